@@ -43,6 +43,7 @@ BANDS = [
         GROUND,
         [
             ("checks.py", "refuses wrong arguments"),
+            ("blas.py", "limits its threads"),
             ("data/", "what X may be, files, row stores"),
         ],
     ),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dualgap import core
-from dualgap.solvers.some_rows import algebra
+from dualgap.blas import algebra
 
 HINGE = core.Loss(1.0, 0.0)
 SQUARED = core.Loss(math.inf, 0.5)

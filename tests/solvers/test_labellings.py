@@ -11,13 +11,13 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from dualgap import LinearSVC, Problem, core
+from dualgap.blas import algebra
 from dualgap.certificate import Bounds
 from dualgap.estimators import _linear_problems
 from dualgap.problems.base import Claim
 from dualgap.solvers import Auto
 from dualgap.solvers.labellings import SETTINGS, solve_labellings
 from dualgap.solvers.smoothing_newton import SmoothingNewton
-from dualgap.solvers.some_rows import algebra
 
 from ..conftest import examples
 from .data import LOSSES, odd_rows

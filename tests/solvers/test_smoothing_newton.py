@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dualgap import Problem, core, solve
+from dualgap.blas import algebra
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
 from dualgap.solvers import smoothing_newton as module
-from dualgap.solvers.some_rows import algebra, draw_sample
+from dualgap.solvers.some_rows import draw_sample
 
 from .. import qp
 from ..conftest import examples

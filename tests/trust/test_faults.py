@@ -403,6 +403,38 @@ def test_a_fork_after_threads_and_amid_a_fit_trains_the_same(tmp_path):
     assert run(FORK).split() == ["0", "0", "True"]
 
 
+FORK_AMID_LIMITS = """
+import os, threading
+from dualgap.blas import algebra, limited
+
+algebra()  # a child of a process that imports would wait for the import
+ended = threading.Event()
+
+def change():
+    while not ended.is_set():
+        with limited(1):
+            pass
+
+other = threading.Thread(target=change)
+other.start()
+for _ in range(50):
+    pid = os.fork()
+    if pid == 0:
+        with limited(1):
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+ended.set()
+other.join()
+print("ended")
+"""
+
+
+@POSIX
+@unsanitized("it ends with a fork")
+def test_a_fork_while_blas_gets_and_loses_threads_leaves_no_lock():
+    assert run(FORK_AMID_LIMITS) == "ended\n"
+
+
 def test_fits_in_threads_have_the_bits_that_they_have_alone(tmp_path):
     X, y = rows(3000, 20, classes=3)
     store = convert([(X, y)], tmp_path / "store")

@@ -17,16 +17,15 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from .. import core
+from ..blas import limited, one_limit
 from ..certificate import Certificate
 from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
 from ..memory import make_room_for
 from ..problems.base import Problem
 from ..solvers import Solver
-from ..solvers.some_rows import one_limit
 from ..training import EpochInfo, Solution, ctrl_c, solve
 from ._callbacks import Attributes, FitTasks
 from .fitting import OnEpoch, listener, warn_of_failures
@@ -151,7 +150,7 @@ def fit_all(
                 return list(map(fit, range(count)))
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
         # BLAS starts threads of its own in each thread of the fit.
-        with threadpool_limits(1, "blas"):
+        with limited(1):
             found = Parallel(n_jobs=n_jobs, require="sharedmem")(
                 delayed(guarded)(k) for k in range(count)
             )

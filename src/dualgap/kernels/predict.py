@@ -31,9 +31,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from .. import core
+from ..blas import limited
 from ..data.rows import accessor_of
 from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
@@ -159,7 +159,7 @@ def pair_values(
     threads = min(effective_n_jobs(n_jobs), max(1, len(starts)))
     make_room_for(threads, BLAS)
     # The BLAS library has its own threads, which would multiply `threads`.
-    alone = threadpool_limits(1, "blas") if threads > 1 else contextlib.nullcontext()
+    alone = limited(1) if threads > 1 else contextlib.nullcontext()
     with alone:
         if threads == 1:
             for begin in starts:

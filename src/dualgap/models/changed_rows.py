@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
-from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import alpha_without, repaired, sharpened
+from ..blas import limited
 from ..data.types import Matrix, MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.meta import unwrap
@@ -239,7 +239,7 @@ def what_if(
     scores = Scores.of(model, codes)
     added = np.ones(len(new_codes))
     found = []
-    with threadpool_limits(1, "blas"):
+    with limited(1):
         shared: Any = None
         for k, ball in enumerate(balls):
             ball = sharpened(ball, tol)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
-from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import Leaving, LeftOut, neighbourhood_size, sharpened
 from ..answers.removal import Neighbourhood, inner, loosely
+from ..blas import limited
 from ..data.types import MatrixLike
 from ..estimators.meta import unwrap
 from ..losses import Vector
@@ -97,7 +97,7 @@ def influence(
         )
     X_new = check_array(X_new, accept_sparse="csr", dtype=[np.float64, np.float32])
     labels = np.searchsorted(model.classes_, model.predict(X_new))
-    with threadpool_limits(1, "blas"):
+    with limited(1):
         parts = [_Removals(sharpened(ball, tol), X, X_new) for ball in balls]
         return _flips(parts, Scores.of(model, codes), labels, repair)
 

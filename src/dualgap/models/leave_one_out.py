@@ -19,7 +19,6 @@ from sklearn.utils._param_validation import (
     Interval,
     StrOptions,
 )
-from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import (
@@ -29,6 +28,7 @@ from ..answers.left_out import (
     sharpened,
     without_rows,
 )
+from ..blas import limited
 from ..data.types import MatrixLike
 from ..estimators.fitting import checking, encode
 from ..estimators.meta import unwrap
@@ -201,7 +201,7 @@ def loo_bounds(
     model, X = unwrap(model, X)
     balls, codes = problems_of(model, X, y, sample_weight)
     scores = Scores.of(model, codes)
-    with threadpool_limits(1, "blas"):
+    with limited(1):
         parts = [LeftOut(sharpened(ball, tol)) for ball in balls]
         rows = _Rows(parts, codes, scores)
         until = _deadline(time_limit)
@@ -289,7 +289,7 @@ def cv_bounds(
     found: list[ErrorBounds] = []
     until, ended = _deadline(time_limit), False
     method = f"{len(folds)}-fold"
-    with threadpool_limits(1, "blas"):
+    with limited(1):
         for test in folds:
             fold: _Rows | None = None
             target = tol

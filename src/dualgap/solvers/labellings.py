@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blas import algebra, one_thread
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Values
 from .auto import Auto
 from .smoothing_newton import SmoothingNewton
 from .some_rows import SETTINGS as ROWS
-from .some_rows import algebra, one_thread
 from .together import SolvedProblems
 
 

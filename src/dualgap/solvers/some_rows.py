@@ -6,32 +6,24 @@ both methods, the search for equal rows, and stratified samples.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import functools
 import math
 import weakref
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blas import Functions, algebra, one_thread
 from ..data.blocks import Block
 from ..losses import Vector
-from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from .base import TINY, Solver, State
 
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
-
-#: Functions of BLAS and LAPACK, as SciPy hands them to compiled code.
-Functions: TypeAlias = tuple[Callable[..., object], ...]
 #: Rows of a block, and which of them are active; None for all.
 ActivePart: TypeAlias = tuple[core.Rows, NDArray[np.uint32] | None]
 
@@ -71,9 +63,7 @@ class Outcome(IntEnum):
 def lone_blas(state: State) -> Functions:
     """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and give BLAS one thread.
 
-    BLAS gets its threads back when the fit ends, or where :func:`one_limit` ends. The
-    core calls these functions from threads of its own, so more threads would only wait
-    for each other.
+    BLAS gets its threads back when the fit ends, or where :func:`one_limit` ends.
 
     Raises
     ------
@@ -84,59 +74,6 @@ def lone_blas(state: State) -> Functions:
         one_thread(state.problem.threads.size, state.resources)
         state.alone = True
     return algebra()[0]
-
-
-def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
-    """Give BLAS one thread until `stack` is closed, or where :func:`one_limit` ends.
-
-    `threads` of the caller's own will call it.
-    """
-    blas, limit = algebra()[1], _limit.get()
-    if limit is not None and limit.entered:
-        return
-    make_room_for(threads, BLAS)
-    # Fits in other threads end in any order. The fit that took the threads away
-    # gives them back; the others found one thread, and would restore one.
-    if any(library.num_threads != 1 for library in blas.lib_controllers):
-        stack = stack if limit is None else limit
-        stack.enter_context(blas.limit(limits=1))
-    if limit is not None:
-        limit.entered = True
-
-
-class _Limit(contextlib.ExitStack):
-    """Limit on the threads of BLAS that the fits of several problems share."""
-
-    entered = False
-
-
-_limit: ContextVar[_Limit | None] = ContextVar("_limit", default=None)
-
-
-@contextlib.contextmanager
-def one_limit() -> Iterator[None]:
-    """Limit BLAS once for all fits in a block: a limit costs as much as a small fit."""
-    with _Limit() as limit:
-        before = _limit.set(limit)
-        try:
-            yield
-        finally:
-            _limit.reset(before)
-
-
-@functools.cache
-def algebra() -> tuple[Functions, ThreadpoolController]:
-    """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and the controller of BLAS."""
-    from scipy.linalg import cython_blas, cython_lapack
-    from threadpoolctl import ThreadpoolController
-
-    functions = (
-        cython_blas.__pyx_capi__["dsyrk"],
-        cython_blas.__pyx_capi__["ssyrk"],
-        cython_lapack.__pyx_capi__["dpotrf"],
-        cython_lapack.__pyx_capi__["dpotrs"],
-    )
-    return functions, ThreadpoolController().select(user_api="blas")
 
 
 def few_rows(problem: BinaryProblem) -> bool:

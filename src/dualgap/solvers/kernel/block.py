@@ -42,9 +42,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ... import core
+from ...blas import limited
 from ...checks import check_count
 from ...core import StoppedError
 from ...kernels.functions import Rows
@@ -514,7 +514,7 @@ class BlockSolver(KernelSolver):
         state.tried = True
         tol = 0.1 * min(state.tol, self.settings.interior_tol)
         # With more threads than the fit has, BLAS waits for busy processors.
-        with threadpool_limits(self.threads, "blas"):
+        with limited(self.threads):
             alpha = interior_point(state.problem, tol, stop)
         if alpha is not None:
             self._activate_all(state, alpha)

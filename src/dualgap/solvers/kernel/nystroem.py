@@ -28,9 +28,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ... import core
+from ...blas import limited
 from ...certificate import Certificate
 from ...checks import check_count
 from ...kernels.gram import Matrix
@@ -156,7 +156,7 @@ def over(
     """
     K = problem.gram.block(landmarks, landmarks)
     # The last bits of `eigh` depend on the number of its threads.
-    with threadpool_limits(1, "blas"):
+    with limited(1):
         values, vectors = np.linalg.eigh(K)
     # The rounding of m kernel values, divided by the root of an eigenvalue, is the
     # error of its feature.
@@ -294,7 +294,7 @@ def _features(
     # Every block packs the landmarks again, so it needs enough rows to pay for that.
     step = max(4 * m, settings.values_at_once // m)
     make_room_for(threads, BLAS)
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as team:
+    with limited(1), ThreadPoolExecutor(threads) as team:
         for first in range(0, problem.n, step):
             if stop.requested or stop.expired:
                 break

@@ -1,0 +1,120 @@
+"""BLAS: its functions for compiled code, and limits on its threads.
+
+dualgap calls BLAS from threads of its own, and more threads would only wait for each
+other. Every limit in dualgap is one of :func:`limited`, for two reasons. Fits in
+several threads end in any order, and only the last one may give BLAS its threads back.
+And if the process forks while OpenBLAS starts threads, the child gets a lock that
+nobody releases, and its first call of OpenBLAS never returns. So a fork waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeAlias
+
+from .memory import BLAS, make_room_for
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+__all__ = ["Functions", "algebra", "limited", "one_limit", "one_thread"]
+
+#: Functions of BLAS and LAPACK, as SciPy hands them to compiled code.
+Functions: TypeAlias = tuple[Callable[..., object], ...]
+
+_turn = threading.RLock()
+_limits: list[int] = []  # of all blocks that run
+_before: list[int] = []  # threads of each library outside of all blocks
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_turn.acquire,
+        after_in_parent=_turn.release,
+        after_in_child=_turn.release,
+    )
+
+
+@functools.cache
+def algebra() -> tuple[Functions, ThreadpoolController]:
+    """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and the controller of BLAS."""
+    from scipy.linalg import cython_blas, cython_lapack
+    from threadpoolctl import ThreadpoolController
+
+    functions = (
+        cython_blas.__pyx_capi__["dsyrk"],
+        cython_blas.__pyx_capi__["ssyrk"],
+        cython_lapack.__pyx_capi__["dpotrf"],
+        cython_lapack.__pyx_capi__["dpotrs"],
+    )
+    return functions, ThreadpoolController().select(user_api="blas")
+
+
+@contextlib.contextmanager
+def limited(threads: int) -> Iterator[None]:
+    """Let BLAS use at most this many threads in a block, in the whole process.
+
+    Where several blocks run at a time, the smallest limit holds.
+    """
+    libraries = algebra()[1].lib_controllers
+    with _turn:
+        if not _limits:
+            _before[:] = [library.num_threads for library in libraries]
+        _limits.append(threads)
+        _apply()
+    try:
+        yield
+    finally:
+        with _turn:
+            _limits.remove(threads)
+            _apply()
+
+
+def _apply() -> None:
+    for library, most in zip(algebra()[1].lib_controllers, _before, strict=True):
+        wanted = min([most, *_limits])
+        if library.num_threads != wanted:
+            library.set_num_threads(wanted)
+
+
+class _Limit(contextlib.ExitStack):
+    """Limit that the fits of several problems share."""
+
+    entered = False
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("_limit", default=None)
+
+
+@contextlib.contextmanager
+def one_limit() -> Iterator[None]:
+    """Limit BLAS once for all fits in a block: a limit costs as much as a small fit."""
+    with _Limit() as limit:
+        before = _limit.set(limit)
+        try:
+            yield
+        finally:
+            _limit.reset(before)
+
+
+def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
+    """Give BLAS one thread until `stack` is closed, or where :func:`one_limit` ends.
+
+    `threads` of the caller's own will call it.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the buffers of BLAS.
+    """
+    limit = _limit.get()
+    if limit is not None and limit.entered:
+        return
+    make_room_for(threads, BLAS)
+    (stack if limit is None else limit).enter_context(limited(1))
+    if limit is not None:
+        limit.entered = True
