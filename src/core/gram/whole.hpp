@@ -23,6 +23,7 @@
 
 #include "../epoch.hpp"
 #include "../face.hpp"
+#include "../sums.hpp"
 #include "inner_steps.hpp"
 #include "kernel_rows.hpp"
 #include "proof.hpp"
@@ -329,19 +330,21 @@ class Whole : private WholeTuning {
     // The row with the most room takes what rounding to the grid leaves of the sum.
     moves_.resize(m);
     std::size_t roomy = m;
-    double off = 0.0, most = -1.0;
+    double most = -1.0;
+    Sum sum;  // a plain sum of many moves has fewer digits than the grid
     for (std::size_t s = 0; s < m; ++s) {
       const std::size_t i = at(face_[s]);
       double to = c_[i] + std::nearbyint(length * step[s] / unit_) * unit_;
       if (s == leaves) to = step[s] > 0.0 ? hi_[i] : lo_[i];
       moves_[s] = std::clamp(to, lo_[i], hi_[i]) - c_[i];
-      off += moves_[s];
+      sum += moves_[s];
       const double room = std::min(hi_[i] - to, to - lo_[i]);
       if (room > most) {
         most = room;
         roomy = s;
       }
     }
+    const double off = sum.value();
     if (roomy == m || std::abs(off) > most) return false;
     moves_[roomy] -= off;
     for (std::size_t s = 0; s < m; ++s) c_[at(face_[s])] += moves_[s];

@@ -182,6 +182,15 @@ def test_badly_conditioned_pairs_are_proved_in_the_one_call(load, kernel, C):
         assert primal <= found.bounds[p].primal
 
 
+@pytest.mark.parametrize("C", [1000.0, 1023.9, 3.0])
+def test_newton_steps_of_many_rows_leave_the_sum_at_0(C):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        X = rng.integers(-1, 2, size=(40, 2)) * [1.0, 0.5]
+        found = solved(X, Linear(), [0, 25, 40], np.full(40, C))
+        assert math.fsum(found.coef[0]) == 0.0
+
+
 def test_attributes_have_the_form_of_every_fit():
     X, y = load_iris(return_X_y=True)
     model = SVC().fit(X, y)
