@@ -192,8 +192,10 @@ void bind_block(nb::module_ &m) {
           nb::keep_alive<1, 2>())
       .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
-      .def_prop_ro("by_products", &KernelRows::by_products,
-                   "whether products in float64 do for the values of all points")
+      .def_prop_ro(
+          "by_products",
+          [](const KernelRows &self) { return self.way_of_table() == Way::kDouble; },
+          "whether products in float64 do for the values of all points")
       .def_prop_ro(
           "centre",
           [](const KernelRows &self) {
@@ -464,8 +466,7 @@ void bind_block(nb::module_ &m) {
       [](const KernelRows &rows, const std::vector<Index> &bounds,
          Array<const double> cost, const ScoreSizes &sizes,
          const WholeSettings &settings, const PairTables &tables, Stop &stop) {
-        if (!rows.dense() || !rows.by_products())
-          throw std::invalid_argument("rows are sparse, or need differences");
+        if (!rows.dense()) throw std::invalid_argument("rows are sparse");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
             !std::is_sorted(bounds.begin(), bounds.end()))
           throw std::invalid_argument("bounds");
@@ -493,8 +494,7 @@ void bind_block(nb::module_ &m) {
       "solve_one_class",
       [](const KernelRows &rows, Array<const double> upper, double floor,
          const WholeSettings &settings, Array<double> alpha, Stop &stop) {
-        if (!rows.dense() || !rows.by_products())
-          throw std::invalid_argument("rows are sparse, or need differences");
+        if (!rows.dense()) throw std::invalid_argument("rows are sparse");
         const Index n = rows.n();
         double *a = sized(alpha, n, "alpha");
         const double *most = sized(upper, n, "upper");

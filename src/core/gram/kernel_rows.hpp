@@ -401,11 +401,11 @@ class KernelRows final : public RowSource {
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
   const Placement &placement() const { return placement_; }
-  // Whether float64 products are accurate enough for all points.
-  bool by_products() const {
+  // Way of `table`: float64 products if they are accurate enough for all points.
+  Way way_of_table() const {
     for (Index i = 0; i < n(); ++i)
-      if (placement_.way(i, false) != Way::kDouble) return false;
-    return true;
+      if (placement_.way(i, false) != Way::kDouble) return Way::kDifferences;
+    return Way::kDouble;
   }
   // Whether sums of products come with bounds on their errors.
   bool bounded() const { return placement_.unit(); }
@@ -427,8 +427,8 @@ class KernelRows final : public RowSource {
   }
 
   // out[i - first][j - left] <- k(x_i, x_j) for first <= i < last and left <= j < right
-  // of dense points, by float64 products. A row of `out` has `stride` entries, at least
-  // right - left rounded up to panels.
+  // of dense points, in float64. A row of `out` has `stride` entries, at least right -
+  // left rounded up to panels.
   bool table(Index first, Index last, Index left, Index right, double *out,
              Index stride, Poll &poll) const {
     std::vector<Order> who, columns;
@@ -438,8 +438,10 @@ class KernelRows final : public RowSource {
       who.push_back(static_cast<Order>(i));
       to.push_back(out + (i - first) * stride);
     }
-    return dense_rows<double>(map_, who.data(), last - first, columns.data(),
-                              right - left, to.data(), poll);
+    const bool products = way_of_table() == Way::kDouble;
+    return dense_rows<double>(products ? map_ : placement_.differences(), who.data(),
+                              last - first, columns.data(), right - left, to.data(),
+                              poll);
   }
 
   // 16 bits are not possible for rows of K - 1 or precise rows.

@@ -82,11 +82,11 @@ def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> b
 
 
 def dense_source(gram: Gram) -> core.KernelRows | None:
-    """Return the source of kernel rows if it is dense and needs no differences."""
+    """Return the source of kernel rows if it is dense."""
     source = row_source(gram)
     if not isinstance(source, core.KernelRows):
         return None
-    return source if source.dense and source.by_products else None
+    return source if source.dense else None
 
 
 def when_to_end(
