@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from dualgap import LinearSVC, kernel, solvers
+from dualgap import DCD, LinearSVC, kernel, solve, solvers
 from dualgap.solvers import (
     SOLVERS,
     Solver,
@@ -176,3 +176,9 @@ def test_a_solver_without_a_name_is_told_to_have_one(monkeypatch):
     monkeypatch.delattr(Outsider, "name")
     with pytest.raises(TypeError, match="has no name; give its class one"):
         LinearSVC(solver=Outsider((None, np.zeros(6)))).fit(ROWS, LABELS)
+
+
+def test_what_is_not_a_problem_is_refused():
+    for wrong, named in ((np.ones((3, 2)), " of type ndarray"), ("iris", "='iris'")):
+        with pytest.raises(TypeError, match=f"problem{named} is not a problem; make"):
+            solve(wrong, DCD())

@@ -93,12 +93,17 @@ def solve(
     Raises
     ------
     TypeError
-        If `solver` is not a solver record.
+        If `problem` is not a problem, or `solver` not a solver record.
     ValueError
         If the solver cannot solve this problem, an argument is out of range, the
         checkpoint belongs to another fit, or another fit is writing it.
     """
     _check_arguments(tol, atol, max_epochs, time_limit, random_state, check_every)
+    if not hasattr(problem, "kind"):
+        raise TypeError(
+            f"problem{_shown(problem)} is not a problem; make one of rows and labels, "
+            "such as dualgap.Problem(X, y, C)"
+        )
     if not isinstance(solver, Solver):
         raise TypeError(
             f"solver{_shown(solver)} is not a solver record; use one such as "
