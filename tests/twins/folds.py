@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-LEAST, LARGEST = 256, 2048  # rows of a working set
+LEAST, LARGEST, MOST = 256, 2048, 8192  # rows of a working set
 
 
 def box(weight, C):
@@ -71,7 +71,8 @@ def working_set(y, c, F, low, high):
     rises, falls = c < high, c > low
     free = np.flatnonzero(rises & falls)
     up, down = rises & ~falls & (v > 0.0), falls & ~rises & (v < 0.0)
-    q = min(max(2 * len(free) + 128, LEAST), LARGEST)
+    most = min(max(len(free) + len(free) // 3 + 1, LARGEST), MOST)
+    q = min(max(2 * len(free) + 128, LEAST), most)
     if len(free) > 3 * q // 4:
         up[free], down[free] = v[free] > 0.0, v[free] <= 0.0
         free = free[:0]

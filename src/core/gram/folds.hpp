@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -58,8 +59,9 @@ struct FoldTuning {
   // Working sets in a row that do not lower the gap before float32 is given up.
   static constexpr Index kIdle = 8;
   // Rows of a working set: few sets below kLeast rows, and above kLargest a matrix that
-  // leaves the cache.
-  static constexpr Index kLeast = 256, kLargest = 2048;
+  // leaves the cache. Sets that lack rows inside their bounds gain much less, so kMost
+  // is the limit where a third more than these is larger than kLargest.
+  static constexpr Index kLeast = 256, kLargest = 2048, kMost = 8192;
   // Rows beside twice those inside their bounds: some for rows that are to enter.
   static constexpr Index kSpare = 128;
   // Columns of F that stay in the first-level cache while rows are added.
@@ -192,7 +194,8 @@ class Folds : private FoldTuning {
         m_(table_.rows()),
         folds_(size(folds)),
         team_(threads),
-        inner_(size(threads > 1 ? folds : 1)) {
+        rooms_(size(threads)) {
+    for (Room &room : rooms_) free_.push_back(&room);
     if (!two_sided_) linear_.assign(y_.begin(), y_.end());
     for (Index p = 0; p < folds; ++p) {
       Fold &fold = folds_[size(p)];
@@ -422,8 +425,9 @@ class Folds : private FoldTuning {
       SharedPoll shared(poll);
       const auto many = static_cast<Index>(open.size());
       const Index parts = team_.size() == 1 ? 1 : many;
-      team_.run(parts, many, [&](Index part, Index first, Index last) {
-        Room &room = inner_[size(part)];
+      team_.run(parts, many, [&](Index, Index first, Index last) {
+        const Lease lease(*this);
+        Room &room = lease.room();
         for (Index k = first; k < last && !shared.leave(); ++k) {
           Fold &fold = *open[size(k)];
           if (fold.precise)
@@ -459,7 +463,8 @@ class Folds : private FoldTuning {
         falling.push_back({-down, static_cast<Order>(i)});
       }
     }
-    const Index q = std::clamp(2 * free + kSpare, kLeast, kLargest);
+    const Index most = std::clamp(free + free / 3 + 1, kLargest, kMost);
+    const Index q = std::clamp(2 * free + kSpare, kLeast, most);
     const auto keep = [](std::vector<Candidate> &side, Index count) {
       const auto more = [](const Candidate &a, const Candidate &b) {
         return std::pair(-a.score, a.row) < std::pair(-b.score, b.row);
@@ -604,6 +609,27 @@ class Folds : private FoldTuning {
     InnerOf<float> floats;
     InnerOf<double> doubles;
   };
+  // Memory for working sets, while a thread uses it.
+  class Lease {
+   public:
+    explicit Lease(Folds &all) : all_(all) {
+      const std::lock_guard lock(all.mutex_);
+      room_ = all.free_.back();
+      all.free_.pop_back();
+    }
+    ~Lease() {
+      const std::lock_guard lock(all_.mutex_);
+      all_.free_.push_back(room_);
+    }
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
+    Room &room() const { return *room_; }
+
+   private:
+    Folds &all_;
+    Room *room_;
+  };
+
   SharedTable table_;
   std::vector<std::int8_t> y_;
   std::vector<double> linear_;  // the labels or targets
@@ -613,7 +639,9 @@ class Folds : private FoldTuning {
   std::vector<Fold> folds_;
   double C_ = 0.0, before_ = 0.0;
   Team team_;
-  std::vector<Room> inner_;
+  std::vector<Room> rooms_;  // one for each thread
+  std::vector<Room *> free_;
+  std::mutex mutex_;
 };
 
 }  // namespace dualgap
