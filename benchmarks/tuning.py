@@ -2,7 +2,7 @@
 
     python benchmarks/tuning.py [NAME ...] [--rows N] [--values K] [--exponents A B]
         [--folds K] [--repeats R] [--rivals dualgap sklearn] [--limit S] [--linear]
-        [--cache MB] [--no-split] [--landmarks M] [--regression]
+        [--cache MB] [--no-split] [--landmarks M] [--regression] [--jobs N]
     python benchmarks/tuning.py --tables
 
 Measures processor seconds of SVCCV on one thread, and the rivals' seconds over these:
@@ -10,7 +10,8 @@ the median of R runs in turn, each in a process of its own. "peak" is the most m
 of such a process in megabytes: packages, data and search. A rival that takes more than
 S processor seconds is ended, and "over" tells the least ratio. The K values of C are
 from 10^A to 10^B. tuning.json keeps the last result of each case, and --tables prints
-the tables of docs/tuning.md from it.
+the tables of docs/tuning.md from it. With --jobs, only the elapsed seconds of SVCCV on
+N threads are measured, and kept with the case.
 
 The names are data sets of kernel/bench.py, or made-D for scikit-learn's
 `make_classification` with D features. Odd classes are told from even ones, except in
@@ -61,6 +62,12 @@ from dualgap.kernel import Nystroem
 from dualgap.kernels.table import Table
 
 RESULTS = Path(__file__).with_suffix(".json")
+#: Seconds of TorchKM on an L40S, by data and rows (arXiv:2606.06742v2, tables 2 and 3).
+PUBLISHED = {
+    ("made-10", 10_000): 23.3, ("made-100", 10_000): 17.9, ("made-1000", 10_000): 37.7,
+    ("made-10", 20_000): 76.0, ("made-100", 20_000): 78.2, ("made-1000", 20_000): 129.3,
+    ("a7a", 16_100): 48.5, ("w7a", 24_692): 135.1,
+}  # fmt: skip
 
 T = TypeVar("T")
 
@@ -74,14 +81,23 @@ def timed(search: Any, X: Any, y: Any) -> tuple[float, Any]:
     return time.process_time() - begun, search
 
 
+def elapsed(search: Any, X: Any, y: Any) -> float:
+    """Seconds of a search by the clock."""
+    begun = time.perf_counter()
+    timed(search, X, y)
+    return time.perf_counter() - begun
+
+
 class ClockedFolds:
     """The core's folds, which add their seconds to the phases."""
 
     def __init__(self, *args: Any) -> None:
-        folds = _FOLDS(*args)
-        self.advance = clocked(folds.advance, "training")
-        self.points = clocked(folds.points, "proofs")
-        self.proofs = clocked(folds.proofs, "proofs")
+        self._folds = _FOLDS(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._folds, name)
+        phase = {"advance": "training", "points": "proofs", "proofs": "proofs"}
+        return clocked(found, phase[name]) if name in phase else found
 
 
 _FOLDS, _SPENT = core.Folds, Counter()
@@ -219,6 +235,10 @@ def measure(name: str, given: Any) -> dict[str, Any]:
         "linear": given.linear, "cache": cache, "ratios": {}, "over": [],
         "peaks": {},
     }  # fmt: skip
+    if given.jobs:
+        case = kept()["cases"][name_of(case)]
+        case["elapsed"] = alone(elapsed, own.set_params(n_jobs=given.jobs), X, y)
+        return case | {"jobs": given.jobs}
     timed(own, X[:200], y[:200])  # imports
     given.split = given.split and not (given.linear or given.regression)
     for _ in range(given.repeats):
@@ -255,16 +275,21 @@ def kept() -> dict[str, Any]:
     return found
 
 
-def keep(case: dict[str, Any]) -> None:
-    """Store a result, in place of an earlier one of this case."""
-    whole, kind = kept(), "linear" if case["linear"] else "kernel"
+def name_of(case: dict[str, Any]) -> str:
+    """Return the name under which a result is stored."""
+    kind = "linear" if case["linear"] else "kernel"
     if case["regression"]:
         kind = "regression"
     if case["landmarks"]:
         kind = f"{case['landmarks']} landmarks"
+    return f"{kind}, {case['data']}, {case['rows']}, {case['values']} x {case['folds']}"
+
+
+def keep(case: dict[str, Any]) -> None:
+    """Store a result, in place of an earlier one of this case."""
+    whole = kept()
     whole["machine"] = stamp()
-    models = f"{case['values']} x {case['folds']}"
-    whole["cases"][f"{kind}, {case['data']}, {case['rows']}, {models}"] = case
+    whole["cases"][name_of(case)] = case
     whole["cases"] = dict(sorted(whole["cases"].items()))
     RESULTS.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
 
@@ -317,6 +342,13 @@ def parts(case: dict[str, Any]) -> list[str]:
     return [*head(case), f"{case['seconds']:.3g}", *seconds, f"{case['gap']:.1e}"]
 
 
+def published(case: dict[str, Any]) -> list[str]:
+    """Return a line of the table beside published seconds."""
+    theirs = PUBLISHED[case["data"], case["rows"]]
+    own = f"{case['seconds']:.3g}", f"{case['elapsed']:.3g}"
+    return [*head(case)[:3], *own, f"{theirs:g}"]
+
+
 def tables() -> dict[str, str]:
     """Return the tables of the page."""
     cases = list(kept()["cases"].values())
@@ -330,6 +362,8 @@ def tables() -> dict[str, str]:
         "dualgap's `SVC` | against scikit-learn | best C | scores differ by",
         "parts": "data | rows | features | classes | seconds | kernel matrix | "
         "training | proofs | rest | largest gap",
+        "published": "data | rows | features | dualgap, one thread | dualgap, two "
+        "threads | TorchKM on a GPU, published",
         "regression": "data | rows | features | C x folds | seconds | against "
         "dualgap's `SVR` | against scikit-learn | best C | scores differ by",
         "landmarks": "data | rows | features | landmarks | C x folds | seconds | "
@@ -341,6 +375,7 @@ def tables() -> dict[str, str]:
     lines = {
         "searches": [row(case) for case in measured],
         "parts": [parts(case) for case in kernel],
+        "published": [published(c) for c in kernel if "elapsed" in c],
         "regression": [[*row(case)[:3], *row(case)[4:]] for case in tubes],
         "landmarks": [landmarks(case) for case in over],
         "linear": [linear(case) for case in cases if case["linear"]],
@@ -373,6 +408,7 @@ def main() -> None:
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--landmarks", type=int, help="number of landmarks")
     parser.add_argument("--regression", action="store_true")
+    parser.add_argument("--jobs", type=int, help="threads, for elapsed seconds")
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:

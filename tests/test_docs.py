@@ -280,7 +280,7 @@ def test_the_page_on_tuning_shows_its_results():
     assert run.returncode == 0, run.stderr
     page = (ROOT / "docs" / "tuning.md").read_text("utf-8")
     tables = run.stdout.strip().split("\n\n")
-    assert len(tables) == 5
+    assert len(tables) == 6
     for table in tables:
         assert f"\n\n{table}\n\n" in page
     cases = json.loads(script.with_suffix(".json").read_text("utf-8"))["cases"]

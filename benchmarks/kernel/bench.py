@@ -86,8 +86,8 @@ def _load(name: str):
         parts = _files("letter/letter.scale", "letter/letter.scale.t")
     elif base in ("pendigits", "shuttle"):
         parts = _files(f"{base}/{base}", f"{base}/{base}.t")
-    elif base in ("a9a", "w8a"):
-        folder = {"a9a": "adult", "w8a": "web"}[base]
+    elif base in ("a7a", "a9a", "w7a", "w8a"):
+        folder = {"a": "adult", "w": "web"}[base[0]]
         parts = _files(f"{folder}/{base}", f"{folder}/{base}.t")
     elif base == "ijcnn1":
         parts = _divided(*load_set(base), 35_000, None)
