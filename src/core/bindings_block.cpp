@@ -194,7 +194,9 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
       .def_prop_ro(
           "by_products",
-          [](const KernelRows &self) { return self.way_of_table() == Way::kDouble; },
+          [](const KernelRows &self) {
+            return self.placement().of_all() == Way::kDouble;
+          },
           "whether products in float64 do for the values of all points")
       .def_prop_ro(
           "centre",

@@ -58,7 +58,8 @@ def algebra() -> tuple[Functions, ThreadpoolController]:
 def limited(threads: int) -> Iterator[None]:
     """Let BLAS use at most this many threads in a block, in the whole process.
 
-    Where several blocks run at a time, the smallest limit holds.
+    Where several blocks run at a time, the smallest limit holds. A child that is forked
+    amid a block of another thread keeps its limit.
     """
     libraries = algebra()[1].lib_controllers
     with _turn:
@@ -81,24 +82,24 @@ def _apply() -> None:
             library.set_num_threads(wanted)
 
 
-class _Limit(contextlib.ExitStack):
+class _Shared(contextlib.ExitStack):
     """Limit that the fits of several problems share."""
 
     entered = False
 
 
-_limit: ContextVar[_Limit | None] = ContextVar("_limit", default=None)
+_shared: ContextVar[_Shared | None] = ContextVar("_shared", default=None)
 
 
 @contextlib.contextmanager
 def one_limit() -> Iterator[None]:
     """Limit BLAS once for all fits in a block: a limit costs as much as a small fit."""
-    with _Limit() as limit:
-        before = _limit.set(limit)
+    with _Shared() as limit:
+        before = _shared.set(limit)
         try:
             yield
         finally:
-            _limit.reset(before)
+            _shared.reset(before)
 
 
 def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
@@ -111,7 +112,7 @@ def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
     MemoryError
         If there is no memory for the buffers of BLAS.
     """
-    limit = _limit.get()
+    limit = _shared.get()
     if limit is not None and limit.entered:
         return
     make_room_for(threads, BLAS)

@@ -89,6 +89,8 @@ class Placement {
       single_.own = double_.own = ProductErrors<double>::kOwnUncentred;
     // Roundings of a distance from differences.
     apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
+    for (Index i = 0; i < points.n(); ++i)
+      if (way(i, false) != Way::kDouble) of_all_ = Way::kDifferences;
   }
 
   const KernelMap &products() const { return products_; }
@@ -100,6 +102,8 @@ class Placement {
   double largest_h() const { return largest_; }
   const ProductErrors<float> &single_errors() const { return single_; }
   const ProductErrors<double> &double_errors() const { return double_; }
+  // Way to compute all values in float64 alike: products if these are accurate enough.
+  Way of_all() const { return of_all_; }
   // Bound on the relative error of an exponent from differences, in units of rounding.
   double apart() const { return apart_; }
 
@@ -128,6 +132,7 @@ class Placement {
   }
   KernelMap products_, differences_;
   bool dense_;
+  Way of_all_ = Way::kDouble;
   std::vector<double> h_;
   double largest_ = 0.0, apart_ = 0.0;
   ProductErrors<float> single_{};
@@ -401,12 +406,6 @@ class KernelRows final : public RowSource {
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
   const Placement &placement() const { return placement_; }
-  // Way of `table`: float64 products if they are accurate enough for all points.
-  Way way_of_table() const {
-    for (Index i = 0; i < n(); ++i)
-      if (placement_.way(i, false) != Way::kDouble) return Way::kDifferences;
-    return Way::kDouble;
-  }
   // Whether sums of products come with bounds on their errors.
   bool bounded() const { return placement_.unit(); }
   bool precise() const { return precise_; }
@@ -438,7 +437,7 @@ class KernelRows final : public RowSource {
       who.push_back(static_cast<Order>(i));
       to.push_back(out + (i - first) * stride);
     }
-    const bool products = way_of_table() == Way::kDouble;
+    const bool products = placement_.of_all() == Way::kDouble;
     return dense_rows<double>(products ? map_ : placement_.differences(), who.data(),
                               last - first, columns.data(), right - left, to.data(),
                               poll);

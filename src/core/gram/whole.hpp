@@ -508,8 +508,8 @@ class PairsOfClasses {
         who.push_back(static_cast<Order>(s < m ? first(a) + s : first(b) + s - m));
         if (problem.c(s) != 0.0) rows_.note(terms, who.back(), problem.c(s));
       }
-      rows_.add_bounded(terms, rows_.way_of_table(), {who.data(), n}, up.data(),
-                        down.data(), scores.data(), errors.data());
+      rows_.add_bounded(terms, rows_.placement().of_all(), {who.data(), n},
+                        up.data(), down.data(), scores.data(), errors.data());
     } else {
       for (Index s = 0; s < n; ++s) scores[at(s)] = up[at(s)] + down[at(s)];
       by.bound(alpha.data(), n, errors.data());
