@@ -59,8 +59,8 @@ struct FoldTuning {
   // Working sets in a row that do not lower the gap before float32 is given up.
   static constexpr Index kIdle = 8;
   // Rows of a working set: few sets below kLeast rows, and above kLargest a matrix that
-  // leaves the cache. Sets that lack rows inside their bounds gain much less, so kMost
-  // is the limit where a third more than these is larger than kLargest.
+  // leaves the cache. A set that lacks rows inside their bounds gains much less. So if
+  // these and a third more are above kLargest, that is the limit, up to kMost.
   static constexpr Index kLeast = 256, kLargest = 2048, kMost = 8192;
   // Rows beside twice those inside their bounds: some for rows that are to enter.
   static constexpr Index kSpare = 128;

@@ -171,7 +171,7 @@ class Whole : private WholeTuning {
 
   // Returns one entry per epoch. The first one is the state before any step.
   std::vector<Epoch> solve(const WholeSettings &settings, const Stop &stop,
-                                Poll &poll) {
+                           Poll &poll) {
     std::vector<Epoch> epochs;
     Index steps = 0, idle = 0;
     double work = 0.0, allowed = settings.limit, best = kInf;
