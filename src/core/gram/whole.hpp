@@ -169,7 +169,8 @@ class Whole : private WholeTuning {
     if (count > 0) add();
   }
 
-  // Returns one entry per epoch. The first one is the state before any step.
+  // Returns one entry per epoch: a working set, and the values after it. A start that is
+  // optimal counts as an epoch without steps.
   std::vector<Epoch> solve(const WholeSettings &settings, const Stop &stop,
                            Poll &poll) {
     std::vector<Epoch> epochs;
@@ -177,7 +178,7 @@ class Whole : private WholeTuning {
     double work = 0.0, allowed = settings.limit, best = kInf;
     for (;;) {
       scan();
-      epochs.push_back({primal_, dual_, steps});
+      if (steps > 0) epochs.push_back({primal_, dual_, steps});
       const double gap = primal_ - dual_;
       const double size = std::max({dual_, -primal_, floor_});
       if (allowed == settings.limit &&
@@ -187,19 +188,21 @@ class Whole : private WholeTuning {
       best = std::min(best, gap);
       if (gap <= settings.goal * size || !(top_ > bottom_) || !(work < allowed) ||
           idle > kIdle || steps >= most_steps() ||
-          static_cast<Index>(epochs.size()) > settings.epochs)
-        return epochs;
+          static_cast<Index>(epochs.size()) >= settings.epochs)
+        break;
       choose();
       const double q = static_cast<double>(who_.size());
       const Index left = static_cast<Index>((allowed - work) / q) + 1;
       const Index made = make_pair_steps(
           std::min({left, most_steps() - steps, kPerRow * inner_.q}), poll);
-      if (made == 0 || stop.requested() || stop.expired()) return epochs;
+      if (made == 0 || stop.requested() || stop.expired()) break;
       steps += made;
       const double entries = static_cast<double>(made) * q;
       const double budget = entries + kOfStep * static_cast<double>(made);
       work += entries + make_newton_steps(budget);
     }
+    if (epochs.empty()) epochs.push_back({primal_, dual_, steps});
+    return epochs;
   }
 
  private:

@@ -1,0 +1,213 @@
+"""Fits keep their limits of epochs, with a certificate of the model they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import svm
+from sklearn.base import is_classifier
+from sklearn.datasets import make_classification
+
+from dualgap import (
+    SOLVERS,
+    SVC,
+    SVCCV,
+    SVR,
+    SVRCV,
+    Certificate,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    OneClassSVM,
+    certify,
+    patch_sklearn,
+    solve,
+    svc_path,
+    svm_path,
+)
+from dualgap.estimators import _kernel_search, _linear_walks, grid_search
+from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, KernelSimplex
+from dualgap.model_selection import GridSearchCV
+from dualgap.solvers import get_solver, solvers_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+LIMITS = range(1, 8)
+LINEAR = [
+    *(
+        {"solver": name, "loss": loss}
+        for name, solver in SOLVERS.items()
+        for loss in ("hinge", "squared_hinge")
+        if loss in solver.losses
+    ),
+    *({"solver": s, "penalize_intercept": False} for s in ("auto", "dcd", "newton")),
+    {"solver": "interior-point", "penalize_intercept": False},
+    {"multi_class": "ovo"},
+    {"multi_class": "crammer_singer"},
+]
+KERNEL = [
+    *(
+        {"solver": s, "loss": "squared_hinge"}
+        for s in (*KERNEL_SOLVERS, *APPROXIMATIONS)
+    ),
+    *({"solver": s} for s in ("auto", "block", *APPROXIMATIONS)),
+    {"kernel": "linear"},
+    {"kernel": "linear", "solver": "block"},
+    {"kernel": "precomputed"},
+    {"n_jobs": 2},
+]
+Make = Callable[[int, float], Any]
+
+
+def named(kind: type, settings: dict[str, object], **fixed: object) -> Any:
+    """Case of an estimator with its limit and C."""
+    has_c = "C" in kind()._get_param_names()
+
+    def make(limit: int, C: float) -> Any:
+        more = {"C": C} if has_c else {}
+        return kind(max_epochs=limit, **more, **settings, **fixed)
+
+    words = [kind.__name__, *map(str, settings.values())]
+    return pytest.param(make, id="-".join(words))
+
+
+def fitted(limit: int, C: float, n_classes: int, make: Make) -> tuple[Any, Any, Any]:
+    """Return a fitted model and the data it was fitted to."""
+    X, y = make_classification(
+        60, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=limit
+    )
+    model = make(limit, C)
+    if getattr(model, "kernel", None) == "precomputed":
+        X = X @ X.T
+    if not is_classifier(model):
+        y = X[:, 0] + np.sin(X[:, 1])
+    return model.fit(X, y), X, y
+
+
+CASES = [
+    *(named(LinearSVC, settings, random_state=0) for settings in LINEAR),
+    *(named(SVC, settings, random_state=0) for settings in KERNEL),
+    *(
+        named(LinearSVR, {"solver": solver, "loss": loss}, random_state=0)
+        for loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
+        for solver in ("auto", *solvers_of("regression"))
+        if (solver, loss)
+        not in {
+            ("newton", "epsilon_insensitive"),
+            ("interior-point", "squared_epsilon_insensitive"),
+        }
+    ),
+    *(
+        named(kind, {"solver": solver})
+        for kind, of in ((SVR, "kernel-regression"), (OneClassSVM, "kernel-one-class"))
+        for solver in solvers_of(of)
+    ),
+    named(OneClassSVM, {"kernel": "linear", "nu": 0.1}),
+    named(OneClassSVM, {"nu": 1.0}),
+    named(LinearOneClassSVM, {}),
+]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("make", CASES)
+def test_no_fit_makes_more_epochs_than_its_limit(make: Make) -> None:
+    for limit in LIMITS:
+        for C, classes in ((100.0, 2), (1.0, 3)):
+            model, X, y = fitted(limit, C, classes, make)
+            assert 1 <= model.n_iter_ <= limit
+            assert model.n_iter_ == most_epochs([model.certificate_])
+            histories = model.history_
+            for history in histories if isinstance(histories, list) else [histories]:
+                assert history["epoch"].max() <= limit
+            check_certificate(model, X, y)
+
+
+def most_epochs(certificates: list[Certificate]) -> int:
+    return max(part.epochs for whole in certificates for part in whole.parts)
+
+
+def check_certificate(model: Any, X: Any, y: Any) -> None:
+    """Check that P of the certificate is the objective of the model."""
+    known, again = model.certificate_, certify(model, X, y)
+    assert known.primal >= again.dual
+    assert again.primal >= known.dual
+    # The features of landmarks are float32.
+    rel = 1e-6 if getattr(model, "solver", "") in APPROXIMATIONS else 1e-9
+    if not known.about:  # else P is that of other rows
+        assert known.primal == pytest.approx(again.primal, rel=rel, abs=1e-12)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    "name", ["LinearSVC", "SVC", "LinearSVR", "SVR", "OneClassSVM"]
+)
+def test_no_patched_fit_makes_more_epochs_than_max_iter(name: str) -> None:
+    with patch_sklearn():
+        kind = getattr(svm, name)
+
+    def make(limit: int, C: float) -> Any:
+        return kind(max_iter=limit, **({} if name == "OneClassSVM" else {"C": C}))
+
+    for limit in LIMITS:
+        for C, classes in ((100.0, 2), (1.0, 3)):
+            model, X, y = fitted(limit, C, classes, make)
+            assert 1 <= np.max(model.n_iter_) <= limit
+            assert np.max(model.n_iter_) == most_epochs([model.certificate_])
+            check_certificate(model, X, y)
+
+
+SEARCHES = {
+    "LinearSVCCV": lambda limit: LinearSVCCV(max_epochs=limit, random_state=0),
+    "SVCCV": lambda limit: SVCCV(max_epochs=limit, random_state=0),
+    "SVCCV-nystroem": lambda limit: SVCCV(
+        solver="nystroem", max_epochs=limit, random_state=0
+    ),
+    "SVRCV": lambda limit: SVRCV(max_epochs=limit, random_state=0),
+    "GridSearchCV-LinearSVC": lambda limit: GridSearchCV(
+        LinearSVC(max_epochs=limit, random_state=0), {"C": [0.1, 10.0]}
+    ),
+    "GridSearchCV-SVC": lambda limit: GridSearchCV(
+        SVC(max_epochs=limit, random_state=0), {"C": [0.1, 10.0]}
+    ),
+}
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_model_of_a_search_has_more_epochs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[Certificate] = []
+    for module in (_kernel_search, _linear_walks, grid_search):
+        monkeypatch.setattr(
+            module,
+            "warn_of_models",
+            lambda _, found, **__: met.extend(dict(found).values()),
+        )
+    for limit in LIMITS:
+        met.clear()
+        model, *_ = fitted(limit, 1.0, 2, lambda *_: SEARCHES[name](limit))  # noqa: B023
+        assert len(met) >= 10
+        assert most_epochs([*met, model.best_estimator_.certificate_]) <= limit
+
+
+@pytest.mark.parametrize("path", [svm_path, svc_path], ids=["svm", "svc"])
+def test_no_model_of_a_path_has_more_epochs(path: Callable[..., Any]) -> None:
+    X, y = make_classification(60, 6, flip_y=0.2, n_classes=2, random_state=0)
+    for limit in LIMITS:
+        found = path(X, y, max_epochs=limit, random_state=0)
+        assert most_epochs(found.certificates) <= limit
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("solver", solvers_of("kernel-simplex"))
+def test_no_fit_on_the_simplex_has_more_epochs(solver: str) -> None:
+    X, _ = make_classification(60, 6, random_state=0)
+    for limit in LIMITS:
+        problem = KernelSimplex(X, kernel=RBF(0.1))
+        solution = solve(problem, get_solver(solver, problem.kind), max_epochs=limit)
+        assert 1 <= solution.certificate.epochs <= limit
