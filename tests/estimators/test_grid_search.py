@@ -285,7 +285,7 @@ def test_errors_are_those_of_scikit_learn():
     broken = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}, error_score="raise")
     with pytest.raises(ValueError, match="'C' parameter"):
         broken.fit(X, y)
-    with pytest.raises(ValueError, match="Invalid parameter"):
+    with pytest.raises(ValueError, match="SVC has no parameter 'no'"):
         GridSearchCV(SVC(), {"C": CS, "no": [1]}).fit(X, y)
     X[3, 4] = np.nan
     with pytest.raises(ValueError, match="NaN"):

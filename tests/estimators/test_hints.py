@@ -6,7 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from sklearn import model_selection, svm
 from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from dualgap import (
@@ -20,6 +23,8 @@ from dualgap import (
     LinearSVR,
     OneClassSVM,
 )
+from dualgap.distributed.linear_svc import DistributedLinearSVC
+from dualgap.model_selection import GridSearchCV
 
 CLASSIFIERS = [SVC, SVCCV, LinearSVC, LinearSVCCV]
 FACES = [*CLASSIFIERS, SVR, SVRCV, LinearSVR, OneClassSVM, LinearOneClassSVM]
@@ -50,12 +55,71 @@ def data():
         (SVC, "gama", "did you mean 'gamma'"),
         (SVR, "cachesize", "did you mean 'cache_size'"),
         (LinearOneClassSVM, "wide", "it has nu, "),
+        (DistributedLinearSVC, "max_iter", "use max_rounds"),
+        (SVC, "svc__C", "did you mean 'C'"),
     ],
 )
 def test_parameters_of_other_models_are_answered(face, name, answer):
     told = f"{face.__name__} has no parameter '{name}': "
-    with pytest.raises(TypeError, match=f"{re.escape(told)}.*{answer}"):
+    with pytest.raises(TypeError, match=f"{re.escape(told)}.*{answer}") as made:
         face(**{name: 1})
+    model = face()
+    with pytest.raises(ValueError, match="has no parameter") as changed:
+        model.set_params(**{name: 1, "tol": 0.1})
+    assert str(changed.value) == str(made.value)
+    assert model.tol != 0.1
+    pipeline = make_pipeline(StandardScaler(), model)
+    with pytest.raises(ValueError, match="has no parameter") as changed:
+        pipeline.set_params(**{f"{pipeline.steps[-1][0]}__{name}": 1})
+    assert str(changed.value) == str(made.value)
+
+
+@pytest.mark.parametrize("search", [model_selection.GridSearchCV, GridSearchCV])
+@pytest.mark.parametrize(
+    ("face", "name"),
+    [(SVC, "shrinking"), (SVC, "probability"), (LinearSVC, "dual"), (SVC, "max_iter")],
+)
+def test_grids_are_answered(data, search, face, name):
+    with pytest.raises(TypeError) as made:
+        face(**{name: 1})
+    step = face.__name__.lower()
+    for model, key in ((face(), name), (make_pipeline(face()), f"{step}__{name}")):
+        with pytest.raises(ValueError, match="has no parameter") as told:
+            search(model, {key: [1, 2]}).fit(*data)
+        assert str(told.value) == str(made.value)
+
+
+@pytest.mark.parametrize(
+    ("face", "theirs", "names"),
+    [
+        (SVC, svm.SVC, "'max_iter', 'probability' and 'shrinking'"),
+        (SVC, svm.NuSVC, "'max_iter', 'nu', 'probability' and 'shrinking'"),
+        (LinearSVC, svm.LinearSVC, "'dual', 'max_iter' and 'penalty'"),
+        (LinearSVR, svm.LinearSVR, "'dual' and 'max_iter'"),
+        (SVR, svm.SVR, "'max_iter' and 'shrinking'"),
+        (OneClassSVM, svm.OneClassSVM, "'max_iter' and 'shrinking'"),
+    ],
+)
+def test_all_unknown_parameters_are_answered_at_once(face, theirs, names):
+    parameters = theirs().get_params()
+    with pytest.raises(TypeError) as told:
+        face(**parameters)
+    message = str(told.value)
+    assert message.startswith(f"{face.__name__} has no parameters {names}. ")
+    answers = [part.partition(": ")[0] for part in message.split(". ")[1:]]
+    assert answers == re.findall(r"'(\w+)'", names)
+    with pytest.raises(ValueError, match="has no parameters") as changed:
+        face().set_params(**parameters)
+    assert str(changed.value) == message
+
+
+def test_the_parameters_there_are_are_listed_once():
+    with pytest.raises(TypeError, match="'wide' and 'deep': it has nu, tol") as told:
+        LinearOneClassSVM(wide=1, deep=2)
+    assert str(told.value).count("verbose") == 1
+    with pytest.raises(TypeError, match=r"max_iter: use .*\. It has nu, tol, ") as told:
+        LinearOneClassSVM(wide=1, max_iter=2)
+    assert str(told.value).count("verbose") == 1
 
 
 def test_a_subclass_may_take_any_parameter():
@@ -64,6 +128,15 @@ def test_a_subclass_may_take_any_parameter():
             self.options = options
 
     assert Mine(whatever=1).options == {"whatever": 1}
+
+
+def test_parameters_are_set_as_scikit_learn_sets_them():
+    model = SVC()
+    assert model.set_params() is model
+    assert model.set_params(C=2.0, kernel="linear") is model
+    assert (model.C, model.kernel) == (2.0, "linear")
+    search = GridSearchCV(SVC(), {"C": [1.0]}).set_params(estimator__tol=0.1)
+    assert search.estimator.tol == 0.1
 
 
 @pytest.mark.parametrize("face", CLASSIFIERS)

@@ -264,7 +264,11 @@ _FOREIGN = {
     "--target": "use --label",
 }
 _FOREIGN |= dict.fromkeys(
-    ("--proba", "--probability", "--predict-proba"), _FOREIGN["-b"]
+    ("--proba", "--probability", "--probabilities", "--predict-proba"), _FOREIGN["-b"]
+)
+_FOREIGN |= dict.fromkeys(
+    ("--decision", "--decisions", "--decision-function", "--decision-values"),
+    "dualgap predict --scores writes decision values",
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from inspect import Parameter, signature
@@ -29,13 +29,55 @@ class ParameterHints(BaseEstimator):
     """Mixin that answers wrong names and values of parameters with the right ones."""
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
-        known, anything = _known(cls.__init__)
-        for name in parameters:
-            if name not in known and not anything:
-                raise TypeError(
-                    f"{cls.__name__} has no parameter {name!r}: {_answer(name, known)}"
-                )
+        if unknown := cls._unknown(parameters):
+            raise TypeError(unknown)
         return super().__new__(cls)
+
+    def set_params(self, **parameters: object) -> Self:
+        """Set parameters of this estimator, and of estimators in it.
+
+        Parameters
+        ----------
+        **parameters : dict
+            Names and values; a name such as ``part__C`` is of the estimator `part`.
+
+        Returns
+        -------
+        estimator
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter. The message tells what to use.
+        """
+        # An estimator has the parameters of its parts, as in part__C.
+        own = self.get_params(deep=False)
+        if unknown := self._unknown(
+            name for name in parameters if name.partition("__")[0] not in own
+        ):
+            raise ValueError(unknown)
+        changed: Self = super().set_params(**parameters)
+        return changed
+
+    @classmethod
+    def _unknown(cls, names: Iterable[str]) -> str:
+        """Return remedies for names that are no parameters; empty without any."""
+        known, anything = _known(cls.__init__)
+        answers = {n: _answer(n, known) for n in names if n not in known}
+        if anything or not answers:
+            return ""
+        *others, last = map(repr, answers)
+        every, told = f"it has {', '.join(known)}", list(answers.values())
+        if not others:
+            return f"{cls.__name__} has no parameter {last}: {told[0] or every}"
+        found = f"{cls.__name__} has no parameters {', '.join(others)} and {last}"
+        if not any(told):
+            return f"{found}: {every}"
+        told = [f"{name}: {answer}" for name, answer in answers.items() if answer]
+        if len(told) < len(answers):
+            told.append(f"I{every[1:]}")
+        return ". ".join([found, *told])
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -89,12 +131,12 @@ def _no_probabilities(model: BaseEstimator, name: str) -> str:
 
 
 def _answer(name: str, known: list[str]) -> str:
-    """Return the remedy for an unknown parameter."""
+    """Return the remedy for an unknown parameter; empty without one."""
     for instead, answer in _ANSWERS.get(name, {}).items():
         if instead in known or not instead:
             return answer
-    near = nearest(name, known)
-    return f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
+    near = nearest(name.rpartition("__")[2], known)
+    return f"did you mean {near!r}?" if near else ""
 
 
 def _with_a_hint(model: BaseEstimator, message: str) -> str:
@@ -134,7 +176,11 @@ _ANSWERS = {
     },
     "gamma": {"gammas": "use gammas, the values to choose from", "": _KERNELS},
     "kernel": {"": _KERNELS},
-    "max_iter": {"": "use max_epochs, or time_limit in seconds"},
+    "max_epochs": {"max_rounds": "use max_rounds"},
+    "max_iter": {
+        "max_rounds": "use max_rounds, or time_limit in seconds",
+        "": "use max_epochs, or time_limit in seconds",
+    },
     "nu": {"epsilon": "use C and epsilon", "": "use C"},
     "penalty": {"": "leave it out for the squared norm; there is no L1 penalty"},
     "probability": {
