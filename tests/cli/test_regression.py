@@ -19,7 +19,7 @@ from .running import call, refused
 
 def write(name="data", n=60, d=4):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d)) + 0.7
+    X = rng.normal(size=(n, d)) + 2.0
     dump_svmlight_file(
         X, X @ rng.normal(size=d) + rng.normal(size=n), name, zero_based=False
     )
@@ -188,3 +188,16 @@ def test_predictions_without_targets_are_not_scored():
     call("train", "t.csv", "model", "--task", "regression")
     told = call("predict", "new.csv", "model").stderr
     assert told == "Not scored: DATA has no labels.\n"
+
+
+@pytest.mark.parametrize("kernel", [(), ("--kernel", "linear")])
+def test_predictions_of_chance_are_told(kernel):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    dump_svmlight_file(np.vstack([X, -X]), np.zeros(80), "data", zero_based=False)
+    told = call("train", "data", "model", "--task", "one-class", "--quiet", *kernel)
+    assert told.stdout.startswith("Converged")
+    assert told.stderr.count("\n") == 1
+    assert told.stderr.startswith("Warning: ")
+    assert "rounding decides the predictions, because no plane separates" in told.stderr
+    again = call("train", "data", "model", "--task", "one-class", "--kernel", "rbf")
+    assert "Warning" not in again.stderr

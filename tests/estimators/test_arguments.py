@@ -48,6 +48,7 @@ def test_a_million_threads_are_refused(estimator):
             estimator(n_jobs=jobs).fit(*rows())
 
 
+@pytest.mark.filterwarnings("ignore:.*rounding decides")
 @pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR])
 def test_atol_is_proved_where_tol_cannot_be(estimator):
     X, y = rows(60)

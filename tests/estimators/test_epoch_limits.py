@@ -34,7 +34,7 @@ from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, KernelSimplex
 from dualgap.model_selection import GridSearchCV
 from dualgap.solvers import get_solver, solvers_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 LIMITS = range(1, 8)
 LINEAR = [

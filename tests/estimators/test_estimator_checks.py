@@ -27,6 +27,7 @@ from dualgap.kernel import KERNEL_SOLVERS
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+    pytest.mark.filterwarnings("ignore:.*rounding decides"),
 ]
 
 # These compare decision values to 1e-7 or ask for the right class at costs from 1e-4

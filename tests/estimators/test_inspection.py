@@ -69,6 +69,7 @@ def inspections(fit: Callable[[], object], shape: tuple[int, int]) -> int:
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:.*rounding decides")
 @pytest.mark.cases(None)
 def test_x_is_inspected_once(model: Any, layout: Any) -> None:
     X, y = make_classification(

@@ -739,7 +739,8 @@ def test_odd_problems():
     assert model.predict(X).tolist() == ["u", "v", "w"]
     # Equal points of both classes: f = 0 is best, each alpha is 2 C.
     for loss in ("hinge", "squared_hinge"):
-        same = SVC(C=1.5, gamma=1.0, loss=loss).fit(np.ones((4, 2)), [0, 1, 0, 1])
+        with pytest.warns(UserWarning, match="the constant 0 is optimal"):
+            same = SVC(C=1.5, gamma=1.0, loss=loss).fit(np.ones((4, 2)), [0, 1, 0, 1])
         assert same.certificate_.primal == pytest.approx(6.0, rel=1e-9)
         assert same.certificate_.dual == pytest.approx(6.0, rel=1e-9)
         assert abs(same.decision_function(np.ones((1, 2)))[0]) < 1e-7

@@ -161,6 +161,7 @@ def test_landmarks():
     assert_served(SVC(solver="nystroem", random_state=0).fit(X, y), X, np.float64)
 
 
+@pytest.mark.filterwarnings("ignore:.*rounding decides")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_class_without_support_vectors(kernel):
     X, y = sample(3)

@@ -50,6 +50,7 @@ __all__ = [
     "silent_failures",
     "validated",
     "votes",
+    "warn_of_chance",
     "warn_of_failures",
     "warn_of_models",
     "weights",
@@ -425,3 +426,24 @@ def warn_of_models(
     names, certificates = zip(*found, strict=True)
     whole = Certificate.total(list(certificates), list(names))
     warn_of_failures(name, whole, "models", stacklevel + 1)
+
+
+def warn_of_chance(name: str, of: str, cause: str, stacklevel: int) -> None:
+    """Warn that the optimum leaves predictions to rounding.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    of : str
+        What rounding decides.
+    cause : str
+        Why, and what to do.
+    stacklevel : int
+        Frames up to the caller of fit.
+    """
+    warnings.warn(
+        f"{name}: rounding decides {of}, because {cause}.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )

@@ -396,8 +396,11 @@ class OneClassSVM(
         -----
         ConvergenceWarning
             If the relative gap `tol` was not proved. The message tells what was.
+        UserWarning
+            If rounding decides the predictions: w = 0 is optimal, or all training rows
+            lie on the boundary.
         """
-        self._fit_problem(
+        solution = self._fit_problem(
             X,
             None,
             sample_weight,
@@ -405,6 +408,8 @@ class OneClassSVM(
                 matrix, self.nu, sample_weight=weight
             ),
         )
+        assert solution.decisions is not None
+        self._tell_of_chance(solution, solution.decisions)
         return self
 
     @property

@@ -65,7 +65,7 @@ class KernelFit(KernelParameters, SingleFit):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         problem_of: Function[..., BoxProblem],
-    ) -> None:
+    ) -> Solution:
         """Train on rows of positive weight; `problem_of` makes their problem.
 
         It is called with the kernel matrix, the targets and the weights of these rows.
@@ -118,7 +118,7 @@ class KernelFit(KernelParameters, SingleFit):
             threads = max(1, int(effective_n_jobs(self.n_jobs)))
             solver = replace(solver, threads=threads)
         together = partial(solve_one_class, solver, problem)
-        self._train(problem, solver, data, keep, stop, together=together)
+        return self._train(problem, solver, data, keep, stop, together=together)
 
     @property
     def coef_(self) -> Vector:

@@ -487,6 +487,9 @@ class LinearOneClassSVM(
         -----
         ConvergenceWarning
             If the relative gap `tol` was not proved. The message tells what was.
+        UserWarning
+            If rounding decides the predictions: w = 0 is optimal, or all training rows
+            lie on the boundary.
         """
         stop = begin(self.time_limit)
         X = self._read(X)
@@ -505,7 +508,7 @@ class LinearOneClassSVM(
             self.offset_ = -self.intercept_
             self._keep_duals(solution.alpha)
 
-        self._train(
+        solution = self._train(
             problem,
             solver_for(problem),
             {"X": X, "y": None, "sample_weight": sample_weight},
@@ -513,6 +516,8 @@ class LinearOneClassSVM(
             stop,
             warm=self._previous_duals(problem.n),
         )
+        decisions = problem.margins(solution.w) + self.intercept_
+        self._tell_of_chance(solution, decisions[problem.cost > 0.0])
         return self
 
     def decision_function(self, X: MatrixLike) -> Vector:

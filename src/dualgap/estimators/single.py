@@ -19,7 +19,13 @@ from ..solvers.together import SolvedProblems
 from ..training import Solution, ctrl_c
 from ._callbacks import Attributes, CallbackSupportMixin
 from ._together import SolutionsTogether
-from .fitting import OnEpoch, VersionedPickle, refuse_masks, refuse_store
+from .fitting import (
+    OnEpoch,
+    VersionedPickle,
+    refuse_masks,
+    refuse_store,
+    warn_of_chance,
+)
 from .hints import ParameterHints
 from .training import Start, Training, fit_all
 
@@ -66,6 +72,29 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
 
 class Novelty(OutlierMixin):
     """Mixin for one-class SVMs: scores and labels from their decisions."""
+
+    def _tell_of_chance(self, solution: Solution, decisions: Vector) -> None:
+        """Warn if rounding decides the predictions.
+
+        `decisions` are of the rows of positive weight.
+        """
+        if not solution.certificate.certified:
+            return
+        # The optimum is -||w||^2 / 2. With P >= 0 it may be 0, and w too.
+        if solution.certificate.primal >= 0.0:
+            cause = (
+                "no plane separates enough rows from the origin, so that w = 0 is "
+                "optimal within the proved gap. Use the rbf kernel (OneClassSVM), a "
+                "larger nu, or columns that are not centred"
+            )
+        elif np.abs(decisions).max() <= self._least:
+            cause = (
+                "all training rows lie on the boundary, and so count as inliers. They "
+                "are equal, or too few, or the kernel is too narrow: lower gamma"
+            )
+        else:
+            return
+        warn_of_chance(type(self).__name__, "the predictions", cause, 5)
 
     def score_samples(self, X: MatrixLike) -> Vector:
         """Return the scores of rows; lower is more unusual.
@@ -130,7 +159,7 @@ class SingleFit(
         warm: Vector | None = None,
         attributes: Attributes | None = None,
         together: Callable[..., SolvedProblems | None] | None = None,
-    ) -> None:
+    ) -> Solution:
         """Fit the problem; `keep` sets the attributes of the model.
 
         `data` contains X, y and sample_weight as callbacks receive them. `together`
@@ -168,3 +197,4 @@ class SingleFit(
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         training.end(self.certificate_, name=name, depth=self._depth)
+        return solution

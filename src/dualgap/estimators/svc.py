@@ -43,6 +43,7 @@ from .fitting import (
     rows_to_predict,
     validated,
     votes,
+    warn_of_chance,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
@@ -375,6 +376,8 @@ class SVC(
         ConvergenceWarning
             If the relative gap `tol` was not proved, or labels of `until` are not
             certain. The message tells what was proved.
+        UserWarning
+            If rounding decides between two classes, because the constant 0 is optimal.
         """
         if until is None:
             return self._fit(X, y, sample_weight)
@@ -425,7 +428,31 @@ class SVC(
         self.shape_fit_ = X.shape
         self._keep(rows, models)
         training.end(self.certificate_, "pairs", name="SVC")
+        self._tell_of_chance(rows)
         return self
+
+    def _tell_of_chance(self, rows: PairRows) -> None:
+        """Warn of pairs for which the constant 0 is optimal within the proved gap."""
+        losses = self.C * np.add.reduceat(rows.weight, rows.bounds[:-1])  # of the 0
+        if self.certificate_.primal < np.sort(losses)[:2].sum():
+            return
+        pairs = combinations(losses.tolist(), 2)
+        decided = [
+            part.name
+            for part, pair in zip(self.certificate_.parts, pairs, strict=True)
+            if part.certified and part.primal >= sum(pair) * (1.0 - 1e-14)
+        ]
+        if not decided:
+            return
+        of = decided[0] or "the predictions"
+        more = f" and {len(decided) - 1:,} more pairs" if len(decided) > 1 else ""
+        warn_of_chance(
+            "SVC",
+            f"{of}{more}",
+            "the constant 0 is optimal within the proved gap: this kernel cannot tell "
+            "the classes apart. Use another kernel, such as rbf, or other features",
+            6,
+        )
 
     def _bias_of_problems(self) -> Bias:
         """Return the arguments of KernelProblem that set the bias."""

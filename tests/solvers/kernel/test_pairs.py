@@ -250,6 +250,7 @@ ODD = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:SVC. rounding decides")
 @pytest.mark.parametrize("name", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e8])
 @pytest.mark.parametrize("odd", ODD)
