@@ -816,7 +816,7 @@ def test_clone_and_pickle():
     )
     model.fit(X, y)
     loaded = pickle.loads(pickle.dumps(model))
-    assert_same_bits(model, loaded)
+    np.testing.assert_array_equal(model.coef_, loaded.coef_)
     assert loaded.certificate_ == model.certificate_
     np.testing.assert_array_equal(
         model.decision_function(X), loaded.decision_function(X)

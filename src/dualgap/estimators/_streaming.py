@@ -27,7 +27,14 @@ from ..problems.multiclass import certificate_of
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
-from .fitting import checked, class_factors, refuse_masks, validated
+from .fitting import (
+    SmallPickle,
+    checked,
+    class_factors,
+    need_duals,
+    refuse_masks,
+    validated,
+)
 from .training import begin, fit_all
 
 if TYPE_CHECKING:
@@ -92,7 +99,7 @@ def _sweeper(solver: str | Solver) -> DCD | None:
 Batch = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, ArrayLike | None]
 
 
-class StreamingMixin:
+class StreamingMixin(SmallPickle):
     """Mixin that gives LinearSVC ``partial_fit`` and ``certify``."""
 
     # Set by LinearSVC, by fit and by partial_fit.
@@ -312,6 +319,7 @@ class StreamingMixin:
         self, codes: NDArray[np.intp], binary: list[BinaryProblem | None]
     ) -> NDArray[np.float64]:
         """Return the dual variables that `fit` found, shape (problems, n)."""
+        need_duals(self, "partial_fit after fit")
         told = getattr(self, "_fit_rows", None)
         if told is None or told != rows_of_fit(codes, binary[0]):
             raise ValueError(

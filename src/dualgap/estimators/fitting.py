@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ __all__ = [
     "N_JOBS",
     "ROWS",
     "OnEpoch",
+    "SmallPickle",
     "VersionedPickle",
     "checked",
     "checking",
@@ -43,6 +45,7 @@ __all__ = [
     "class_scores",
     "encode",
     "listener",
+    "need_duals",
     "one_or_all",
     "refuse_masks",
     "refuse_store",
@@ -100,6 +103,51 @@ class VersionedPickle(BaseEstimator):
             defaults = type(self)().get_params(deep=False)
             kept = defaults | kept
         super().__setstate__(kept)
+
+
+class SmallPickle(VersionedPickle):
+    """Mixin of linear models, whose pickles leave out the dual variables.
+
+    They would make the pickle many times as large as the model. Copies in memory have
+    them, and so have pickles of a model with ``warm_start=True``.
+    """
+
+    def __getstate__(self) -> dict[str, object]:
+        state = super().__getstate__()
+        if not state.get("warm_start"):
+            for name in DUALS:
+                state.pop(name, None)
+        return state
+
+    def __copy__(self) -> SmallPickle:
+        new = type(self).__new__(type(self))
+        new.__dict__.update(vars(self))
+        return new
+
+    def __deepcopy__(self, memo: dict[int, object]) -> SmallPickle:
+        new = memo[id(self)] = type(self).__new__(type(self))
+        new.__dict__.update(copy.deepcopy(vars(self), memo))
+        return new
+
+
+#: Attributes that pickles of linear models leave out: they grow with the rows.
+DUALS = ("support_", "dual_coef_")
+
+
+def need_duals(model: BaseEstimator, what: str) -> None:
+    """Raise an error if a fitted linear model has no dual variables.
+
+    Raises
+    ------
+    ValueError
+        With the way to keep them.
+    """
+    if hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
+        raise ValueError(
+            f"{what}: the model has no dual variables, which pickles and model files "
+            "leave out; fit it again, pickle it with warm_start=True, or save it with "
+            "duals=True"
+        )
 
 
 def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:

@@ -26,7 +26,7 @@ from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
-from .fitting import checked, refuse_masks, validated
+from .fitting import SmallPickle, checked, need_duals, refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, Novelty, SingleFit, checked_weights, on_the_plane
 from .training import begin
@@ -44,7 +44,7 @@ _COMMON: Constraints = {
 }
 
 
-class _LinearFit(SingleFit):
+class _LinearFit(SmallPickle, SingleFit):
     """Base of linear estimators that solve a single problem and can be warm-started."""
 
     warm_start: bool
@@ -69,7 +69,10 @@ class _LinearFit(SingleFit):
 
     def _previous_duals(self, n: int) -> Vector | None:
         """Return the dual variables to start from, (n,); None for a cold start."""
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
+        if not self.warm_start:
+            return None
+        need_duals(self, "warm_start=True")
+        if not hasattr(self, "dual_coef_"):
             return None
         if n != self._n_rows:
             raise ValueError(
@@ -166,7 +169,8 @@ class LinearSVR(
     dual_coef_ : ndarray of shape (1, n_support), float64
         Dual variables of the rows in `support_`, the dual point of the certificate.
         ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
-        by at most ``sqrt(2 certificate_.gap)``.
+        by at most ``sqrt(2 certificate_.gap)``. Pickles leave out it and `support_`,
+        except with ``warm_start=True``.
     n_iter_ : int
         Number of epochs.
     certificate_ : Certificate

@@ -32,10 +32,10 @@ from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
 from .fitting import (
     OnEpoch,
-    VersionedPickle,
     checked,
     class_scores,
     encode,
+    need_duals,
     one_or_all,
     refuse_masks,
     validated,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 
 class LinearSVC(
-    VersionedPickle,
     CallbackSupportMixin,
     StreamingMixin,
     CertainLinearLabels,
@@ -167,6 +166,7 @@ class LinearSVC(
         - One versus one, it has n_classes - 1 rows, in the layout of LIBSVM and
           :class:`SVC`: a row of X of class i has its coefficient against class j in
           row j - 1 if i < j, and in row j if j < i.
+        - Pickles leave out it and `support_`, except with ``warm_start=True``.
     n_iter_ : int
         Number of epochs, the maximum over all classes; 0 if a warm start already
         satisfied `tol`.
@@ -524,7 +524,10 @@ class LinearSVC(
         self, classes: NDArray[np.generic], tables: int, n: int
     ) -> NDArray[np.float64] | None:
         """Return ``dual_coef_`` of all rows, (tables, n); None for a cold start."""
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
+        if not self.warm_start or hasattr(self, "_stream"):
+            return None
+        need_duals(self, "warm_start=True")
+        if not hasattr(self, "dual_coef_"):
             return None
         if n != self._n_rows or not np.array_equal(classes, self.classes_):
             raise ValueError(

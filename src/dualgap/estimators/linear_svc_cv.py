@@ -32,7 +32,7 @@ from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
 from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
 from .fitting import (
-    VersionedPickle,
+    SmallPickle,
     checked,
     class_scores,
     encode,
@@ -55,7 +55,7 @@ __all__ = ["LinearSVCCV"]
 
 
 class LinearSVCCV(
-    VersionedPickle,
+    SmallPickle,
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,

@@ -21,10 +21,17 @@ from ..estimators.single import checked_weights
 from ..estimators.svc import SVC
 from ..kernel import Gram, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
+from ..problems.base import Problem
 from ..problems.multiclass import problem_labels
 from .certification import other_objective
 from .kernels import kernel_of, kernel_pairs, rows_of
-from .linear import binary_of, joint_problem, linear_problems, linear_terms
+from .linear import (
+    binary_of,
+    dual_point,
+    joint_problem,
+    linear_problems,
+    linear_terms,
+)
 from .single_problems import single_terms, targets
 
 if TYPE_CHECKING:
@@ -126,6 +133,7 @@ def _of_linear_svc(
     labels = problem_labels(model)
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
         alpha = None if table is None else binary.unpack(table, k)
+        alpha = _known(model, problem, w, alpha, k)
         place = getattr(binary, "place", lambda _: np.arange(X.shape[0]))
         yield ProblemBall(Ball.of(problem, w, alpha), labels[k], place(k))
 
@@ -150,13 +158,24 @@ def _table(model: BaseEstimator, tables: int, n: int) -> Vector | None:
     return table
 
 
+def _known(
+    model: BaseEstimator, problem: Problem, w: Vector, alpha: Vector | None, k: int = 0
+) -> Vector:
+    """Return alpha or, for a model without duals, find it by a fit as accurate."""
+    if alpha is not None:
+        return alpha
+    own = getattr(model, "certificate_", None)
+    tol = model.tol if own is None else max(own.parts[k].relative_gap, 1e-12)
+    return dual_point(problem, w, None, tol)
+
+
 def _together(
     model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     problem, w = joint_problem(model, X, y, model.C, sample_weight, model.n_jobs)
     table = _table(model, len(model.classes_), X.shape[0])
     alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
-    ball = Ball.of(problem, w, alpha)
+    ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, problem_labels(model)[0], np.arange(X.shape[0]))
 
 
@@ -167,7 +186,8 @@ def _of_linear_svr(
     weight = checked_weights(sample_weight, X)
     problem, w = terms.regression(X, y, model.C, weight, model.n_jobs)
     table = _table(model, 1, X.shape[0])
-    ball = Ball.of(problem, w, None if table is None else table[0])
+    alpha = None if table is None else table[0]
+    ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, None, np.arange(X.shape[0]))
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
-from ..estimators.fitting import N_JOBS, ROWS, checking
+from ..estimators.fitting import N_JOBS, ROWS, checking, need_duals
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
 from ..losses import Vector
@@ -169,11 +169,7 @@ def _compress_linear(
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
 ) -> None:
-    if not hasattr(model, "dual_coef_"):
-        raise ValueError(
-            "model has no dual variables, which compress needs; fit it, or save it "
-            "with duals=True"
-        )
+    need_duals(model, "compress")
     X = check_array(X, **ROWS)
     if X.shape[0] != model._n_rows:
         raise ValueError(

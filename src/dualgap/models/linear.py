@@ -22,7 +22,7 @@ from ..losses import (
     Vector,
     get_loss,
 )
-from ..problems.base import Claim
+from ..problems.base import Claim, Problem
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import (
@@ -31,6 +31,7 @@ from ..problems.multiclass import (
     number_of_problems,
 )
 from ..solvers import solver_for
+from ..training import solve
 from .agreement import _labels
 from .single_problems import (
     Limits,
@@ -274,3 +275,11 @@ def joint_problem(
             "training data"
         )
     return problem, problem.point(coef, bias)
+
+
+def dual_point(problem: Problem, w: Vector, alpha: Vector | None, tol: float) -> Vector:
+    """Return dual variables that prove a model w, from a fit if they must."""
+    proof = problem.prove(Claim(w, alpha))
+    if proof.certificate.relative_gap <= tol:
+        return proof.alpha
+    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha

@@ -9,6 +9,7 @@ import numpy as np
 from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.model_file import Record, Tensors
+from ..estimators.fitting import need_duals
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..problems.multiclass import certificate_of, number_of_problems
@@ -40,11 +41,8 @@ def support_of(tensors: Tensors, n: int) -> Any:
 
 def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     """Return the extra fields and the tensors of a linear model."""
-    if duals and not hasattr(model, "dual_coef_"):
-        raise ValueError(
-            "duals=True: this model has no dual variables, because the file that it "
-            "was loaded from has none; use duals=False, or fit the model"
-        )
+    if duals:
+        need_duals(model, "duals=True")
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     tensors = {
         "coef": np.ascontiguousarray(coef, dtype="<f8"),

@@ -1,0 +1,181 @@
+"""Pickles of linear models are as large as the model; copies in memory keep all."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn import svm
+from sklearn.base import clone, is_classifier
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dualgap import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    certify,
+    compress,
+    load_model,
+    patch_sklearn,
+    save_model,
+    what_if,
+    write_proof,
+)
+from dualgap.model_selection import GridSearchCV
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+with patch_sklearn():
+    PATCHED = [svm.LinearSVC(random_state=0), svm.LinearSVR(random_state=0)]
+
+MODELS = [
+    LinearSVC(random_state=0),
+    LinearSVC(solver="dcd", loss="squared_hinge", random_state=0),
+    LinearSVC(multi_class="ovo", random_state=0),
+    LinearSVC(multi_class="crammer_singer", random_state=0),
+    LinearSVR(random_state=0),
+    LinearSVR(solver="newton", loss="squared_epsilon_insensitive", random_state=0),
+    LinearOneClassSVM(nu=0.9),
+    LinearSVCCV(random_state=0),
+    GridSearchCV(LinearSVC(random_state=0), {"C": [0.1, 1.0]}),
+    SklearnSearch(LinearSVC(random_state=0), {"C": [0.1, 1.0]}),
+    make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
+    *PATCHED,
+]
+every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
+
+
+def fitted(model: Any, n: int = 400, classes: int = 3) -> tuple[Any, Any, Any]:
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=classes, flip_y=0.2, random_state=0
+    )
+    X += 2.0
+    return clone(model).fit(X, y), X, y
+
+
+def size(model: Any) -> int:
+    """Bytes of a pickle, without the histories, which have a record for each epoch."""
+    model = copy.deepcopy(model)
+    final = model[-1] if hasattr(model, "steps") else model
+    for part in (final, getattr(final, "best_estimator_", final)):
+        vars(part).pop("history_", None)
+    return len(pickle.dumps(model))
+
+
+@pytest.mark.cases(None)
+@every_model
+def test_a_pickle_does_not_grow_with_the_rows(model: Any) -> None:
+    few, many = (size(fitted(model, n)[0]) for n in (200, 2000))
+    # Numbers take a few bytes more or less.
+    assert abs(many - few) < 300
+    assert many < 10_000
+
+
+@pytest.mark.cases(None)
+@every_model
+def test_a_pickle_predicts_and_proves_as_before(model: Any, tmp_path: Any) -> None:
+    model, X, y = fitted(model)
+    joblib.dump(model, tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        final, other = (getattr(m, "best_estimator_", m) for m in (model, again))
+        rows = X
+        if hasattr(final, "steps"):
+            rows, final, other = final[:-1].transform(X), final[-1], other[-1]
+        assert other.certificate_ == final.certificate_
+        left = set(vars(final)) - set(vars(other))
+        assert left <= {"support_", "dual_coef_"}
+        if not isinstance(final, LinearOneClassSVM):
+            assert certify(other, rows, y).primal == certify(final, rows, y).primal
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), LinearOneClassSVM(nu=0.9)])
+def test_copies_in_memory_keep_the_dual_variables(model: Any) -> None:
+    model, X, y = fitted(model)
+    for again in (copy.copy(model), copy.deepcopy(model)):
+        np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
+        assert again.set_params(warm_start=True).fit(X, y).n_iter_ == 0
+    deep = copy.deepcopy([model, model])
+    assert deep[0] is deep[1] is not model
+    assert not np.shares_memory(deep[0].dual_coef_, model.dual_coef_)
+    assert not hasattr(clone(model), "coef_")
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), LinearOneClassSVM(nu=0.9)])
+def test_a_warm_start_goes_on_from_a_pickle_that_keeps_them(model: Any) -> None:
+    model, X, y = fitted(model.set_params(warm_start=True, tol=1e-6))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.fit(X, y).n_iter_ == 0
+    lost = pickle.loads(pickle.dumps(model.set_params(warm_start=False)))
+    lost.set_params(warm_start=True)
+    with pytest.raises(ValueError, match="warm_start=True: the model has no dual var"):
+        lost.fit(X, y)
+    assert lost.set_params(warm_start=False).fit(X, y).n_iter_ > 0
+
+
+def test_partial_fit_goes_on_from_copies_and_pickles() -> None:
+    model, X, y = fitted(LinearSVC(random_state=0))
+    told = []
+    kept = pickle.loads(pickle.dumps(copy.copy(model).set_params(warm_start=True)))
+    for again in (copy.deepcopy(model), copy.copy(model), kept, model):
+        again.partial_fit(X, y)
+        told.append(again.certificate_.dual)
+    assert len(set(told)) == 1
+    fresh, X, y = fitted(LinearSVC(random_state=0))
+    with pytest.raises(
+        ValueError, match="partial_fit after fit: the model has no dual"
+    ):
+        pickle.loads(pickle.dumps(fresh)).partial_fit(X, y)
+    # Between two calls nothing is lost.
+    other = pickle.loads(pickle.dumps(model)).partial_fit(X[::-1], y[::-1])
+    model.partial_fit(X[::-1], y[::-1])
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+
+
+def test_what_needs_the_dual_variables_says_so(tmp_path: Any) -> None:
+    model, X, y = fitted(LinearSVC(random_state=0))
+    again = pickle.loads(pickle.dumps(model))
+    remedy = "fit it again, pickle it with warm_start=True, or save it with duals=True"
+    with pytest.raises(ValueError, match=f"duals=True: the model has no .*{remedy}"):
+        save_model(again, tmp_path / "model", duals=True)
+    with pytest.raises(ValueError, match=f"compress: the model has no .*{remedy}"):
+        compress(again, X, y, tol=0.1)
+    save_model(again, tmp_path / "model")
+    loaded = load_model(tmp_path / "model").set_params(warm_start=True)
+    with pytest.raises(ValueError, match=remedy):
+        loaded.fit(X, y)
+
+
+def test_answers_about_the_optimum_need_no_dual_variables(tmp_path: Any) -> None:
+    model, X, y = fitted(LinearSVC(random_state=0, tol=1e-8), classes=2)
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        one.bound_optimum(X, y)
+    assert (again.certified_labels(X) == model.certified_labels(X)).all()
+    change = what_if(again, X, y, without=[0, 1])
+    assert change.radius < 1e-2
+    assert change.refit().certificate_.certified
+    write_proof(again, X, y, tmp_path / "proof")
+    assert (tmp_path / "proof").stat().st_size > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVCCV([0.1, 1.0], cv=2)])
+def test_other_processes_send_small_models_back(model: Any) -> None:
+    _, X, y = fitted(LinearSVC())
+    found = cross_validate(model, X, y, n_jobs=2, cv=2, return_estimator=True)
+    for one in found["estimator"]:
+        assert is_classifier(one)
+        assert not hasattr(one, "dual_coef_")
+        assert one.certificate_.certified
+    search = SklearnSearch(model, {"tol": [1e-3, 1e-4]}, n_jobs=2, cv=2).fit(X, y)
+    assert search.best_estimator_.certificate_.certified
