@@ -73,7 +73,7 @@ def test_liblinear_reads_ours(tmp_path, classes, loss, intercept):
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("bias", [-1, 1, 2.5])
-@pytest.mark.parametrize("kind", [1, 2, 3])
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
 def test_we_read_liblinear(tmp_path, classes, bias, kind):
     X, y = make(classes)
     path = str(tmp_path / "model")
@@ -83,9 +83,50 @@ def test_we_read_liblinear(tmp_path, classes, bias, kind):
     labels, _, _ = liblinearutil.predict(y, sparse.csr_matrix(X), theirs, "-q")
     assert np.array_equal(ours.predict(X), labels)
     assert ours.n_features_in_ == X.shape[1]
+    assert ours.multi_class == ("crammer_singer" if kind == 4 else "ovr")
     bounds = certify(ours, X, y)
-    for bound in bounds if classes > 2 else [bounds]:
+    assert len(bounds) == (1 if classes == 2 or kind == 4 else classes)
+    for bound in bounds:
         assert -1e-9 <= bound.relative_gap < 0.1
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("intercept", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [(LinearSVC, {"loss": "hinge"}), (sklearn.svm.LinearSVC, {"max_iter": 10**6})],
+)
+def test_joint_problems_go_to_liblinear_and_back(
+    tmp_path, kind, more, classes, intercept
+):
+    X, y = make(classes)
+    path = tmp_path / "model"
+    ours = kind(
+        multi_class="crammer_singer",
+        fit_intercept=intercept > 0,
+        intercept_scaling=intercept or 1.0,
+        tol=1e-5,
+        random_state=0,
+        **more,
+    ).fit(X, y)
+    write_liblinear(ours, path)
+    theirs = liblinearutil.load_model(str(path))
+    labels, _, values = liblinearutil.predict(y, sparse.csr_matrix(X), theirs, "-q")
+    assert np.array_equal(labels, ours.predict(X))
+    if classes > 2:
+        found = np.array(values)[:, np.argsort(theirs.get_labels())]
+        np.testing.assert_allclose(found, ours.decision_function(X), rtol=1e-12)
+    again = read_liblinear(path)
+    assert again.multi_class == "crammer_singer"
+    np.testing.assert_array_equal(again.predict(X), ours.predict(X))
+    np.testing.assert_allclose(again.coef_, ours.coef_, rtol=1e-14)
+    # The objective of the file is LIBLINEAR's optimum.
+    options = f"-s 4 -B {intercept or -1} -e 1e-8 -q"
+    solved = liblinearutil.train(y, sparse.csr_matrix(X), options)
+    liblinearutil.save_model(str(path), solved)
+    best = certify(read_liblinear(path), X, y)
+    assert best.relative_gap < 1e-3
+    assert certify(again, X, y).primal == pytest.approx(best.primal, rel=2e-5)
 
 
 KERNELS = [
@@ -217,6 +258,7 @@ def test_the_examples_are_read(tmp_path):
         ),
         (read_liblinear, LINEAR, "nr_feature 2", "nr_feature 9" * 9, "nr_feature"),
         (read_liblinear, LINEAR, "-0.25", "inf", "line 8.*1 finite"),
+        (read_liblinear, LINEAR, "L2R_L1LOSS_SVC_DUAL", "MCSVM_CS", "2 finite numbers"),
         (read_liblinear, LINEAR, "\nw\n", "\n", "ends before|a field"),
         (read_libsvm, KERNEL, "c_svc", "nu_svr", "must be one of c_svc"),
         (read_libsvm, KERNEL, "rbf", "precomputed", "kernel_type precomputed"),

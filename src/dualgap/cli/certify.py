@@ -49,7 +49,7 @@ AnyModel = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Model file of train, of LIBLINEAR (-s 1, 2, 3, 11, 12, 13, 21) or of "
+        help="Model file of train, of LIBLINEAR (-s 1 to 4, 11 to 13, 21) or of "
         "LIBSVM (-s 0, 2, 3).",
         show_default=False,
     ),

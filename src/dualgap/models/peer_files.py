@@ -4,8 +4,9 @@ The files are text. Reading checks every value; writing is atomic.
 
 LIBLINEAR   solver_type, nr_class, label, nr_feature, bias; then, below `w`, one line
             per feature (the constant one last, if bias >= 0) with one number per
-            problem. The first of two labels is the positive one. Regression and
-            one-class files have no label; one-class files have rho before `w`.
+            problem. The first of two labels is the positive one. Crammer and Singer's
+            problem has one number per class, even for two. Regression and one-class
+            files have no label; one-class files have rho before `w`.
 LIBSVM      svm_type, kernel_type and its parameters, nr_class, total_sv, rho, label,
             nr_sv; then, below `SV`, one line per support vector: its coefficients in
             the K - 1 problems of its class, and its entries, numbered from 1. A
@@ -47,7 +48,10 @@ LIBLINEAR_LOSSES = {
     "L2R_L1LOSS_SVC_DUAL": "hinge",
     "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
     "L2R_L2LOSS_SVC": "squared_hinge",
+    "MCSVM_CS": "hinge",
 }
+#: The solver_type of Crammer and Singer's problem.
+LIBLINEAR_JOINT = "MCSVM_CS"
 #: Losses of regression models, by solver_type; and the solver_type of one-class models.
 LIBLINEAR_RESIDUAL_LOSSES = {
     "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
@@ -64,7 +68,8 @@ _LARGEST = 2**31 - 1  # both packages count with int
 class LiblinearFile:
     """Content of a LIBLINEAR file.
 
-    `w` has shape (problems, features), or (problems, features + 1) if bias >= 0.
+    `w` has shape (problems, features), or (problems, features + 1) if bias >= 0, with
+    one problem for two classes, and a row per class for Crammer and Singer's problem.
     Regression and one-class models have no labels; only one-class models have a rho.
     """
 
@@ -264,7 +269,8 @@ def read_liblinear_file(path: Path) -> LiblinearFile:
     features = lines.count(fields, "nr_feature", 0)
     bias = lines.field(fields, "bias", float)
     labels = lines.labels(fields, classes) if kind in LIBLINEAR_LOSSES else ()
-    problems = 1 if classes == 2 or not labels else classes
+    single = not labels or (classes == 2 and kind != LIBLINEAR_JOINT)
+    problems = 1 if single else classes
     one_class = kind == LIBLINEAR_ONE_CLASS
     if one_class and bias >= 0.0:
         raise lines.error(f"bias {bias!r} is invalid: a model of {kind} has none")

@@ -18,6 +18,7 @@ from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import get_loss
 from .peer_files import (
+    LIBLINEAR_JOINT,
     LIBLINEAR_LOSSES,
     LIBLINEAR_ONE_CLASS,
     LIBLINEAR_RESIDUAL_LOSSES,
@@ -71,16 +72,19 @@ def read_liblinear(
     if not model.labels:
         return _single(model, C, epsilon, nu)
     classes, order = np.unique(np.array(model.labels), return_inverse=True)
-    if len(classes) == 2:  # LIBLINEAR's positive class is the first label
+    if len(model.w) == 1:  # LIBLINEAR's positive class is the first label
         w = model.w if order[0] == 1 else -model.w
     else:
         w = model.w[np.argsort(order)]
+        w = w[1:] - w[:1] if len(w) == 2 else w
     scaling = max(model.bias, 0.0)
+    joint = model.solver_type == LIBLINEAR_JOINT
     svm = LinearSVC(
         C=C,
         loss=LIBLINEAR_LOSSES[model.solver_type],
         fit_intercept=scaling > 0.0,
         intercept_scaling=scaling or 1.0,
+        multi_class="crammer_singer" if joint else "ovr",
     )
     svm.coef_ = np.ascontiguousarray(w[:, : model.features])
     svm.intercept_ = scaling * w[:, -1] if scaling else np.zeros(len(w))
@@ -164,6 +168,8 @@ def write_liblinear(
     else:
         loss = str(model.loss)
     kinds = {loss: kind for kind, loss in reversed(losses.items())}
+    joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    kinds |= {loss: LIBLINEAR_JOINT} if joint else {}
     if loss not in kinds:
         known = " or ".join(map(repr, sorted(kinds)))
         raise ValueError(
@@ -174,7 +180,9 @@ def write_liblinear(
     if model.fit_intercept:
         bias = np.broadcast_to(np.asarray(model.intercept_) / scaling, len(coef))
         coef = np.c_[coef, bias]
-    if len(labels) == 2:
+    if joint and len(coef) == 1:
+        coef = np.vstack([-0.5 * coef, 0.5 * coef])
+    elif len(labels) == 2:
         labels = labels[::-1]
     write_liblinear_file(
         path, LiblinearFile(kinds[loss], labels, model.n_features_in_, scaling, coef)
