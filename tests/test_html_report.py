@@ -392,7 +392,7 @@ def test_advice_follows_from_the_facts():
     balanced = LinearSVC(C=1e-4, class_weight="balanced").fit(X, y)
     assert "class_weight='balanced' gives" not in checked(balanced, X, y).words
     words = checked(SVC(C=1e3, gamma=100.0).fit(X, y), X, y).words
-    assert "Every training row is classified correctly" in words
+    assert "All training rows are right" in words
     assert "no better than" not in words
     y = rng.integers(0, 2, 200)
     words = checked(SVC(C=0.01).fit(X, y), X, y).words

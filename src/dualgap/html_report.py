@@ -23,6 +23,7 @@ from .certificate import Certificate, percent
 from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
+from .kernels.functions import refuse_items
 from .models import certify
 from .models.certification import other_objective
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
@@ -142,6 +143,8 @@ def report(
             "the coefficients of a linear model there is certify)"
         )
     given, before, (model, X) = model, X, unwrap(model, X)
+    if hasattr(model, "_items"):
+        refuse_items("report")
     certificate = _certificate(model, X, y, options)
     names = _column_names(given, before, feature_names)
     colour, badge = _verdict(certificate)
@@ -303,10 +306,7 @@ def _classification(
             f"{k:,} ({_share(k / m)})" for k, m in zip(per_class, rows, strict=True)
         )
     if accuracy == 1.0:
-        advice.append(
-            "Every training row is classified correctly. If other rows are not, try a "
-            "smaller C."
-        )
+        advice.append("All training rows are right. If others are not, lower C.")
     elif accuracy <= rows.max() / n:
         advice.append(
             "The model is no better than naming the largest class for every row: "

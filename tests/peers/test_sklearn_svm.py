@@ -34,7 +34,6 @@ PRIVATE = Difference(
     "AttributeError: 'SVC' object has no attribute '_|ACTUAL",
     "the test looks into private attributes of scikit-learn",
 )
-STRINGS = Difference("could not convert string", "rows are numbers, for any kernel")
 
 DIFFERENCES: dict[str, Difference] = {
     "test_tweak_params": PRIVATE,
@@ -84,7 +83,6 @@ DIFFERENCES: dict[str, Difference] = {
     "test_n_iter_libsvm[*-SVC-ndarray]": Difference(
         "AssertionError", "n_iter_ is one number for every model, the most of all pairs"
     ),
-    "test_custom_kernel_not_array_input[*]": STRINGS,
     "test_svm_with_infinite_C[*]": INFINITE,
 }
 

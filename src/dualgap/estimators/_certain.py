@@ -18,6 +18,7 @@ from ..answers.decided import TOLERANCES, Decided
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..data.types import Label, MatrixLike
+from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
 from ..problems.multiclass import certificate_of
 from .fitting import refuse_store, silent_failures
@@ -452,6 +453,8 @@ def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
             f"until is of type {type(until).__name__}, not a rule; give Decided(X_new)"
         )
     refuse_store(X, "until", "train without it")
+    if takes_items(getattr(model, "kernel", None), X):
+        refuse_items("until")
     shape, columns = np.shape(until.X), np.shape(X)[-1]
     if len(shape) != 2 or shape[1] != columns or not shape[0]:
         raise ValueError(

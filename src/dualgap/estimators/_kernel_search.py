@@ -42,7 +42,7 @@ from ..data import model_file as model_file
 from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernel import Gram
-from ..kernels.functions import Kernel
+from ..kernels.functions import Kernel, refuse_items, takes_items
 from ..kernels.gram import points_of
 from ..kernels.table import Table, whole_table
 from ..losses import Vector
@@ -518,6 +518,8 @@ class KernelSearch(
         **options: bool,
     ) -> tuple[Matrix, NDArray[np.generic], Vector]:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        if takes_items(self.kernel, X):
+            refuse_items(type(self).__name__)
         rows, labels = validated(self, X, y, **options)
         if hasattr(rows, "tocsr"):
             rows = rows.tocsr()

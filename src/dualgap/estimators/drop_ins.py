@@ -22,6 +22,7 @@ from sklearn.svm import _base, _classes
 from .. import estimators
 from ..certificate import Certificate, Status
 from ..data.types import Label, Matrix, MatrixLike
+from ..kernel import Callable as FunctionKernel
 from ..kernel import Precomputed
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_values, single_values
@@ -339,6 +340,13 @@ class _KernelMachine(_base.BaseLibSVM):
         )
         # A matrix or an array, as this version of scikit-learn makes them.
         model.support_vectors_ = type(model.dual_coef_)(model.support_vectors_)
+
+    def _compute_kernel(self, X: MatrixLike) -> MatrixLike:
+        model: BaseEstimator = self
+        if not callable(model.kernel):
+            return X
+        values = FunctionKernel(model.kernel).call(X, model._BaseLibSVM__Xfit)
+        return np.asarray(values, dtype=np.float64, order="C")
 
     def _dense_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(self._compute_kernel(X))

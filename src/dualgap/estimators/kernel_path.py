@@ -22,7 +22,13 @@ from ..certificate import Certificate
 from ..core import StoppedError
 from ..data import model_file as file
 from ..data.types import Matrix, MatrixLike, Parameters
-from ..kernels.functions import Callable, Kernel, Precomputed
+from ..kernels.functions import (
+    Callable,
+    Kernel,
+    Precomputed,
+    refuse_items,
+    takes_items,
+)
 from ..kernels.gram import points_of
 from ..kernels.table import shared_matrix
 from ..losses import Vector
@@ -442,6 +448,8 @@ def svc_path(
     if template.solver not in ("auto", "block"):
         raise ValueError(f"solver={template.solver!r}: a path needs 'auto' or 'block'")
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
+    if takes_items(template.kernel, X):
+        refuse_items("svc_path")
     X, y = validated(template, X, y)
     classes, codes = encode(np.asarray(y))
     weight = _check_sample_weight(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, KernelOneClass, KernelRegression
-from ..kernels.functions import KernelLike
+from ..kernels.functions import KernelLike, Precomputed
 from ..losses import Vector
 from ._certain import CertainDecisions
 from .fitting import checked
@@ -408,8 +408,7 @@ class OneClassSVM(
                 matrix, self.nu, sample_weight=weight
             ),
         )
-        assert solution.decisions is not None
-        self._tell_of_chance(solution, solution.decisions)
+        self._tell_of_chance(solution, lambda: np.asarray(solution.decisions))
         return self
 
     @property
@@ -447,7 +446,7 @@ class OneClassSVM(
     def _least(self) -> float:
         """Size up to which a decision counts as 0."""
         return least_decision(
-            self._fitted_kernel,
+            Precomputed() if hasattr(self, "_items") else self._fitted_kernel,
             self.support_vectors_,
             self.dual_coef_,
             float(self.offset_[0]),

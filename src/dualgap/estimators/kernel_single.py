@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.types import Matrix, MatrixLike
 from ..kernel import BlockSolver, Gram
@@ -23,7 +23,7 @@ from ..solvers import get_solver, solvers_of
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from .fitting import refuse_masks, validated
+from .fitting import refuse_masks
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, checked_weights
 from .training import begin
@@ -73,12 +73,11 @@ class KernelFit(KernelParameters, SingleFit):
         self._refuse_store(X)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
-        kernel = self._kernel_record()
-        supervised = {} if y is None else {"y_numeric": True}
-        found = validated(self, X, "no_validation" if y is None else y, **supervised)
-        X, y = (found, None) if y is None else found
+        supervised = y is not None
+        options = {"y_numeric": True} if supervised else {}
+        kernel, X, targets, items = self._training_rows(X, y, supervised, **options)
         weight = checked_weights(sample_weight, X)
-        data = {"X": X, "y": y, "sample_weight": sample_weight}
+        data = {"X": X, "y": targets, "sample_weight": sample_weight}
         used = points_of(X, kernel)
         X = used.X
         kernel = kernel.resolve(X, weight)
@@ -86,7 +85,8 @@ class KernelFit(KernelParameters, SingleFit):
         numbers = np.arange(X.shape[0])[kept]
         if not numbers.size:
             raise ValueError("sample_weight is zero everywhere; give a positive weight")
-        if isinstance(kernel, Precomputed):
+        precomputed = isinstance(kernel, Precomputed)
+        if precomputed:
             matrix: Matrix = Gram(used, kernel, self.cache_size)
             if numbers.size < X.shape[0]:
                 matrix = matrix.subset(numbers)
@@ -95,7 +95,7 @@ class KernelFit(KernelParameters, SingleFit):
             matrix = Gram(used, kernel, self.cache_size)
         problem = problem_of(
             matrix,
-            None if y is None else y[kept],
+            None if targets is None else targets[kept],
             None if weight is None else weight[kept],
         )
 
@@ -106,11 +106,10 @@ class KernelFit(KernelParameters, SingleFit):
             self.n_support_ = np.array([support.size], np.int32)
             self.dual_coef_ = solution.alpha[None, support]
             self.intercept_ = np.array([solution.bias])
-            self.support_vectors_ = (
-                np.empty((0, 0)) if self._precomputed else used.X[support]
-            )
+            self.support_vectors_ = np.empty((0, 0)) if precomputed else used.X[support]
             self._fitted_kernel = kernel
             self.shape_fit_ = X.shape
+            self._keep_items(items)
             self.fit_status_ = int(not solution.certificate.certified)
 
         solver = get_solver(self.solver, problem.kind)
@@ -134,11 +133,7 @@ class KernelFit(KernelParameters, SingleFit):
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples,)."""
-        check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        kernel: Kernel = self._fitted_kernel
+        kernel, X = self._prediction_rows(X)
         return single_values(
             kernel,
             X,

@@ -520,8 +520,12 @@ class LinearOneClassSVM(
             stop,
             warm=self._previous_duals(problem.n),
         )
-        decisions = problem.margins(solution.w) + self.intercept_
-        self._tell_of_chance(solution, decisions[problem.cost > 0.0])
+
+        def decisions() -> Vector:
+            values: Vector = problem.margins(solution.w) + self.intercept_
+            return values[problem.cost > 0.0]
+
+        self._tell_of_chance(solution, decisions)
         return self
 
     def decision_function(self, X: MatrixLike) -> Vector:

@@ -18,6 +18,7 @@ from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
 from ..kernel import Nystroem, Precomputed
+from ..kernels.functions import refuse_items
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
 from ..problems import one_vs_one
@@ -122,6 +123,8 @@ def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
     ValueError
         For landmarks, and for a model without a certificate.
     """
+    if hasattr(model, "_items"):
+        refuse_items("a bound on the exact optimum")
     certificate = getattr(model, "certificate_", None)
     landmarks = isinstance(getattr(model, "solver", None), Nystroem)
     if landmarks or getattr(model, "solver", None) == "nystroem":

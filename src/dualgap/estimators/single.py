@@ -73,21 +73,29 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
 class Novelty(OutlierMixin):
     """Mixin for one-class SVMs: scores and labels from their decisions."""
 
-    def _tell_of_chance(self, solution: Solution, decisions: Vector) -> None:
+    def _tell_of_chance(
+        self, solution: Solution, decisions: Callable[[], Vector]
+    ) -> None:
         """Warn if rounding decides the predictions.
 
-        `decisions` are of the rows of positive weight.
+        `decisions` returns the decisions of the rows of positive weight.
         """
-        if not solution.certificate.certified:
+        certificate = solution.certificate
+        if not certificate.certified:
             return
         # The optimum is -||w||^2 / 2. With P >= 0 it may be 0, and w too.
-        if solution.certificate.primal >= 0.0:
+        if certificate.primal >= 0.0:
             cause = (
                 "no plane separates enough rows from the origin, so that w = 0 is "
                 "optimal within the proved gap. Use the rbf kernel (OneClassSVM), a "
                 "larger nu, or columns that are not centred"
             )
-        elif np.abs(decisions).max() <= self._least:
+        elif (
+            # Rows on the plane have no loss, and so nu sum_i c_i rho = ||w||^2 = -2 P*.
+            -float(self.dual_coef_.sum() * self.intercept_[0])
+            <= -2.0 * certificate.dual * (1.0 + 1e-6)
+            and np.abs(decisions()).max() <= self._least
+        ):
             cause = (
                 "all training rows lie on the boundary, and so count as inliers. They "
                 "are equal, or too few, or the kernel is too narrow: lower gamma"

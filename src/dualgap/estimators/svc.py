@@ -21,7 +21,7 @@ from ..kernel import (
     Nystroem,
     get_kernel_solver,
 )
-from ..kernels.functions import Kernel, KernelLike
+from ..kernels.functions import KernelLike
 from ..kernels.gram import points_of
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
@@ -40,8 +40,6 @@ from .fitting import (
     encode,
     one_or_all,
     refuse_masks,
-    rows_to_predict,
-    validated,
     votes,
     warn_of_chance,
     weights,
@@ -79,7 +77,8 @@ class SVC(
         Kernel, given by its name, with the parameters `degree`, `gamma` and `coef0`; or
         as a record of :mod:`dualgap.kernel` with its own parameters, such as
         ``RBF(gamma=0.1)``; or as a function of two matrices that returns the kernel
-        values of all pairs of their rows. With "precomputed", X is the kernel matrix. A
+        values of all pairs of their rows. If X holds strings or other objects, the
+        function gets them as they are. With "precomputed", X is the kernel matrix. A
         kernel matrix that is not positive semidefinite raises an error, because it
         would have no certificate.
     degree : int, default=3
@@ -156,7 +155,7 @@ class SVC(
         Indices of the rows that are support vectors, sorted by class, then by row.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
         Support vectors, of the type of X, float32 or float64. Empty, of shape (0, 0),
-        for a precomputed kernel.
+        for a precomputed kernel, and for a kernel function of objects.
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
@@ -401,9 +400,9 @@ class SVC(
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._refuse_ovo_ties()
         solver = get_kernel_solver(self.solver)
-        kernel = self._kernel_record()
-        X, y = validated(self, X, y)
-        classes, codes = encode(np.asarray(y))
+        read = self._training_rows(X, y)
+        kernel, X, items, y = read.kernel, read.X, read.items, np.asarray(read.y)
+        classes, codes = encode(y)
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         points = points_of(X, kernel)  # before sorting: errors name rows of X
         X = points.X
@@ -427,16 +426,18 @@ class SVC(
         self.classes_, self.class_weight_ = classes, factor
         self.shape_fit_ = X.shape
         self._keep(rows, models)
+        self._keep_items(items)
         training.end(self.certificate_, "pairs", name="SVC")
         self._tell_of_chance(rows)
         return self
 
     def _tell_of_chance(self, rows: PairRows) -> None:
         """Warn of pairs for which the constant 0 is optimal within the proved gap."""
-        losses = self.C * np.add.reduceat(rows.weight, rows.bounds[:-1])  # of the 0
-        if self.certificate_.primal < np.sort(losses)[:2].sum():
+        # A decision of 0 costs each row c_i.
+        losses = (self.C * np.add.reduceat(rows.weight, rows.bounds[:-1])).tolist()
+        if self.certificate_.primal < 2.0 * min(losses) * (1.0 - 1e-14):
             return
-        pairs = combinations(losses.tolist(), 2)
+        pairs = combinations(losses, 2)
         decided = [
             part.name
             for part, pair in zip(self.certificate_.parts, pairs, strict=True)
@@ -474,7 +475,7 @@ class SVC(
         self.dual_coef_ = np.ascontiguousarray(coef[:, used])
         self.intercept_ = models.intercept
         self.support_vectors_ = (
-            np.empty((0, 0)) if self._precomputed else rows.points.X[used]
+            np.empty((0, 0)) if rows.precomputed else rows.points.X[used]
         )
         self._fitted_kernel = rows.kernel
         self.n_iter_, self.certificate_ = models.epochs, models.certificate
@@ -548,9 +549,7 @@ class SVC(
         return won.argmax(axis=0)
 
     def _pair_values(self, X: MatrixLike) -> Vector:
-        check_is_fitted(self)
-        kernel: Kernel = self._fitted_kernel
-        X = rows_to_predict(self, X, finite=kernel.form is None)
+        kernel, X = self._prediction_rows(X)
         return pair_values(
             kernel,
             X,

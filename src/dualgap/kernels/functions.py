@@ -16,7 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from numbers import Real
+from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -24,7 +25,8 @@ from scipy import sparse
 
 from .. import core
 from ..checks import check_count
-from ..data.rows import accessor_of
+from ..data.blocks import RowSource
+from ..data.rows import Points, accessor_of
 from ..data.types import Matrix, MatrixLike
 
 Block = NDArray[np.floating]
@@ -33,8 +35,8 @@ Gamma = float | Literal["scale", "auto", "mean-distance"]
 #: Rows of a matrix, as an index.
 Rows = slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
 
-#: Computes the kernel values of all rows of two matrices.
-KernelFunction = Function[[Matrix, Matrix], MatrixLike]
+#: Computes the kernel values of all pairs of rows. They may be any objects.
+KernelFunction = Function[[MatrixLike, MatrixLike], MatrixLike]
 
 
 class Kernel(ABC):
@@ -360,7 +362,8 @@ class Callable(Kernel):
     ----------
     function : callable
         ``function(A, B)`` returns the kernel values of all rows of A and all rows of B:
-        a finite array of shape (len(A), len(B)). The kernel must be symmetric.
+        a finite array of shape (len(A), len(B)). The kernel must be symmetric. The rows
+        may be any objects, such as strings.
     """
 
     function: KernelFunction
@@ -368,18 +371,39 @@ class Callable(Kernel):
     name: ClassVar[str] = "callable"
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
-        out = self.function(A, B)
-        if sparse.issparse(out):
-            out = out.toarray()
+        return self.values(A, B, A.dtype)
+
+    def values(
+        self, A: MatrixLike, B: MatrixLike, dtype: DTypeLike = np.float64
+    ) -> Block:
+        """Return the values of all pairs of an item of A and an item of B.
+
+        Parameters
+        ----------
+        A, B : array, sparse matrix, dataframe or sequence
+            Rows, or any objects that the function knows.
+        dtype : float32 or float64, default=float64
+
+        Returns
+        -------
+        ndarray of shape (len(A), len(B))
+
+        Raises
+        ------
+        ValueError
+            If the function returns anything but a finite real number for each pair, or
+            takes two single rows.
+        """
+        out = self.call(A, B)
         if np.iscomplexobj(out):
             raise ValueError(
                 "kernel: the function returned complex values; return real ones"
             )
-        out = np.array(out, dtype=A.dtype, order="C")
-        if out.shape != (A.shape[0], B.shape[0]):
+        out, shape = np.array(out, dtype=dtype, order="C"), (_length(A), _length(B))
+        if out.shape != shape:
             raise ValueError(
                 f"kernel: the function returned shape {out.shape} for matrices of "
-                f"{A.shape[0]} and {B.shape[0]} rows; expected one value per pair"
+                f"{shape[0]} and {shape[1]} rows; expected one value per pair"
             )
         if not np.isfinite(out).all():
             raise ValueError(
@@ -387,6 +411,88 @@ class Callable(Kernel):
                 "ones"
             )
         return out
+
+    def call(self, A: MatrixLike, B: MatrixLike) -> MatrixLike:
+        """Call the function, and refuse one that takes two single rows."""
+        try:
+            out = self.function(A, B)
+        except Exception as error:
+            self._refuse_rows(A, B, cause=error)
+            raise
+        if sparse.issparse(out):
+            out = out.toarray()
+        shape = (_length(A), _length(B))
+        square = (
+            getattr(B, "shape", ())[1:] == shape[1:]
+        )  # where a @ b is of this shape
+        if square or np.shape(out) != shape:
+            self._refuse_rows(A, B, out)
+        return out
+
+    def _refuse_rows(
+        self,
+        A: MatrixLike,
+        B: MatrixLike,
+        out: MatrixLike | None = None,
+        cause: Exception | None = None,
+    ) -> None:
+        """Raise an error if the function returns a number for two single rows.
+
+        A function of matrices may do so too. It then returns the entry of `out`.
+        """
+        try:
+            value = self.function(_first(A), _first(B))
+            rows = np.ndim(value) == 0 and np.isreal(value)
+            if rows and out is not None and np.ndim(out) == 2:
+                rows = not np.isclose(value, out[0][0])
+        except Exception:
+            return
+        if rows:
+            raise ValueError(
+                "kernel: the function takes two single rows, but gets two matrices; "
+                "return the values of all pairs of their rows, such as A @ B.T"
+            ) from cause
+
+
+def _length(X: MatrixLike) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _first(X: MatrixLike) -> object:
+    """Return the first row of a matrix or dataframe, or the first item."""
+    if sparse.issparse(X):
+        return X[:1].toarray()[0]
+    return getattr(X, "iloc", X)[0]
+
+
+def takes_items(kernel: KernelLike | None, X: MatrixLike) -> bool:
+    """Whether a kernel function gets X as it is, because its rows are not numbers."""
+    if not (isinstance(kernel, Callable) or callable(kernel)):
+        return False
+    if isinstance(X, (Points, RowSource)) or sparse.issparse(X):
+        return False
+    try:
+        values = np.asarray(X)
+    except Exception:  # rows of unlike lengths, or objects that NumPy reads as arrays
+        return True
+    if values.ndim == 0:
+        raise TypeError(
+            f"X is of type {type(X).__name__}; give an array, or a list of objects "
+            "that the kernel function knows"
+        )
+    if values.size == 0:
+        return False
+    if values.dtype == object and values.ndim == 2:
+        return not all(isinstance(value, Real) for value in values.flat)
+    return values.ndim != 2 or values.dtype.kind not in "biufc"
+
+
+def refuse_items(who: str) -> NoReturn:
+    """Raise an error where objects that only a kernel function knows are of no use."""
+    raise ValueError(
+        f"{who} needs rows of numbers, but the kernel function takes other objects; "
+        "train with kernel='precomputed' on the matrix of its values"
+    )
 
 
 def products(A: Matrix, B: Matrix) -> Block:

@@ -24,7 +24,7 @@ from ..losses import EpsilonInsensitive, Vector
 from ..problems.base import Problem
 from ..problems.multiclass import problem_labels
 from .certification import other_objective
-from .kernels import kernel_of, kernel_pairs, rows_of
+from .kernels import kernel_pairs, rows_of
 from .linear import (
     binary_of,
     dual_point,
@@ -194,8 +194,7 @@ def _of_linear_svr(
 def _of_svr(
     model: SVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
-    kernel = kernel_of(model)
-    X = rows_of(model, X, kernel, sample_weight)
+    X, kernel = rows_of(model, X, sample_weight)
     problem = KernelRegression(
         Gram(X, kernel, model.cache_size),
         targets(y, X.shape[0]),

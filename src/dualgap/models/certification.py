@@ -28,7 +28,7 @@ from ..losses import (
 )
 from .agreement import _agreed, _agreed_of_one, _refuse
 from .ensembles import Member, members_of
-from .kernels import _certify_kernel, kernel_of, rows_of
+from .kernels import _certify_kernel, rows_of
 from .linear import _certify_linear, _certify_together, _coefficients, linear_terms
 from .single_problems import (
     KERNELS_OF_ONE,
@@ -237,8 +237,7 @@ def _certify(
         _refuse(given, model)
         check_is_fitted(model)
         _agreed_of_one(C, model)
-        kernel = kernel_of(model)
-        X = rows_of(model, X, kernel, sample_weight)
+        X, kernel = rows_of(model, X, sample_weight)
         return certify_kernel(model, X, y, kernel, sample_weight, limits)
     if isinstance(model, LINEAR_OF_ONE):
         _refuse(given, model)

@@ -19,6 +19,7 @@ from ..data.types import MatrixLike
 from ..estimators.fitting import N_JOBS, ROWS, checking, need_duals
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
+from ..kernels.functions import refuse_items
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
@@ -117,6 +118,8 @@ def compress(
     check_is_fitted(model)
     if not hasattr(model, "certificate_"):
         raise ValueError("model has no certificate; fit it first")
+    if hasattr(model, "_items"):
+        refuse_items("compress")
     smaller = copy.copy(model)
     if isinstance(model, SVC):
         _compress_kernel(model, smaller, X, y, float(tol), sample_weight)

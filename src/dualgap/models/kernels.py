@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import Matrix, MatrixLike
@@ -26,7 +26,7 @@ from ..kernel import (
     KernelSolver,
     Precomputed,
 )
-from ..kernels.functions import Kernel
+from ..kernels.functions import Kernel, takes_items
 from ..losses import (
     SquaredHinge,
     Vector,
@@ -106,8 +106,7 @@ def kernel_pairs(
     kind_of_bias: Bias = {"penalize_intercept": False}
     if isinstance(model, SVC):
         kind_of_bias = model._bias_of_problems()
-    kernel = kernel_of(model)
-    X = rows_of(model, X, kernel, sample_weight)
+    X, kernel = rows_of(model, X, sample_weight)
     classes, codes = _labels(y, X.shape[0], model.classes_)
     support = support_of(model, sample_weight)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
@@ -141,9 +140,12 @@ def kernel_pairs(
 
 
 def rows_of(
-    model: BaseEstimator, X: MatrixLike, kernel: Kernel, sample_weight: ArrayLike | None
-) -> Matrix:
-    """Return X after checking that the kernel model was trained on these rows.
+    model: BaseEstimator, X: MatrixLike, sample_weight: ArrayLike | None
+) -> tuple[Matrix, Kernel]:
+    """Return X and its kernel, after checking that the model was trained on these rows.
+
+    It is the kernel matrix where a kernel function takes other objects than rows of
+    numbers, or the model does not keep its support vectors.
 
     Raises
     ------
@@ -155,6 +157,14 @@ def rows_of(
             "model was read from a file that does not name its training rows; fit it "
             "again, or give its coefficients if it is linear"
         )
+    kernel, kept = kernel_of(model), hasattr(model, "_fitted_kernel")
+    if isinstance(kernel, Callable) and (takes_items(kernel, X) or not kept):
+        if _num_samples(X) != model.shape_fit_[0]:
+            raise ValueError(
+                f"X has {_num_samples(X)} rows, but the model was trained on "
+                f"{model.shape_fit_[0]}; give the training rows"
+            )
+        return kernel.values(X, X), Precomputed()
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     if X.shape != model.shape_fit_:
         raise ValueError(
@@ -168,7 +178,7 @@ def rows_of(
             "X does not contain the model's support vectors; give the training rows, "
             "in the same order"
         )
-    return X
+    return X, kernel
 
 
 def kernel_of(model: BaseEstimator) -> Kernel:

@@ -33,7 +33,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import unwrap
 from ..estimators.single import checked_weights
 from ..estimators.svc import SVC
-from ..kernels.functions import Polynomial
+from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.multiclass import OneVsOne, certificate_of
 from .balls import balls_of
@@ -184,6 +184,8 @@ def write_proof(
     """
     model, X = unwrap(model, X)
     check_target(path)
+    if hasattr(model, "_items"):
+        refuse_items("write_proof")
     X = check_array(
         X,
         accept_sparse=["csr", "csc", "coo"],
