@@ -234,7 +234,6 @@ class Work(NamedTuple):
     X: MatrixLike
     points: Points
     y: NDArray[np.generic]
-    weight: Vector
     targets: Targets
     folds: list[tuple[Vector, NDArray[np.intp]]]
     Cs: Vector
@@ -347,7 +346,7 @@ class KernelSearch(
             for train, test in splitter.split(X, y, groups)
         ]
         points = points_of(X, probe._kernel_record())
-        work = Work(X, points, y, weight, targets, folds, Cs, others, stop)
+        work = Work(X, points, y, targets, folds, Cs, others, stop)
         results = self._certified(work)
         if results is None:
             results = Results(type(self).__name__, candidates, len(folds))
@@ -367,7 +366,7 @@ class KernelSearch(
 
     def _search(self, work: Work, results: Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
-        X, points, y, weight, targets, folds, Cs, others, stop = work
+        X, points, y, targets, folds, Cs, others, stop = work
         at_once = self._folds_at_once(work)
         threads = min(effective_n_jobs(self.n_jobs), at_once)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -411,7 +410,7 @@ class KernelSearch(
             of_gamma = [params for params in others if params["gamma"] == gamma]
             together = self._together(work, of_gamma[0])
             kernel = self._model(gamma=gamma)._kernel_record()
-            kernel = kernel.resolve(points.X, weight)
+            kernel = kernel.resolve(points.X)
             room = 0.0 if together is None else together.bytes
             if together is not None and kernel.positive:
                 try:
