@@ -1,13 +1,17 @@
 """Subclasses of scikit-learn's SVMs for `patch_sklearn`; dualgap trains them.
 
 Each inherits everything from scikit-learn's class. Where its methods call LIBSVM or
-LIBLINEAR, dualgap takes their place. They train only what dualgap refuses.
+LIBLINEAR, dualgap takes their place. They train only what dualgap refuses. A fitted
+model can be turned into dualgap's own estimator, for functions on fitted models.
 """
 
 from __future__ import annotations
 
+import copyreg
 import logging
+import sys
 import warnings
+from abc import ABCMeta
 from collections.abc import Callable
 from itertools import combinations
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -18,12 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.svm import _base, _classes
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from .. import estimators
 from ..certificate import Certificate, Status
 from ..data.types import Label, Matrix, MatrixLike
+from ..kernel import Callable as CallableKernel
 from ..kernel import Precomputed
-from ..kernels.functions import Kernel
+from ..kernels.functions import Kernel, KernelLike
 from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
@@ -38,14 +45,27 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-__all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
+__all__ = [
+    "DROP_INS",
+    "SVC",
+    "SVR",
+    "LinearSVC",
+    "LinearSVR",
+    "OneClassSVM",
+    "exchange",
+    "seeing",
+]
 
+#: Fitted attributes that scikit-learn's classes do not have.
+_OWN = ("certificate_", "history_")
 #: Relative gap that a fit proves however large its tol is.
 _LARGEST_GAP = 1e-3
 _CRAMMER_SINGER = 4  # LIBLINEAR's number of this problem
 
 logger = logging.getLogger("dualgap")
 
+#: Factors of C by class, or a rule for them.
+Weights = dict[Label, float] | str | None
 #: What a call of LIBSVM returns: arrays, and the status.
 Trained = tuple[NDArray[np.generic] | int, ...]
 
@@ -59,14 +79,54 @@ class Epochs(TypedDict, total=False):
 class Common(Epochs, total=False):
     """Parameters that dualgap's counterparts of LIBSVM's classes share."""
 
-    kernel: Kernel
     tol: float
     cache_size: float
     random_state: int
     verbose: int
 
 
-def _seeing(function: FunctionType, **names: object) -> FunctionType:
+class Parameters(Common, total=False):
+    """Parameters of a kernel besides."""
+
+    kernel: KernelLike
+    degree: int
+    gamma: str | float
+    coef0: float
+
+
+class _DropIn(ABCMeta):
+    """Metaclass by which pickles find the drop-ins, whether they are patched in or not.
+
+    The classes have the names of scikit-learn's, for tools that look up a class by its
+    module, and pickles would take them for these.
+    """
+
+
+def _reduced(drop_in: type) -> str | tuple[Callable[[str], type], tuple[str]]:
+    """Return how pickles find a drop-in, and a user's subclass as always."""
+    name = drop_in.__name__
+    if DROP_INS.get(name) is drop_in:
+        return _named, (name,)
+    return drop_in.__qualname__
+
+
+def _named(name: str) -> type:
+    """Return a drop-in by its name."""
+    return DROP_INS[name]
+
+
+copyreg.pickle(_DropIn, _reduced)  # type: ignore[arg-type]
+
+
+def exchange(name: str, old: type, new: type, within: str = "sklearn") -> None:
+    """Let all modules of a package that know a class know another one instead."""
+    for place, module in list(sys.modules.items()):
+        inside = place == within or place.startswith(f"{within}.")
+        if inside and getattr(module, "__dict__", {}).get(name) is old:
+            setattr(module, name, new)
+
+
+def seeing(function: FunctionType, **names: object) -> FunctionType:
     """Return a copy of a function in which some global names mean something else.
 
     It puts dualgap into the place of LIBSVM and LIBLINEAR in scikit-learn's methods,
@@ -112,7 +172,8 @@ def _train(
         If Ctrl-C ended the fit. dualgap's own estimators keep the best model so far,
         but in scikit-learn's searches the next fit would begin.
     """
-    vars(model).pop("certificate_", None)  # of an earlier fit
+    for name in _OWN:  # of an earlier fit
+        vars(model).pop(name, None)
     weight = np.maximum(sample_weight, 0.0) if len(sample_weight) else None
     reason = _unsupported(model, X.shape[0], y, weight)
     if reason is None:
@@ -137,7 +198,8 @@ def _train(
     parts = found.certificate_.parts
     if any(part.status is Status.INTERRUPTED for part in parts):
         raise KeyboardInterrupt
-    model.certificate_ = found.certificate_
+    for name in _OWN:
+        setattr(model, name, getattr(found, name))
     return found
 
 
@@ -194,6 +256,19 @@ def _failed(certificate: Certificate) -> bool:
     )
 
 
+def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
+    """Return dualgap's estimator with the fitted attributes of a drop-in.
+
+    They have the same names and, but for a few, the same layouts.
+    """
+    check_is_fitted(model)
+    for name, value in vars(model).items():
+        if name.endswith("_") and name[0] != "_" and not hasattr(type(own), name):
+            setattr(own, name, value)
+    own.n_iter_ = int(np.max(own.n_iter_))
+    return own
+
+
 class _LinearMachine:
     """A drop-in for a class that LIBLINEAR trains."""
 
@@ -215,7 +290,7 @@ class _LinearMachine:
             nonlocal found
             found = _train(
                 model,
-                lambda: model._counterpart(class_weight, seed),
+                lambda: model._counterpart(_by_label(model, class_weight), seed),
                 X,
                 model._labels(y),
                 [] if sample_weight is None else others[-1],
@@ -234,27 +309,36 @@ class _LinearMachine:
             return coef, np.array([max_iter if _failed(found.certificate_) else 0])
 
         liblinear = _instead(_base.liblinear, train_wrap=train_wrap)
-        inner = _seeing(_base._fit_liblinear, liblinear=liblinear)
+        inner = seeing(_base._fit_liblinear, liblinear=liblinear)
         fit = model._original.fit.__wrapped__
-        _seeing(fit, _fit_liblinear=inner)(model, X, y, sample_weight)
+        seeing(fit, _fit_liblinear=inner)(model, X, y, sample_weight)
         if found is not None:
             model.n_iter_ = found.n_iter_
         return model
 
     fit.__doc__ = _classes.LinearSVC.fit.__doc__
 
+    def _as_own(self) -> BaseEstimator:
+        """Return dualgap's own estimator with the coefficients of this model."""
+        model: BaseEstimator = self
+        weights = getattr(model, "class_weight", None)
+        own = _with_attributes(model._counterpart(weights, 0), model)
+        # scikit-learn's is the number 0.0 without an intercept.
+        own.intercept_ = np.zeros(np.atleast_2d(own.coef_).shape[0]) + model.intercept_
+        return own
+
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return y
 
 
-class LinearSVC(_LinearMachine, _classes.LinearSVC):
+class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
 
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
 
-    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVC:
+    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVC:
         return estimators.LinearSVC(
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
@@ -262,7 +346,7 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):
             tol=_gap(self.tol),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
-            class_weight=_by_label(self, class_weight),
+            class_weight=class_weight,
             multi_class=self.multi_class,
             random_state=seed,
             verbose=int(self.verbose),
@@ -270,11 +354,11 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):
         )
 
 
-class LinearSVR(_LinearMachine, _classes.LinearSVR):
+class LinearSVR(_LinearMachine, _classes.LinearSVR, metaclass=_DropIn):
     __doc__ = _classes.LinearSVR.__doc__
     _original = originals.LinearSVR
 
-    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVR:
+    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
             epsilon=self.epsilon,
             tol=_gap(self.tol),
@@ -312,7 +396,7 @@ class _KernelMachine(_base.BaseLibSVM):
 
         method = _base.BaseLibSVM._dense_fit
         libsvm = _instead(_base.libsvm, fit=fit)
-        _seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
+        seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
 
     def _sparse_fit(
         self,
@@ -334,7 +418,7 @@ class _KernelMachine(_base.BaseLibSVM):
 
         method = _base.BaseLibSVM._sparse_fit
         libsvm_sparse = _instead(_base.libsvm_sparse, libsvm_sparse_train=train)
-        _seeing(method, libsvm_sparse=libsvm_sparse)(
+        seeing(method, libsvm_sparse=libsvm_sparse)(
             model, X, y, sample_weight, *args, **kw
         )
         # A matrix or an array, as this version of scikit-learn makes them.
@@ -378,14 +462,7 @@ class _KernelMachine(_base.BaseLibSVM):
         model: BaseEstimator = self
         found = _train(
             model,
-            lambda: model._counterpart(
-                kernel=model._record(),
-                tol=_gap(model.tol),
-                cache_size=model.cache_size,
-                random_state=0,  # LIBSVM draws no random numbers
-                verbose=int(model.verbose),
-                **_epochs(model.max_iter, -1),
-            ),
+            lambda: model._counterpart(kernel=model._record(), **model._common()),
             X,
             model._labels(y),
             sample_weight,
@@ -405,6 +482,35 @@ class _KernelMachine(_base.BaseLibSVM):
             int(_failed(found.certificate_)),
             np.array([part.epochs for part in parts], np.int32),
         )
+
+    def _common(self) -> Common:
+        """Return the parameters of dualgap's counterpart besides the kernel."""
+        model: BaseEstimator = self
+        return {
+            "tol": _gap(model.tol),
+            "cache_size": model.cache_size,
+            "random_state": 0,  # LIBSVM draws no random numbers
+            "verbose": int(model.verbose),
+            **_epochs(model.max_iter, -1),
+        }
+
+    def _as_own(self) -> BaseEstimator:
+        """Return dualgap's own estimator with the dual variables of this model."""
+        model: BaseEstimator = self
+        check_is_fitted(model)
+        shape = {name: getattr(model, name) for name in ("degree", "gamma", "coef0")}
+        own = model._counterpart(kernel=model.kernel, **shape, **self._common())
+        own = _with_attributes(own, model)
+        own.n_support_ = model.n_support_
+        if sparse.issparse(own.dual_coef_):
+            own.dual_coef_ = own.dual_coef_.toarray()
+        own._fitted_kernel = self._record()
+        if callable(model.kernel):  # scikit-learn keeps all training rows
+            own._fitted_kernel = CallableKernel(model.kernel)
+            rows = model._BaseLibSVM__Xfit
+            own.support_vectors_ = _safe_indexing(rows, model.support_)
+            own.n_features_in_ = rows.shape[1]
+        return own
 
     def _record(self) -> Kernel:
         """Return the kernel as dualgap's record.
@@ -470,13 +576,23 @@ class _KernelMachine(_base.BaseLibSVM):
         return np.repeat(n_support, 2)
 
 
-class SVC(_KernelMachine, _classes.SVC):
+class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVC:
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVC:
         weights = _by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
+
+    def _as_own(self) -> BaseEstimator:
+        return (
+            super()
+            ._as_own()
+            .set_params(
+                decision_function_shape=self.decision_function_shape,
+                break_ties=self.break_ties,
+            )
+        )
 
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
@@ -502,19 +618,19 @@ class SVC(_KernelMachine, _classes.SVC):
         return votes.argmax(axis=1)
 
 
-class SVR(_KernelMachine, _classes.SVR):
+class SVR(_KernelMachine, _classes.SVR, metaclass=_DropIn):
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVR:
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
 
 
-class OneClassSVM(_KernelMachine, _classes.OneClassSVM):
+class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
     __doc__ = _classes.OneClassSVM.__doc__
     _original = originals.OneClassSVM
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.OneClassSVM:
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)
 
     def _values(
@@ -528,9 +644,9 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM):
         return np.where(values.ravel() >= 0.0, 1.0, -1.0)
 
 
-def _by_label(model: BaseEstimator, weights: Vector) -> dict[Label, float] | None:
+def _by_label(model: BaseEstimator, weights: Vector) -> Weights:
     """Return the factors of the classes, which scikit-learn has computed."""
-    if model.class_weight is None:
+    if getattr(model, "class_weight", None) is None:
         return None
     return dict(zip(model.classes_.tolist(), weights.tolist(), strict=True))
 
@@ -540,3 +656,9 @@ DROP_INS: dict[str, type[BaseEstimator]] = {
     drop_in.__name__: drop_in
     for drop_in in (LinearSVC, SVC, LinearSVR, SVR, OneClassSVM)
 }
+# Tools that look up a class by its module, such as m2cgen, find scikit-learn's. The
+# full name leads to the drop-in itself, which cloudpickle would copy otherwise.
+_classes._dualgap = SimpleNamespace(**DROP_INS)
+for _name, _drop_in in DROP_INS.items():
+    _drop_in.__module__ = _classes.__name__
+    _drop_in.__qualname__ = f"_dualgap.{_name}"

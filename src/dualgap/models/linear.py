@@ -31,6 +31,7 @@ from ..problems.multiclass import (
     number_of_problems,
 )
 from ..solvers import solver_for
+from ..training import solve
 from .agreement import _labels
 from .single_problems import (
     Limits,
@@ -223,6 +224,34 @@ def linear_problems(
     for k, coef in enumerate(terms.coef):
         problem = binary.problem(k)
         yield problem, problem.point(coef, terms.intercept[k])
+
+
+def table_of(model: BaseEstimator, tables: int, n: int) -> Vector | None:
+    """Return the stored dual variables of all rows, (tables, n); None without any.
+
+    Raises
+    ------
+    ValueError
+        If the model was trained on another number of rows.
+    """
+    if not hasattr(model, "dual_coef_"):
+        return None
+    if n != model._n_rows:
+        raise ValueError(
+            f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
+            "training rows, in the same order"
+        )
+    table = np.zeros((tables, n))
+    table[:, model.support_] = model.dual_coef_
+    return table
+
+
+def dual_point(problem: Any, w: Vector, alpha: Vector | None, tol: float) -> Vector:
+    """Return dual variables that prove a model w, from a fit if they must."""
+    proof = problem.prove(Claim(w, alpha))
+    if proof.certificate.relative_gap <= tol:
+        return proof.alpha
+    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha
 
 
 def _certify_together(

@@ -42,8 +42,9 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     """Return the extra fields and the tensors of a linear model."""
     if duals and not hasattr(model, "dual_coef_"):
         raise ValueError(
-            "duals=True: this model has no dual variables, because the file that it "
-            "was loaded from has none; use duals=False, or fit the model"
+            "duals=True: this model has no dual variables, because it is of "
+            "scikit-learn's class or comes from a file without them; use duals=False, "
+            "or fit a model of dualgap"
         )
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     tensors = {

@@ -35,13 +35,10 @@ from ..estimators.single import checked_weights
 from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.base import Claim
 from ..problems.multiclass import OneVsOne, certificate_of
-from ..solvers import solver_for
-from ..training import solve
 from .balls import balls_of
 from .kernels import kernel_of, kernel_pairs
-from .linear import binary_of, linear_problems, linear_terms
+from .linear import binary_of, dual_point, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
 if TYPE_CHECKING:
@@ -268,7 +265,7 @@ def _classification(
         else:
             sides, place = f"{binary.positive[k]} -1", np.arange(X.shape[0])
         alpha = None if table is None else binary.unpack(table, k)
-        alpha = _dual_point(problem, w, alpha, tol)
+        alpha = dual_point(problem, w, alpha, tol)
         parts.append(_Part(sides, problem, w, alpha, place, problem.intercept_scaling))
     return parts
 
@@ -285,7 +282,7 @@ def _regression(
     weight = checked_weights(sample_weight, X)
     problem, w = terms.regression(X, y, terms.C, weight, 1)
     table = _duals(model, X.shape[0])
-    alpha = _dual_point(problem, w, None if table is None else table[0], tol)
+    alpha = dual_point(problem, w, None if table is None else table[0], tol)
     place = np.arange(X.shape[0])
     return [_Part("-1 -1", problem, w, alpha, place, problem.intercept_scaling)]
 
@@ -348,14 +345,6 @@ def _duals(model: BaseEstimator, n: int) -> NDArray[np.float64] | None:
     table = np.zeros((len(model.dual_coef_), n))
     table[:, model.support_] = model.dual_coef_
     return table
-
-
-def _dual_point(problem: Any, w: Vector, alpha: Vector | None, tol: float) -> Vector:
-    """Return dual variables that prove a model w, from a fit if they must."""
-    proof = problem.prove(Claim(w, alpha))
-    if proof.certificate.relative_gap <= tol:
-        return proof.alpha
-    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha
 
 
 # -------------------------------------------------------------------------- numbers
