@@ -8,35 +8,41 @@ model can be turned into dualgap's own estimator, for functions on fitted models
 from __future__ import annotations
 
 import copyreg
-import logging
 import sys
-import warnings
 from abc import ABCMeta
 from collections.abc import Callable
 from itertools import combinations
-from types import FunctionType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypedDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import config_context
 from sklearn.svm import _base, _classes
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .. import estimators
-from ..certificate import Certificate, Status
-from ..data.types import Label, Matrix, MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..kernel import Callable as CallableKernel
 from ..kernel import Precomputed
 from ..kernels.functions import Kernel, KernelLike
 from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
-from ..problems.kernel_matrix import IndefiniteKernelError
 from . import originals
+from ._in_place import (
+    Epochs,
+    Weights,
+    by_label,
+    epochs,
+    failed,
+    gap,
+    instead,
+    seeing,
+    train,
+)
 from ._kernels import KERNELS
-from .fitting import checked, silent_failures
+from .fitting import checked
 from .kernel_single import least_decision
 from .single import on_the_plane
 
@@ -56,24 +62,10 @@ __all__ = [
     "seeing",
 ]
 
-#: Fitted attributes that scikit-learn's classes do not have.
-_OWN = ("certificate_", "history_")
-#: Relative gap that a fit proves however large its tol is.
-_LARGEST_GAP = 1e-3
 _CRAMMER_SINGER = 4  # LIBLINEAR's number of this problem
 
-logger = logging.getLogger("dualgap")
-
-#: Factors of C by class, or a rule for them.
-Weights = dict[Label, float] | str | None
 #: What a call of LIBSVM returns: arrays, and the status.
 Trained = tuple[NDArray[np.generic] | int, ...]
-
-
-class Epochs(TypedDict, total=False):
-    """Limit on the epochs of dualgap's counterpart."""
-
-    max_epochs: int
 
 
 class Common(Epochs, total=False):
@@ -126,136 +118,6 @@ def exchange(name: str, old: type, new: type, within: str = "sklearn") -> None:
             setattr(module, name, new)
 
 
-def seeing(function: FunctionType, **names: object) -> FunctionType:
-    """Return a copy of a function in which some global names mean something else.
-
-    It puts dualgap into the place of LIBSVM and LIBLINEAR in scikit-learn's methods,
-    for one call and one thread; scikit-learn itself stays as it is.
-    """
-    copy = FunctionType(
-        function.__code__,
-        {**function.__globals__, **names},
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
-
-
-def _instead(module: ModuleType, **functions: Callable[..., object]) -> SimpleNamespace:
-    """Return what a module holds, with some functions replaced."""
-    return SimpleNamespace(**{**vars(module), **functions})
-
-
-def _train(
-    model: BaseEstimator,
-    make: Callable[[], BaseEstimator],
-    X: MatrixLike,
-    y: NDArray[np.generic],
-    sample_weight: Vector,
-) -> BaseEstimator | None:
-    """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
-
-    Parameters
-    ----------
-    model : estimator
-        Of scikit-learn. It gets the certificate.
-    make : callable
-        Returns dualgap's estimator.
-    X, y, sample_weight
-        Rows of weight 0 or less are left out, as LIBSVM and LIBLINEAR do.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C ended the fit. dualgap's own estimators keep the best model so far,
-        but in scikit-learn's searches the next fit would begin.
-    """
-    for name in _OWN:  # of an earlier fit
-        vars(model).pop(name, None)
-    weight = np.maximum(sample_weight, 0.0) if len(sample_weight) else None
-    reason = _unsupported(model, X.shape[0], y, weight)
-    if reason is None:
-        try:
-            with config_context(skip_parameter_validation=False), silent_failures():
-                estimator = make()
-                estimator._may_be_unproved = False
-                found = estimator.fit(X, y, sample_weight=weight)
-        except ValueError as error:
-            reason = str(error)
-            if not isinstance(error, IndefiniteKernelError):
-                warnings.warn(
-                    f"scikit-learn trains this {type(model).__name__}, because dualgap "
-                    f"failed: {reason}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-    if reason is not None:
-        name = type(model).__name__
-        logger.info("%s: scikit-learn trains this model: %s", name, reason)
-        return None
-    parts = found.certificate_.parts
-    if any(part.status is Status.INTERRUPTED for part in parts):
-        raise KeyboardInterrupt
-    for name in _OWN:
-        setattr(model, name, getattr(found, name))
-    return found
-
-
-def _unsupported(
-    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Vector | None
-) -> str | None:
-    """Return why dualgap does not train a model, from its parameters and weights.
-
-    Only an indefinite kernel matrix is found during a fit. After any other error there
-    `_train` warns.
-    """
-    if len(y) != n or (weight is not None and weight.shape != (n,)):
-        return "X, y and sample_weight differ in length, which scikit-learn reports"
-    if getattr(model, "penalty", "l2") != "l2" and (
-        getattr(model, "multi_class", "ovr") != "crammer_singer"
-    ):
-        return f"penalty={model.penalty!r} has no certificate"
-    if getattr(model, "_effective_probability", getattr(model, "probability", False)):
-        return "probability=True calls for LIBSVM's cross-validation"
-    if getattr(model, "C", 1.0) == np.inf:
-        return "C=inf: dualgap needs a finite C"
-    if model.max_iter == 0:
-        return "max_iter=0: dualgap makes at least one epoch"
-    kernel = getattr(model, "kernel", None)
-    if kernel == "poly" and model.degree == 0:
-        return "degree=0: dualgap needs a degree of at least 1"
-    if kernel in ("rbf", "poly", "sigmoid") and model._gamma == 0.0:
-        return "gamma=0.0: dualgap needs a positive gamma"
-    if weight is not None:
-        left = y[weight > 0.0]
-        if not len(left) or (
-            hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
-        ):
-            return "sample_weight leaves a class, or the whole fit, without a row"
-    return None
-
-
-def _gap(tol: float) -> float:
-    """Return the relative gap to prove in the place of scikit-learn's `tol`."""
-    return min(_LARGEST_GAP, tol)
-
-
-def _epochs(max_iter: int, default: int) -> Epochs:
-    """Return the limit of epochs, if the user has set one."""
-    return {} if max_iter == default else {"max_epochs": max_iter}
-
-
-def _failed(certificate: Certificate) -> bool:
-    """Whether scikit-learn should warn: not where rounding alone ended a good fit."""
-    return any(
-        not part.certified
-        and not (part.status is Status.STALLED and part.relative_gap <= _LARGEST_GAP)
-        for part in certificate.parts
-    )
-
-
 def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
     """Return dualgap's estimator with the fitted attributes of a drop-in.
 
@@ -288,9 +150,9 @@ class _LinearMachine:
             C: float, class_weight: Vector, max_iter: int, seed: int, *others: Any,
         ) -> tuple[Vector, NDArray[np.intp]]:  # fmt: skip
             nonlocal found
-            found = _train(
+            found = train(
                 model,
-                lambda: model._counterpart(_by_label(model, class_weight), seed),
+                lambda: model._counterpart(by_label(model, class_weight), seed),
                 X,
                 model._labels(y),
                 [] if sample_weight is None else others[-1],
@@ -306,9 +168,9 @@ class _LinearMachine:
             if kind == _CRAMMER_SINGER and len(coef) == 1:
                 coef = np.vstack([-0.5 * coef, 0.5 * coef])  # of two classes
             # scikit-learn warns if it is max_iter.
-            return coef, np.array([max_iter if _failed(found.certificate_) else 0])
+            return coef, np.array([max_iter if failed(found.certificate_) else 0])
 
-        liblinear = _instead(_base.liblinear, train_wrap=train_wrap)
+        liblinear = instead(_base.liblinear, train_wrap=train_wrap)
         inner = seeing(_base._fit_liblinear, liblinear=liblinear)
         fit = model._original.fit.__wrapped__
         seeing(fit, _fit_liblinear=inner)(model, X, y, sample_weight)
@@ -343,14 +205,14 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
             loss="hinge" if self.multi_class == "crammer_singer" else self.loss,
-            tol=_gap(self.tol),
+            tol=gap(self.tol),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             class_weight=class_weight,
             multi_class=self.multi_class,
             random_state=seed,
             verbose=int(self.verbose),
-            **_epochs(self.max_iter, 1000),
+            **epochs(self.max_iter, 1000),
         )
 
 
@@ -361,14 +223,14 @@ class LinearSVR(_LinearMachine, _classes.LinearSVR, metaclass=_DropIn):
     def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
             epsilon=self.epsilon,
-            tol=_gap(self.tol),
+            tol=gap(self.tol),
             C=self.C,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             random_state=seed,
             verbose=int(self.verbose),
-            **_epochs(self.max_iter, 1000),
+            **epochs(self.max_iter, 1000),
         )
 
 
@@ -395,7 +257,7 @@ class _KernelMachine(_base.BaseLibSVM):
             return support, model._vectors(X, support), counts, coef, intercept, *others
 
         method = _base.BaseLibSVM._dense_fit
-        libsvm = _instead(_base.libsvm, fit=fit)
+        libsvm = instead(_base.libsvm, fit=fit)
         seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
 
     def _sparse_fit(
@@ -408,7 +270,7 @@ class _KernelMachine(_base.BaseLibSVM):
     ) -> None:
         model: BaseEstimator = self
 
-        def train(*options: object) -> Trained:
+        def fit(*options: object) -> Trained:
             found = model._trained(X, y, sample_weight)
             if found is None:
                 return _base.libsvm_sparse.libsvm_sparse_train(*options)
@@ -417,7 +279,7 @@ class _KernelMachine(_base.BaseLibSVM):
             return support, vectors, coef.ravel(), intercept, counts, *others
 
         method = _base.BaseLibSVM._sparse_fit
-        libsvm_sparse = _instead(_base.libsvm_sparse, libsvm_sparse_train=train)
+        libsvm_sparse = instead(_base.libsvm_sparse, libsvm_sparse_train=fit)
         seeing(method, libsvm_sparse=libsvm_sparse)(
             model, X, y, sample_weight, *args, **kw
         )
@@ -460,7 +322,7 @@ class _KernelMachine(_base.BaseLibSVM):
             iterations.
         """
         model: BaseEstimator = self
-        found = _train(
+        found = train(
             model,
             lambda: model._counterpart(kernel=model._record(), **model._common()),
             X,
@@ -479,7 +341,7 @@ class _KernelMachine(_base.BaseLibSVM):
             sign * found.intercept_,
             np.empty(0),
             np.empty(0),
-            int(_failed(found.certificate_)),
+            int(failed(found.certificate_)),
             np.array([part.epochs for part in parts], np.int32),
         )
 
@@ -487,11 +349,11 @@ class _KernelMachine(_base.BaseLibSVM):
         """Return the parameters of dualgap's counterpart besides the kernel."""
         model: BaseEstimator = self
         return {
-            "tol": _gap(model.tol),
+            "tol": gap(model.tol),
             "cache_size": model.cache_size,
             "random_state": 0,  # LIBSVM draws no random numbers
             "verbose": int(model.verbose),
-            **_epochs(model.max_iter, -1),
+            **epochs(model.max_iter, -1),
         }
 
     def _as_own(self) -> BaseEstimator:
@@ -581,7 +443,7 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
     _original = originals.SVC
 
     def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVC:
-        weights = _by_label(self, self.class_weight_)
+        weights = by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
 
     def _as_own(self) -> BaseEstimator:
@@ -642,13 +504,6 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
 
     def _predicted(self, values: Vector) -> NDArray[np.generic]:
         return np.where(values.ravel() >= 0.0, 1.0, -1.0)
-
-
-def _by_label(model: BaseEstimator, weights: Vector) -> Weights:
-    """Return the factors of the classes, which scikit-learn has computed."""
-    if getattr(model, "class_weight", None) is None:
-        return None
-    return dict(zip(model.classes_.tolist(), weights.tolist(), strict=True))
 
 
 #: The drop-ins by their names, each with ``_original``, the class that it replaces.
