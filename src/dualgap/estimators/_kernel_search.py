@@ -25,7 +25,7 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -60,6 +60,7 @@ from ._search import (
     best_of,
     part_of,
     run_folds,
+    scorer_of,
     why_ended,
 )
 from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
@@ -340,6 +341,7 @@ class KernelSearch(
         stop = begin(self.time_limit)
         candidates, Cs, others = self._candidates()
         probe = self._model(**candidates[0])
+        scorer = scorer_of(probe, self.scoring)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         folds = [
             (part_of(weight, train), np.arange(len(y))[test])
@@ -353,7 +355,7 @@ class KernelSearch(
             with self._file((X, y, weight, folds)) as file:
                 if file is not None:
                     results.resume(file)
-                self._search(work, results, check_scoring(probe, scoring=self.scoring))
+                self._search(work, results, scorer)
                 results.save()
         self._choose(results, stop)
         if self.refit:
