@@ -121,8 +121,9 @@ def run_save_model(model, X, y, folder):
 
 
 def run_to_onnx(model, X, y, folder):
-    proto = dualgap.to_onnx(model, dtype=np.float64)
+    pytest.importorskip("onnx", reason="onnx is not installed")
     ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    proto = dualgap.to_onnx(model, dtype=np.float64)
     session = ort.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -524,6 +525,7 @@ def test_searches_become_graphs(name, classes):
 
 
 def test_a_search_without_a_final_model_is_refused():
+    pytest.importorskip("onnx", reason="onnx is not installed")
     X, y = rows(2)
     search = dualgap.SVCCV([0.1, 1.0], cv=3, refit=False).fit(X, y)
     with pytest.raises(NotFittedError, match="SVCCV has no best_estimator_; fit it"):

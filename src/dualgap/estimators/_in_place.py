@@ -181,8 +181,8 @@ def failed(certificate: Certificate) -> bool:
     )
 
 
-def by_label(model: BaseEstimator, weights: Vector) -> Weights:
+def by_label(model: BaseEstimator, weights: Vector | None) -> Weights:
     """Return the factors of the classes, which scikit-learn has computed."""
-    if getattr(model, "class_weight", None) is None:
+    if weights is None or getattr(model, "class_weight", None) is None:
         return None
     return dict(zip(model.classes_.tolist(), weights.tolist(), strict=True))

@@ -123,7 +123,6 @@ def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
 
     They have the same names and, but for a few, the same layouts.
     """
-    check_is_fitted(model)
     for name, value in vars(model).items():
         if name.endswith("_") and name[0] != "_" and not hasattr(type(own), name):
             setattr(own, name, value)
@@ -150,6 +149,8 @@ class _LinearMachine:
             C: float, class_weight: Vector, max_iter: int, seed: int, *others: Any,
         ) -> tuple[Vector, NDArray[np.intp]]:  # fmt: skip
             nonlocal found
+            if hasattr(model, "class_weight"):  # "balanced" depends on the version
+                model.class_weight_ = class_weight
             found = train(
                 model,
                 lambda: model._counterpart(by_label(model, class_weight), seed),
@@ -183,7 +184,8 @@ class _LinearMachine:
     def _as_own(self) -> BaseEstimator:
         """Return dualgap's own estimator with the coefficients of this model."""
         model: BaseEstimator = self
-        weights = getattr(model, "class_weight", None)
+        check_is_fitted(model)
+        weights = by_label(model, getattr(model, "class_weight_", None))
         own = _with_attributes(model._counterpart(weights, 0), model)
         # scikit-learn's is the number 0.0 without an intercept.
         own.intercept_ = np.zeros(np.atleast_2d(own.coef_).shape[0]) + model.intercept_
