@@ -462,7 +462,7 @@ def test_sample_weights():
     weight = np.linspace(0.5, 2.0, len(y))
     model = LinearSVC(random_state=0).fit(X, y, sample_weight=weight)
     check_certificate(checked(model, X, y, sample_weight=weight), model.certificate_)
-    with pytest.raises(ValueError, match="sample weights if there were any"):
+    with pytest.raises(ValueError, match="give the arguments of fit"):
         dualgap.report(model, X, y)
 
 

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ._moved import MovedModules
+from .names import instead
 
 if TYPE_CHECKING:
     __version__: str
@@ -230,7 +231,9 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value = version("dualgap")
         return value
     if name not in _HOME and name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{instead(name)}"
+        )
     from importlib import import_module
 
     if name in _MODULES:

@@ -9,6 +9,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from .names import refuse_import
+
 if TYPE_CHECKING:
     from importlib.abc import Loader
 else:  # its import takes longer than `import dualgap`
@@ -62,7 +64,10 @@ class MovedModules(Loader):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in MOVED else None
+        if fullname in MOVED:
+            return ModuleSpec(fullname, self)
+        refuse_import(fullname)
+        return None
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

@@ -25,7 +25,7 @@ from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
 from .kernels.functions import refuse_items
 from .models import certify
-from .models.certification import other_objective
+from .models.certification import refuse_other_rows
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps
 
@@ -195,12 +195,7 @@ def _certificate(
         warnings.filterwarnings("ignore", "X and y are not the rows")  # an error here
         # Only the objective matters, so that any gap will do.
         here = certify(model, X, y, **options | {"tol": 1e300})
-    if moved := other_objective(own, here):
-        raise ValueError(
-            "X and y are not the training data of the model: the objective is "
-            f"{moved[0]:.6g} instead of {moved[1]:.6g}; give the training rows, and "
-            "their sample weights if there were any"
-        )
+    refuse_other_rows(own, list(here.parts))
     return own
 
 

@@ -1,13 +1,12 @@
-"""Other packages' names of kernels and solvers, and the name meant by a wrong one."""
+"""Other packages' names, and the name meant by a wrong one."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
-__all__ = ["ALIASES", "nearest"]
+__all__ = ["ALIASES", "INSTEAD", "MODULES", "instead", "nearest", "refuse_import"]
 
-#: Names of other packages, and the name here.
+#: Names of kernels and solvers, and the name here.
 ALIASES = {
     "kernel": {
         "gaussian": "rbf",
@@ -38,6 +37,8 @@ def nearest(word: str, known: Collection[str], parameter: str = "") -> str | Non
     str or None
         The name that `word`, or the alias most similar to it, stands for.
     """
+    import difflib  # takes longer than the rest of `import dualgap`
+
     aliases = ALIASES.get(parameter, {}).items()
     folded = {alias: name for alias, name in aliases if name in known}
     folded |= {name.lower().replace("_", "-"): name for name in known}
@@ -45,3 +46,87 @@ def nearest(word: str, known: Collection[str], parameter: str = "") -> str | Non
         word.lower().replace("_", "-"), folded, n=1, cutoff=_SIMILAR
     )
     return folded[near[0]] if near else None
+
+
+# ------------------------------------------------ names in modules of other packages
+
+_WITH_THEM = "keep sklearn.{0}, whose tools take the estimators of dualgap"
+_NO_L1 = "dualgap has no L1 penalty; keep scikit-learn's, or select columns first"
+_BATCHES = "use LinearSVC, whose partial_fit learns from batches"
+_KERNEL = "use SVC, or LinearSVC if the kernel is linear"
+_LOGISTIC = (
+    "dualgap has no logistic loss; use LinearSVC, and for probabilities "
+    "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"
+)
+_RIDGE = (
+    "use LinearSVC(loss='squared_hinge') with C = 1/(2 alpha): its loss is the square "
+    "below the margin, and 0 beyond it"
+)
+
+#: Modules of scikit-learn, which are guessed by an exchange of ``sklearn.``.
+MODULES = {
+    "svm": "import SVC, LinearSVC, SVR, LinearSVR and OneClassSVM from dualgap itself, "
+    "or call dualgap.patch_sklearn() and keep sklearn.svm",
+    "linear_model": "import LinearSVC, LinearSVR and LinearOneClassSVM from dualgap "
+    "itself, and keep sklearn.linear_model for other models",
+} | {
+    name: _WITH_THEM.format(name)
+    for name in (
+        *("base", "calibration", "compose", "datasets", "ensemble", "exceptions"),
+        *("feature_selection", "inspection", "metrics", "multiclass", "multioutput"),
+        *("pipeline", "preprocessing", "utils"),
+    )
+}
+
+#: Names in modules of other packages.
+INSTEAD = {
+    "NuSVC": "use SVC; NuSVC(nu) has the model of SVC(C) with the C at which the dual "
+    "variables, np.abs(dual_coef_), sum to nu n C, so a smaller nu is a larger C",
+    "NuSVR": "use SVR; NuSVR(nu, C) has the model of SVR(C, epsilon) with the epsilon "
+    "at which the dual variables, np.abs(dual_coef_), sum to nu n C, so a larger nu is "
+    "a smaller epsilon",
+    "SGDClassifier": "use LinearSVC(penalize_intercept=False) with "
+    "C = 1/(alpha n_samples)",
+    "SGDRegressor": "use LinearSVR with C = 1/(alpha n_samples)",
+    "SGDOneClassSVM": "use LinearOneClassSVM, with the same nu",
+    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV"), _LOGISTIC),
+    **dict.fromkeys(("RidgeClassifier", "RidgeClassifierCV"), _RIDGE),
+    "Ridge": "use LinearSVR(loss='squared_epsilon_insensitive', epsilon=0) with "
+    "C = 1/(2 alpha), which penalises the intercept too",
+    **dict.fromkeys(("PassiveAggressiveClassifier", "Perceptron"), _BATCHES),
+    **dict.fromkeys(("SVM", "SVMClassifier", "SVClassifier", "CSVC"), _KERNEL),
+    **dict.fromkeys(("LinearSVM", "LinearSVMClassifier"), "use LinearSVC"),
+    **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),
+    **dict.fromkeys(("OneClassSVC", "SVDD"), "use OneClassSVM"),
+    **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _NO_L1),
+    "GridSearchCV": "import it from dualgap.model_selection",
+    "RandomizedSearchCV": "keep scikit-learn's, which takes the estimators of dualgap",
+    "CalibratedClassifierCV": "import it from sklearn.calibration",
+    "unpatch": "use unpatch_sklearn",
+    "load": "use load_model",
+    "save": "use save_model",
+    "load_svmlight_file": "use load_svmlight",
+}
+
+
+def instead(name: str) -> str:
+    """Return the end of a message about a name: a colon and the answer, or nothing."""
+    answer = INSTEAD.get(name) or MODULES.get(name)
+    return f": {answer}" if answer else ""
+
+
+def refuse_import(fullname: str) -> None:
+    """Raise an error for a guessed module, and for a guessed name in ``from dualgap``.
+
+    Python imports such a name as a module where the package does not have it, and says
+    only that it cannot, unless this attempt raises another error.
+    """
+    package, _, name = fullname.rpartition(".")
+    if package != __package__:
+        return
+    if name in MODULES:
+        raise ModuleNotFoundError(f"No module named {fullname!r}{instead(name)}")
+    if name in INSTEAD:
+        raise ImportError(
+            f"cannot import name {name!r} from {package!r}{instead(name)}", name=package
+        )

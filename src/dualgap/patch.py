@@ -23,7 +23,7 @@ from typing import Any
 
 from sklearn.svm import _classes
 
-from .estimators.drop_ins import DROP_INS
+from .estimators.drop_ins import DROP_INS, exchange
 
 __all__ = ["patch_sklearn", "unpatch_sklearn"]
 
@@ -71,7 +71,7 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     chosen = _checked(names)
     active = _active()
     for name in chosen:
-        _exchange(name, DROP_INS[name]._original, DROP_INS[name])
+        exchange(name, DROP_INS[name]._original, DROP_INS[name])
     return Patch([name for name in chosen if name not in active])
 
 
@@ -91,7 +91,7 @@ def unpatch_sklearn(names: str | Iterable[str] | None = None) -> None:
         If a name is none of the five.
     """
     for name in _checked(names):
-        _exchange(name, DROP_INS[name], DROP_INS[name]._original)
+        exchange(name, DROP_INS[name], DROP_INS[name]._original)
 
 
 class Patch:
@@ -153,14 +153,6 @@ def _checked(names: str | Iterable[str] | None) -> list[str]:
 def _active() -> list[str]:
     """Return the classes that are replaced at present."""
     return [name for name in DROP_INS if getattr(_classes, name) is DROP_INS[name]]
-
-
-def _exchange(name: str, old: type, new: type) -> None:
-    """Let all of scikit-learn's modules that know a class know another one instead."""
-    for place, module in list(sys.modules.items()):
-        inside = place == "sklearn" or place.startswith("sklearn.")
-        if inside and getattr(module, "__dict__", {}).get(name) is old:
-            setattr(module, name, new)
 
 
 # ------------------------------------------------------------------ the command line

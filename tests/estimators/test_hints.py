@@ -6,8 +6,13 @@ import re
 
 import numpy as np
 import pytest
-from sklearn import model_selection, svm
-from sklearn.datasets import make_classification
+from sklearn import svm
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris, make_classification
+from sklearn.ensemble import VotingClassifier
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
@@ -22,9 +27,9 @@ from dualgap import (
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
+    model_selection,
 )
 from dualgap.distributed.linear_svc import DistributedLinearSVC
-from dualgap.model_selection import GridSearchCV
 
 CLASSIFIERS = [SVC, SVCCV, LinearSVC, LinearSVCCV]
 FACES = [*CLASSIFIERS, SVR, SVRCV, LinearSVR, OneClassSVM, LinearOneClassSVM]
@@ -135,7 +140,9 @@ def test_parameters_are_set_as_scikit_learn_sets_them():
     assert model.set_params() is model
     assert model.set_params(C=2.0, kernel="linear") is model
     assert (model.C, model.kernel) == (2.0, "linear")
-    search = GridSearchCV(SVC(), {"C": [1.0]}).set_params(estimator__tol=0.1)
+    search = model_selection.GridSearchCV(SVC(), {"C": [1.0]}).set_params(
+        estimator__tol=0.1
+    )
     assert search.estimator.tol == 0.1
 
 
@@ -145,6 +152,80 @@ def test_the_way_to_probabilities_is_told(face):
         assert not hasattr(face(), name)
         with pytest.raises(AttributeError, match=rf"{name}.*CalibratedClassifierCV"):
             getattr(face(), name)
+
+
+def inside(face):
+    """Models around a classifier, with the method that asks it for probabilities."""
+    model = face()
+    pipeline = make_pipeline(StandardScaler(), model)
+    yield pipeline, "predict_proba"
+    yield pipeline, "predict_log_proba"
+    yield make_pipeline(StandardScaler(), pipeline), "predict_proba"
+    yield OneVsRestClassifier(model), "predict_proba"
+    yield VotingClassifier([("one", model)], voting="soft"), "predict"
+    yield VotingClassifier([("one", pipeline)], voting="soft"), "predict"
+    if face in (SVC, LinearSVC):
+        for search in (GridSearchCV, model_selection.GridSearchCV):
+            yield (
+                search(pipeline, {f"{face.__name__.lower()}__C": [1.0]}, cv=2),
+                ("predict_proba"),
+            )
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("face", CLASSIFIERS)
+def test_the_way_to_probabilities_is_told_from_within_other_models(data, face):
+    """In the message or as its cause, which a traceback shows first."""
+    X, y = data
+    for model, method in inside(face):
+        model.fit(X, y)
+        with pytest.raises(AttributeError) as told:
+            getattr(model, method)(X)
+        error = told.value
+        while error.__cause__ is not None:
+            error = error.__cause__
+        assert re.search(r"has no predict.*CalibratedClassifierCV", str(error))
+
+
+SCORES = ["roc_auc_ovr", "neg_log_loss", "neg_brier_score"]
+
+
+@pytest.mark.parametrize("scoring", [*SCORES, "made"])
+@pytest.mark.parametrize("where", ["SVCCV", "LinearSVCCV", "plain", "steps", "several"])
+def test_scores_of_probabilities_are_refused_before_any_fit(
+    where, scoring, monkeypatch
+):
+    X, y = load_iris(return_X_y=True)
+    if scoring == "made":
+        scoring = make_scorer(
+            roc_auc_score, response_method="predict_proba", multi_class="ovr"
+        )
+    if where.endswith("CV"):
+        search = {"SVCCV": SVCCV, "LinearSVCCV": LinearSVCCV}[where](scoring=scoring)
+    else:
+        model, prefix = SVC(), ""
+        if where == "steps":
+            model, prefix = make_pipeline(StandardScaler(), LinearSVC()), "linearsvc__"
+        if where == "several":
+            scoring = {"one": "accuracy", "two": scoring}
+        search = model_selection.GridSearchCV(
+            model, {f"{prefix}C": [1.0, 2.0]}, scoring=scoring, refit=False
+        )
+    for estimator in (SVC, LinearSVC):
+        monkeypatch.setattr(estimator, "_fit", None)
+    with pytest.raises(
+        ValueError, match=r"^scoring=.* needs probabilities, and .*SVC has no predict"
+    ):
+        search.fit(X, y)
+
+
+def test_scores_of_probabilities_of_calibrated_models():
+    X, y = load_iris(return_X_y=True)
+    model = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
+    search = model_selection.GridSearchCV(
+        model, {"estimator__C": [0.1, 1.0]}, scoring="roc_auc_ovr", cv=3
+    )
+    assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize(

@@ -641,7 +641,8 @@ def test_an_integer_weight_is_a_repeated_row():
     X, y = make(classes=3)
     k = np.random.default_rng(1).integers(0, 4, len(y))
     for options in KERNELS:
-        model = SVC(tol=1e-5, random_state=0, **options)
+        kernel = SVC(**options)._kernel_record().resolve(X)  # rules ignore weights
+        model = SVC(kernel=kernel, tol=1e-5, random_state=0)
         weighted = clone(model).fit(X, y, k)
         repeated = clone(model).fit(np.repeat(X, k, axis=0), np.repeat(y, k))
         for a, b in zip(weighted.certificate_, repeated.certificate_, strict=True):

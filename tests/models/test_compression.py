@@ -153,6 +153,18 @@ def test_more_to_spend_is_a_smaller_model():
     assert sizes[0] > sizes[1] > sizes[2]
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_fit_finds_dual_variables_that_a_model_lacks(loss):
+    """scikit-learn's patched models have none, nor have files without them."""
+    X, y = cancer()
+    model = LinearSVC(loss=loss, random_state=0).fit(X, y)
+    del model.dual_coef_, model.support_, model.n_support_
+    smaller = compress(model, X, y, tol=0.1)
+    assert smaller.certificate_.relative_gap <= 0.1
+    assert certify(smaller, X, y, tol=1e-6).relative_gap <= 0.1
+    assert np.count_nonzero(smaller.coef_) < np.count_nonzero(model.coef_)
+
+
 def refusals():
     X, y = cancer()
     linear = LinearSVC(tol=0.01, solver="dcd", random_state=0).fit(X, y)
@@ -160,7 +172,7 @@ def refusals():
     yield linear, X[1:], y[1:], {}, "rows"
     bare = LinearSVC(random_state=0).fit(X, y)
     del bare.dual_coef_
-    yield bare, X, y, {}, "no dual variables"
+    yield bare, X, y[::-1], {}, "not the training data"
     together = LinearSVC(multi_class="crammer_singer", random_state=0).fit(X, y)
     yield together, X, y, {}, "multi_class='ovr'"
     landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)

@@ -22,10 +22,12 @@ def pytest_pyfunc_call(pyfuncitem):
     """Require a test with a listed difference to fail with the listed error."""
     outcome = yield
     listed = getattr(pyfuncitem.module, "DIFFERENCES", {})
-    for pattern, (error, reason) in listed.items():
+    for pattern, difference in listed.items():
         # Brackets are part of a name here.
-        if not fnmatch.fnmatchcase(pyfuncitem.name, pattern.replace("[", "[[]")):
+        same = fnmatch.fnmatchcase(pyfuncitem.name, pattern.replace("[", "[[]"))
+        if not (same and difference.expected):
             continue
+        error, reason = difference.error, difference.reason
         if outcome.excinfo is None:
             outcome.force_exception(
                 AssertionError(f"passes, so it is no difference: {pattern} ({reason})")

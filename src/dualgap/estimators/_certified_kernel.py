@@ -90,7 +90,7 @@ def _folds(
     model = own._model(gamma=gamma)
     seed = int(check_random_state(own.random_state).randint(2**31 - 1))
     points = work.points
-    kernel = model._kernel_record().resolve(points.X, work.weight)
+    kernel = model._kernel_record().resolve(points.X)
     threads = min(effective_n_jobs(own.n_jobs), len(work.folds))
     try:
         matrix = shared_matrix(points, kernel, own.cache_size, threads, work.stop)

@@ -25,7 +25,7 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -60,6 +60,7 @@ from ._search import (
     best_of,
     part_of,
     run_folds,
+    scorer_of,
     why_ended,
 )
 from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
@@ -234,7 +235,6 @@ class Work(NamedTuple):
     X: MatrixLike
     points: Points
     y: NDArray[np.generic]
-    weight: Vector
     targets: Targets
     folds: list[tuple[Vector, NDArray[np.intp]]]
     Cs: Vector
@@ -341,20 +341,21 @@ class KernelSearch(
         stop = begin(self.time_limit)
         candidates, Cs, others = self._candidates()
         probe = self._model(**candidates[0])
+        scorer = scorer_of(probe, self.scoring)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         folds = [
             (part_of(weight, train), np.arange(len(y))[test])
             for train, test in splitter.split(X, y, groups)
         ]
         points = points_of(X, probe._kernel_record())
-        work = Work(X, points, y, weight, targets, folds, Cs, others, stop)
+        work = Work(X, points, y, targets, folds, Cs, others, stop)
         results = self._certified(work)
         if results is None:
             results = Results(type(self).__name__, candidates, len(folds))
             with self._file((X, y, weight, folds)) as file:
                 if file is not None:
                     results.resume(file)
-                self._search(work, results, check_scoring(probe, scoring=self.scoring))
+                self._search(work, results, scorer)
                 results.save()
         self._choose(results, stop)
         if self.refit:
@@ -367,7 +368,7 @@ class KernelSearch(
 
     def _search(self, work: Work, results: Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
-        X, points, y, weight, targets, folds, Cs, others, stop = work
+        X, points, y, targets, folds, Cs, others, stop = work
         at_once = self._folds_at_once(work)
         threads = min(effective_n_jobs(self.n_jobs), at_once)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -411,7 +412,7 @@ class KernelSearch(
             of_gamma = [params for params in others if params["gamma"] == gamma]
             together = self._together(work, of_gamma[0])
             kernel = self._model(gamma=gamma)._kernel_record()
-            kernel = kernel.resolve(points.X, weight)
+            kernel = kernel.resolve(points.X)
             room = 0.0 if together is None else together.bytes
             if together is not None and kernel.positive:
                 try:

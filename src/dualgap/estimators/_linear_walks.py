@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import check_scoring
 from sklearn.utils.extmath import safe_sparse_dot
 
 from .. import core
@@ -18,7 +17,7 @@ from ..problems.multiclass import BinaryProblems
 from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
-from ._search import CUT_SHORT
+from ._search import CUT_SHORT, scorer_of
 from .fitting import class_scores, warn_of_models
 from .linear_svc import LinearSVC
 from .training import fit_options
@@ -91,7 +90,7 @@ class LinearWalks:
         self.binary, self.owns, self.stop = binary, owns, stop
         self.tests = [np.arange(len(y))[test] for test in tests]
         self.solver = get_solver(search.solver)
-        self.scorer = check_scoring(search._model(1.0), scoring=search.scoring)
+        self.scorer = scorer_of(search._model(1.0), search.scoring)
         self.options = fit_options(search, seed, stop)
         self.found = [FoldPath([], [], []) for _ in owns]
 

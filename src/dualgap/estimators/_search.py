@@ -10,14 +10,24 @@ from typing import TypeAlias
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator
 
 from .. import core
 from ..certificate import Status
 from ..losses import Vector
+from .hints import refuse_scores_of_probabilities
 from .training import fit_all
 
-__all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
+__all__ = [
+    "CUT_SHORT",
+    "best_of",
+    "part_of",
+    "run_folds",
+    "scorer_of",
+    "why_ended",
+]
 
 #: How rows are split into folds: their number, a splitter, or the folds themselves.
 CrossValidation: TypeAlias = (
@@ -30,6 +40,21 @@ Scorer = Callable[..., float]
 
 #: A model with one of these statuses is incomplete and is not scored.
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+
+def scorer_of(
+    model: BaseEstimator, scoring: str | Callable[..., float] | None
+) -> Scorer:
+    """Return the scorer of a search for models like this one.
+
+    Raises
+    ------
+    ValueError
+        If it needs probabilities.
+    """
+    scorer: Scorer = check_scoring(model, scoring=scoring)
+    refuse_scores_of_probabilities(model, scoring, scorer)
+    return scorer
 
 
 def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:

@@ -370,6 +370,8 @@ class _Rows:
     targets : Targets
     folds : list of (weights, held-out rows)
         The weights are 0 for rows that are not for training.
+    trains : list of ndarray of int
+        The training rows of these folds, of weight 0 too.
     numbers : list of int
         Numbers of these folds in the search.
     steps : list
@@ -384,6 +386,7 @@ class _Rows:
     points: Points
     targets: Targets
     folds: list[Fold]
+    trains: list[NDArray[np.intp]]
     numbers: list[int]
     steps: Steps
     room: float
@@ -398,6 +401,7 @@ class _Rows:
         X: MatrixLike,
         y: NDArray[np.generic],
         folds: list[Fold],
+        trains: list[NDArray[np.intp]],
         numbers: list[int],
         *,
         steps: Steps,
@@ -415,7 +419,9 @@ class _Rows:
         if is_classifier(source):
             classes, codes = encode(np.asarray(y))
             targets = Targets(codes, classes)
-        return cls(data, source, points, targets, folds, numbers, steps, room, threads)
+        return cls(
+            data, source, points, targets, folds, trains, numbers, steps, room, threads
+        )
 
     def walks(self, model: BaseEstimator, Cs: Costs) -> list[Walk]:
         """Return the steps that train and score a model for every C.
@@ -424,7 +430,7 @@ class _Rows:
         one walk does so; else there is a walk for every fold.
         """
         record = model._kernel_record()
-        kernels = [record.resolve(self.points.X, part) for part, _ in self.folds]
+        kernels = [record.resolve(self.points.X, rows) for rows in self.trains]
         if any(kernel != kernels[0] for kernel in kernels):
             return [partial(self._apart, i, model, Cs) for i in range(len(kernels))]
         together, kernel = None, kernels[0]
@@ -474,6 +480,7 @@ class _Rows:
         one = replace(
             self,
             folds=[self.folds[i]],
+            trains=[self.trains[i]],
             numbers=[self.numbers[i]],
             room=self.room / self.threads,
             threads=1,
@@ -547,10 +554,11 @@ def _all_rows(data: _Data, threads: int) -> _Rows:
     """Return the rows of a search without steps before the estimator."""
     places, weight = np.arange(len(data.y)), _weights(data)
     folds = [(part_of(weight, train), places[test]) for train, test in data.folds]
-    numbers = list(range(len(folds)))
+    trains, numbers = [train for train, _ in data.folds], list(range(len(folds)))
     return _Rows.of(
-        data, data.X, data.y, folds, numbers, steps=[], room=1.0, threads=threads
-    )
+        data, data.X, data.y, folds, trains, numbers,
+        steps=[], room=1.0, threads=threads,
+    )  # fmt: skip
 
 
 def _behind_steps(data: _Data, threads: int, f: int) -> Iterator[None]:
@@ -561,7 +569,7 @@ def _behind_steps(data: _Data, threads: int, f: int) -> Iterator[None]:
     part = np.concatenate([_weights(data)[train], np.zeros(len(test))])
     fold = part, len(train) + np.arange(len(test))
     rows = _Rows.of(
-        data, _stacked(X_train, X_test), y, [fold], [f],
+        data, _stacked(X_train, X_test), y, [fold], [np.arange(len(train))], [f],
         steps=steps, room=1.0 / threads, threads=1,
     )  # fmt: skip
     for model, Cs in data.plan.groups:

@@ -1,36 +1,48 @@
 """Subclasses of scikit-learn's SVMs for `patch_sklearn`; dualgap trains them.
 
 Each inherits everything from scikit-learn's class. Where its methods call LIBSVM or
-LIBLINEAR, dualgap takes their place. They train only what dualgap refuses.
+LIBLINEAR, dualgap takes their place. They train only what dualgap refuses. A fitted
+model can be turned into dualgap's own estimator, for functions on fitted models.
 """
 
 from __future__ import annotations
 
-import logging
-import warnings
+import copyreg
+import sys
+from abc import ABCMeta
 from collections.abc import Callable
 from itertools import combinations
-from types import FunctionType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypedDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn import config_context
 from sklearn.svm import _base, _classes
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from .. import estimators
-from ..certificate import Certificate, Status
-from ..data.types import Label, Matrix, MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..kernel import Callable as FunctionKernel
 from ..kernel import Precomputed
-from ..kernels.functions import Kernel
+from ..kernels.functions import Kernel, KernelLike
 from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
-from ..problems.kernel_matrix import IndefiniteKernelError
 from . import originals
+from ._in_place import (
+    Epochs,
+    Weights,
+    by_label,
+    epochs,
+    failed,
+    gap,
+    instead,
+    seeing,
+    train,
+)
 from ._kernels import KERNELS
-from .fitting import checked, silent_failures
+from .fitting import checked
 from .kernel_single import least_decision
 from .single import on_the_plane
 
@@ -39,160 +51,83 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-__all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
+__all__ = [
+    "DROP_INS",
+    "SVC",
+    "SVR",
+    "LinearSVC",
+    "LinearSVR",
+    "OneClassSVM",
+    "exchange",
+    "seeing",
+]
 
-#: Relative gap that a fit proves however large its tol is.
-_LARGEST_GAP = 1e-3
 _CRAMMER_SINGER = 4  # LIBLINEAR's number of this problem
-
-logger = logging.getLogger("dualgap")
 
 #: What a call of LIBSVM returns: arrays, and the status.
 Trained = tuple[NDArray[np.generic] | int, ...]
 
 
-class Epochs(TypedDict, total=False):
-    """Limit on the epochs of dualgap's counterpart."""
-
-    max_epochs: int
-
-
 class Common(Epochs, total=False):
     """Parameters that dualgap's counterparts of LIBSVM's classes share."""
 
-    kernel: Kernel
     tol: float
     cache_size: float
     random_state: int
     verbose: int
 
 
-def _seeing(function: FunctionType, **names: object) -> FunctionType:
-    """Return a copy of a function in which some global names mean something else.
+class Parameters(Common, total=False):
+    """Parameters of a kernel besides."""
 
-    It puts dualgap into the place of LIBSVM and LIBLINEAR in scikit-learn's methods,
-    for one call and one thread; scikit-learn itself stays as it is.
+    kernel: KernelLike
+    degree: int
+    gamma: str | float
+    coef0: float
+
+
+class _DropIn(ABCMeta):
+    """Metaclass by which pickles find the drop-ins, whether they are patched in or not.
+
+    The classes have the names of scikit-learn's, for tools that look up a class by its
+    module, and pickles would take them for these.
     """
-    copy = FunctionType(
-        function.__code__,
-        {**function.__globals__, **names},
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
 
 
-def _instead(module: ModuleType, **functions: Callable[..., object]) -> SimpleNamespace:
-    """Return what a module holds, with some functions replaced."""
-    return SimpleNamespace(**{**vars(module), **functions})
+def _reduced(drop_in: type) -> str | tuple[Callable[[str], type], tuple[str]]:
+    """Return how pickles find a drop-in, and a user's subclass as always."""
+    name = drop_in.__name__
+    if DROP_INS.get(name) is drop_in:
+        return _named, (name,)
+    return drop_in.__qualname__
 
 
-def _train(
-    model: BaseEstimator,
-    make: Callable[[], BaseEstimator],
-    X: MatrixLike,
-    y: NDArray[np.generic],
-    sample_weight: Vector,
-) -> BaseEstimator | None:
-    """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
+def _named(name: str) -> type:
+    """Return a drop-in by its name."""
+    return DROP_INS[name]
 
-    Parameters
-    ----------
-    model : estimator
-        Of scikit-learn. It gets the certificate.
-    make : callable
-        Returns dualgap's estimator.
-    X, y, sample_weight
-        Rows of weight 0 or less are left out, as LIBSVM and LIBLINEAR do.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C ended the fit. dualgap's own estimators keep the best model so far,
-        but in scikit-learn's searches the next fit would begin.
+copyreg.pickle(_DropIn, _reduced)  # type: ignore[arg-type]
+
+
+def exchange(name: str, old: type, new: type, within: str = "sklearn") -> None:
+    """Let all modules of a package that know a class know another one instead."""
+    for place, module in list(sys.modules.items()):
+        inside = place == within or place.startswith(f"{within}.")
+        if inside and getattr(module, "__dict__", {}).get(name) is old:
+            setattr(module, name, new)
+
+
+def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
+    """Return dualgap's estimator with the fitted attributes of a drop-in.
+
+    They have the same names and, but for a few, the same layouts.
     """
-    vars(model).pop("certificate_", None)  # of an earlier fit
-    weight = np.maximum(sample_weight, 0.0) if len(sample_weight) else None
-    reason = _unsupported(model, X.shape[0], y, weight)
-    if reason is None:
-        try:
-            with config_context(skip_parameter_validation=False), silent_failures():
-                estimator = make()
-                estimator._may_be_unproved = False
-                found = estimator.fit(X, y, sample_weight=weight)
-        except ValueError as error:
-            reason = str(error)
-            if not isinstance(error, IndefiniteKernelError):
-                warnings.warn(
-                    f"scikit-learn trains this {type(model).__name__}, because dualgap "
-                    f"failed: {reason}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-    if reason is not None:
-        name = type(model).__name__
-        logger.info("%s: scikit-learn trains this model: %s", name, reason)
-        return None
-    parts = found.certificate_.parts
-    if any(part.status is Status.INTERRUPTED for part in parts):
-        raise KeyboardInterrupt
-    model.certificate_ = found.certificate_
-    return found
-
-
-def _unsupported(
-    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Vector | None
-) -> str | None:
-    """Return why dualgap does not train a model, from its parameters and weights.
-
-    Only an indefinite kernel matrix is found during a fit. After any other error there
-    `_train` warns.
-    """
-    if len(y) != n or (weight is not None and weight.shape != (n,)):
-        return "X, y and sample_weight differ in length, which scikit-learn reports"
-    if getattr(model, "penalty", "l2") != "l2" and (
-        getattr(model, "multi_class", "ovr") != "crammer_singer"
-    ):
-        return f"penalty={model.penalty!r} has no certificate"
-    if getattr(model, "_effective_probability", getattr(model, "probability", False)):
-        return "probability=True calls for LIBSVM's cross-validation"
-    if getattr(model, "C", 1.0) == np.inf:
-        return "C=inf: dualgap needs a finite C"
-    if model.max_iter == 0:
-        return "max_iter=0: dualgap makes at least one epoch"
-    kernel = getattr(model, "kernel", None)
-    if kernel == "poly" and model.degree == 0:
-        return "degree=0: dualgap needs a degree of at least 1"
-    if kernel in ("rbf", "poly", "sigmoid") and model._gamma == 0.0:
-        return "gamma=0.0: dualgap needs a positive gamma"
-    if weight is not None:
-        left = y[weight > 0.0]
-        if not len(left) or (
-            hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
-        ):
-            return "sample_weight leaves a class, or the whole fit, without a row"
-    return None
-
-
-def _gap(tol: float) -> float:
-    """Return the relative gap to prove in the place of scikit-learn's `tol`."""
-    return min(_LARGEST_GAP, tol)
-
-
-def _epochs(max_iter: int, default: int) -> Epochs:
-    """Return the limit of epochs, if the user has set one."""
-    return {} if max_iter == default else {"max_epochs": max_iter}
-
-
-def _failed(certificate: Certificate) -> bool:
-    """Whether scikit-learn should warn: not where rounding alone ended a good fit."""
-    return any(
-        not part.certified
-        and not (part.status is Status.STALLED and part.relative_gap <= _LARGEST_GAP)
-        for part in certificate.parts
-    )
+    for name, value in vars(model).items():
+        if name.endswith("_") and name[0] != "_" and not hasattr(type(own), name):
+            setattr(own, name, value)
+    own.n_iter_ = int(np.max(own.n_iter_))
+    return own
 
 
 class _LinearMachine:
@@ -214,9 +149,11 @@ class _LinearMachine:
             C: float, class_weight: Vector, max_iter: int, seed: int, *others: Any,
         ) -> tuple[Vector, NDArray[np.intp]]:  # fmt: skip
             nonlocal found
-            found = _train(
+            if hasattr(model, "class_weight"):  # "balanced" depends on the version
+                model.class_weight_ = class_weight
+            found = train(
                 model,
-                lambda: model._counterpart(class_weight, seed),
+                lambda: model._counterpart(by_label(model, class_weight), seed),
                 X,
                 model._labels(y),
                 [] if sample_weight is None else others[-1],
@@ -232,60 +169,70 @@ class _LinearMachine:
             if kind == _CRAMMER_SINGER and len(coef) == 1:
                 coef = np.vstack([-0.5 * coef, 0.5 * coef])  # of two classes
             # scikit-learn warns if it is max_iter.
-            return coef, np.array([max_iter if _failed(found.certificate_) else 0])
+            return coef, np.array([max_iter if failed(found.certificate_) else 0])
 
-        liblinear = _instead(_base.liblinear, train_wrap=train_wrap)
-        inner = _seeing(_base._fit_liblinear, liblinear=liblinear)
+        liblinear = instead(_base.liblinear, train_wrap=train_wrap)
+        inner = seeing(_base._fit_liblinear, liblinear=liblinear)
         fit = model._original.fit.__wrapped__
-        _seeing(fit, _fit_liblinear=inner)(model, X, y, sample_weight)
+        seeing(fit, _fit_liblinear=inner)(model, X, y, sample_weight)
         if found is not None:
             model.n_iter_ = found.n_iter_
         return model
 
     fit.__doc__ = _classes.LinearSVC.fit.__doc__
 
+    def _as_own(self) -> BaseEstimator:
+        """Return dualgap's own estimator with the coefficients of this model."""
+        model: BaseEstimator = self
+        check_is_fitted(model)
+        weights = by_label(model, getattr(model, "class_weight_", None))
+        own = _with_attributes(model._counterpart(weights, 0), model)
+        # scikit-learn's is the number 0.0 without an intercept.
+        own.intercept_ = np.zeros(np.atleast_2d(own.coef_).shape[0]) + model.intercept_
+        return own
+
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return y
 
 
-class LinearSVC(_LinearMachine, _classes.LinearSVC):
+class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
 
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
 
-    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVC:
+    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVC:
         return estimators.LinearSVC(
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
             loss="hinge" if self.multi_class == "crammer_singer" else self.loss,
-            tol=_gap(self.tol),
+            tol=gap(self.tol),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
-            class_weight=_by_label(self, class_weight),
+            class_weight=class_weight,
             multi_class=self.multi_class,
             random_state=seed,
             verbose=int(self.verbose),
-            **_epochs(self.max_iter, 1000),
+            **epochs(self.max_iter, 1000),
         )
 
 
-class LinearSVR(_LinearMachine, _classes.LinearSVR):
+class LinearSVR(_LinearMachine, _classes.LinearSVR, metaclass=_DropIn):
     __doc__ = _classes.LinearSVR.__doc__
     _original = originals.LinearSVR
 
-    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVR:
+    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
             epsilon=self.epsilon,
-            tol=_gap(self.tol),
+            tol=gap(self.tol),
             C=self.C,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             random_state=seed,
             verbose=int(self.verbose),
-            **_epochs(self.max_iter, 1000),
+            **epochs(self.max_iter, 1000),
         )
 
 
@@ -312,8 +259,8 @@ class _KernelMachine(_base.BaseLibSVM):
             return support, model._vectors(X, support), counts, coef, intercept, *others
 
         method = _base.BaseLibSVM._dense_fit
-        libsvm = _instead(_base.libsvm, fit=fit)
-        _seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
+        libsvm = instead(_base.libsvm, fit=fit)
+        seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
 
     def _sparse_fit(
         self,
@@ -325,7 +272,7 @@ class _KernelMachine(_base.BaseLibSVM):
     ) -> None:
         model: BaseEstimator = self
 
-        def train(*options: object) -> Trained:
+        def fit(*options: object) -> Trained:
             found = model._trained(X, y, sample_weight)
             if found is None:
                 return _base.libsvm_sparse.libsvm_sparse_train(*options)
@@ -334,8 +281,8 @@ class _KernelMachine(_base.BaseLibSVM):
             return support, vectors, coef.ravel(), intercept, counts, *others
 
         method = _base.BaseLibSVM._sparse_fit
-        libsvm_sparse = _instead(_base.libsvm_sparse, libsvm_sparse_train=train)
-        _seeing(method, libsvm_sparse=libsvm_sparse)(
+        libsvm_sparse = instead(_base.libsvm_sparse, libsvm_sparse_train=fit)
+        seeing(method, libsvm_sparse=libsvm_sparse)(
             model, X, y, sample_weight, *args, **kw
         )
         # A matrix or an array, as this version of scikit-learn makes them.
@@ -384,16 +331,9 @@ class _KernelMachine(_base.BaseLibSVM):
             iterations.
         """
         model: BaseEstimator = self
-        found = _train(
+        found = train(
             model,
-            lambda: model._counterpart(
-                kernel=model._record(),
-                tol=_gap(model.tol),
-                cache_size=model.cache_size,
-                random_state=0,  # LIBSVM draws no random numbers
-                verbose=int(model.verbose),
-                **_epochs(model.max_iter, -1),
-            ),
+            lambda: model._counterpart(kernel=model._record(), **model._common()),
             X,
             model._labels(y),
             sample_weight,
@@ -410,9 +350,38 @@ class _KernelMachine(_base.BaseLibSVM):
             sign * found.intercept_,
             np.empty(0),
             np.empty(0),
-            int(_failed(found.certificate_)),
+            int(failed(found.certificate_)),
             np.array([part.epochs for part in parts], np.int32),
         )
+
+    def _common(self) -> Common:
+        """Return the parameters of dualgap's counterpart besides the kernel."""
+        model: BaseEstimator = self
+        return {
+            "tol": gap(model.tol),
+            "cache_size": model.cache_size,
+            "random_state": 0,  # LIBSVM draws no random numbers
+            "verbose": int(model.verbose),
+            **epochs(model.max_iter, -1),
+        }
+
+    def _as_own(self) -> BaseEstimator:
+        """Return dualgap's own estimator with the dual variables of this model."""
+        model: BaseEstimator = self
+        check_is_fitted(model)
+        shape = {name: getattr(model, name) for name in ("degree", "gamma", "coef0")}
+        own = model._counterpart(kernel=model.kernel, **shape, **self._common())
+        own = _with_attributes(own, model)
+        own.n_support_ = model.n_support_
+        if sparse.issparse(own.dual_coef_):
+            own.dual_coef_ = own.dual_coef_.toarray()
+        own._fitted_kernel = self._record()
+        if callable(model.kernel):  # scikit-learn keeps all training rows
+            own._fitted_kernel = FunctionKernel(model.kernel)
+            rows = model._BaseLibSVM__Xfit
+            own.support_vectors_ = _safe_indexing(rows, model.support_)
+            own.n_features_in_ = rows.shape[1]
+        return own
 
     def _record(self) -> Kernel:
         """Return the kernel as dualgap's record.
@@ -478,13 +447,23 @@ class _KernelMachine(_base.BaseLibSVM):
         return np.repeat(n_support, 2)
 
 
-class SVC(_KernelMachine, _classes.SVC):
+class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVC:
-        weights = _by_label(self, self.class_weight_)
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVC:
+        weights = by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
+
+    def _as_own(self) -> BaseEstimator:
+        return (
+            super()
+            ._as_own()
+            .set_params(
+                decision_function_shape=self.decision_function_shape,
+                break_ties=self.break_ties,
+            )
+        )
 
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
@@ -510,19 +489,19 @@ class SVC(_KernelMachine, _classes.SVC):
         return votes.argmax(axis=1)
 
 
-class SVR(_KernelMachine, _classes.SVR):
+class SVR(_KernelMachine, _classes.SVR, metaclass=_DropIn):
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVR:
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
 
 
-class OneClassSVM(_KernelMachine, _classes.OneClassSVM):
+class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
     __doc__ = _classes.OneClassSVM.__doc__
     _original = originals.OneClassSVM
 
-    def _counterpart(self, **common: Unpack[Common]) -> estimators.OneClassSVM:
+    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)
 
     def _values(
@@ -536,15 +515,14 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM):
         return np.where(values.ravel() >= 0.0, 1.0, -1.0)
 
 
-def _by_label(model: BaseEstimator, weights: Vector) -> dict[Label, float] | None:
-    """Return the factors of the classes, which scikit-learn has computed."""
-    if model.class_weight is None:
-        return None
-    return dict(zip(model.classes_.tolist(), weights.tolist(), strict=True))
-
-
 #: The drop-ins by their names, each with ``_original``, the class that it replaces.
 DROP_INS: dict[str, type[BaseEstimator]] = {
     drop_in.__name__: drop_in
     for drop_in in (LinearSVC, SVC, LinearSVR, SVR, OneClassSVM)
 }
+# Tools that look up a class by its module, such as m2cgen, find scikit-learn's. The
+# full name leads to the drop-in itself, which cloudpickle would copy otherwise.
+_classes._dualgap = SimpleNamespace(**DROP_INS)
+for _name, _drop_in in DROP_INS.items():
+    _drop_in.__module__ = _classes.__name__
+    _drop_in.__qualname__ = f"_dualgap.{_name}"

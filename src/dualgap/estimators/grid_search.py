@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from ..data.types import MatrixLike, Parameters
 from ._shared_grid import Score, Scored, Scores, plan_of, search
 from .fitting import warn_of_models
+from .hints import refuse_scores_of_probabilities
 
 __all__ = ["GridSearchCV"]
 
@@ -143,6 +144,11 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             self.relative_gaps_ = scored.gaps
             warn_of_models("GridSearchCV", scored.certificates, stacklevel=3)
         return self
+
+    def _get_scorers(self) -> tuple[Callable[..., Scores], str]:
+        scorer, refit_metric = super()._get_scorers()
+        refuse_scores_of_probabilities(self.estimator, self.scoring, scorer)
+        return scorer, refit_metric
 
     def _fit_shared(
         self, X: MatrixLike, y: ArrayLike, params: dict[str, object]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-__all__ = ["ParameterHints", "ProbabilityHints"]
+__all__ = ["ParameterHints", "ProbabilityHints", "refuse_scores_of_probabilities"]
 
 
 class ParameterHints(BaseEstimator):
@@ -114,20 +114,47 @@ def _validate(kind: object, *values: object) -> None:
 _PLAIN = {bool, float, int, str, type(None)}
 
 
+class NoProbabilitiesError(AttributeError):
+    """The classifier has no probabilities."""
+
+    def __init__(self, model: object, method: str) -> None:
+        super().__init__(f"{type(model).__name__} has no {method}: {_CALIBRATE}")
+
+
 class ProbabilityHints:
     """Mixin that says how a classifier gets probabilities."""
 
     @property
     def predict_proba(self) -> NoReturn:
-        raise AttributeError(_no_probabilities(self, "predict_proba"))
+        raise NoProbabilitiesError(self, "predict_proba")
 
     @property
     def predict_log_proba(self) -> NoReturn:
-        raise AttributeError(_no_probabilities(self, "predict_log_proba"))
+        raise NoProbabilitiesError(self, "predict_log_proba")
 
 
-def _no_probabilities(model: BaseEstimator, name: str) -> str:
-    return f"{type(model).__name__} has no {name}: {_CALIBRATE}"
+def refuse_scores_of_probabilities(
+    model: BaseEstimator, scoring: object, scorer: object
+) -> None:
+    """Raise an error if a score of a search needs probabilities that dualgap lacks.
+
+    Scorers only say that a method is missing, after the first fit, and a search of
+    scikit-learn then warns and goes on without any score.
+    """
+    for one in getattr(scorer, "_scorers", {"": scorer}).values():
+        method = getattr(one, "_response_method", None)
+        if method not in ("predict_proba", "predict_log_proba"):
+            continue
+        try:
+            getattr(model, method)
+        except AttributeError as error:
+            cause: BaseException = error
+            while cause.__cause__ is not None:  # of a pipeline
+                cause = cause.__cause__
+            if isinstance(cause, NoProbabilitiesError):
+                raise ValueError(
+                    f"scoring={scoring!r} needs probabilities, and {cause}"
+                ) from None
 
 
 def _answer(name: str, known: list[str]) -> str:

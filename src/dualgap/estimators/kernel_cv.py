@@ -51,7 +51,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         Values of C. An int gives a logarithmic grid from 1e-4 to 1e4.
     gammas : str, float or array-like of these, default="scale"
         Values of gamma, as for :class:`SVC`. A name such as "scale" becomes a number
-        once, for all rows; a search that copies the rows computes it for each fold.
+        once, for all rows; ``GridSearchCV`` computes it for each fold.
     cv : int, splitter or iterable, default=None
         Folds, as for scikit-learn's ``GridSearchCV``; None means 5 stratified folds.
     scoring : str or callable, optional

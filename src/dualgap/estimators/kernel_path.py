@@ -458,7 +458,7 @@ def svc_path(
     weights(template.class_weight, X, classes, codes, weight)
     record = template._kernel_record()
     points = points_of(X.tocsr() if sparse.issparse(X) else X, record)
-    kernel = record.resolve(points.X, weight)
+    kernel = record.resolve(points.X)
     seed = int(check_random_state(template.random_state).randint(2**31 - 1))
 
     def path() -> Path:

@@ -80,7 +80,7 @@ class KernelFit(KernelParameters, SingleFit):
         data = {"X": X, "y": targets, "sample_weight": sample_weight}
         used = points_of(X, kernel)
         X = used.X
-        kernel = kernel.resolve(X, weight)
+        kernel = kernel.resolve(X)
         kept = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
         numbers = np.arange(X.shape[0])[kept]
         if not numbers.size:

@@ -13,7 +13,34 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["unwrap"]
+__all__ = ["final", "own", "unwrap"]
+
+
+def own(model: BaseEstimator) -> BaseEstimator:
+    """Return dualgap's estimator of a patched model; any other model as it is."""
+    convert = getattr(model, "_as_own", None)
+    return model if convert is None else convert()
+
+
+def final(model: BaseEstimator) -> BaseEstimator:
+    """Return the model that searches have chosen; any other model as it is.
+
+    Raises
+    ------
+    NotFittedError
+        If a search was not fitted, or not refitted on all rows.
+    """
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "cv_results_") or hasattr(model, "param_grid"):
+            raise NotFittedError(
+                f"{type(model).__name__} has no best_estimator_; fit it with refit=True"
+            )
+        else:
+            return model
 
 
 def unwrap(
@@ -32,6 +59,7 @@ def unwrap(
     Returns
     -------
     model : estimator
+        dualgap's own estimator for a patched model that dualgap has trained.
     X : {array-like, sparse matrix} of shape (n_samples, n_features_in_) or None
 
     Raises
@@ -39,20 +67,13 @@ def unwrap(
     NotFittedError
         If a search was not fitted, or not refitted on all rows.
     """
-    while True:
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(getattr(model, "steps", None), list):  # a Pipeline
-            if X is not None:
-                for _, step in model.steps[:-1]:
-                    if step is not None and step != "passthrough":
-                        X = step.transform(X)
-            model = model.steps[-1][1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "cv_results_") or hasattr(model, "param_grid"):
-            raise NotFittedError(
-                f"{type(model).__name__} has no best_estimator_; fit it with refit=True"
-            )
-        else:
-            return model, X
+    model = final(model)
+    while isinstance(getattr(model, "steps", None), list):  # a Pipeline
+        if X is not None:
+            for _, step in model.steps[:-1]:
+                if step is not None and step != "passthrough":
+                    X = step.transform(X)
+        model = final(model.steps[-1][1])
+    # A patched model that scikit-learn has trained stays as it is: its penalty may have
+    # no counterpart, and LIBSVM numbers only the rows of positive weight.
+    return (own(model) if hasattr(model, "certificate_") else model), X

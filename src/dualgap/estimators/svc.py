@@ -86,7 +86,8 @@ class SVC(
     gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
         Scale of the kernels "rbf", "poly", "sigmoid" and "laplacian". "scale" is
         ``1/(d Var(X))`` and "auto" is ``1/d``, as in scikit-learn; "mean-distance" is
-        the inverse of the mean squared distance of two rows, as in [1]_.
+        the inverse of the mean squared distance of two rows, as in [1]_. Rows count
+        equally, whatever their sample weights.
     coef0 : float, default=0.0
         Constant term of the kernels "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
@@ -406,7 +407,7 @@ class SVC(
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         points = points_of(X, kernel)  # before sorting: errors name rows of X
         X = points.X
-        kernel = kernel.resolve(X, weight)
+        kernel = kernel.resolve(X)
         rows = PairRows(points, kernel, codes, weight * factor[codes])
         refuse_missing(classes, np.diff(rows.bounds))
         labels: list[tuple[Label, Label]] = list(combinations(classes.tolist(), 2))

@@ -20,7 +20,7 @@ from numbers import Real
 from typing import ClassVar, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
@@ -78,20 +78,22 @@ class Kernel(ABC):
         """
         return 0.0
 
-    def resolve(self, X: MatrixLike, sample_weight: ArrayLike | None = None) -> Kernel:
+    def resolve(self, X: MatrixLike, rows: Rows | None = None) -> Kernel:
         """Return this kernel with ``gamma`` as a number.
 
         Parameters
         ----------
         X : ndarray or sparse matrix of shape (n, d)
-            Training rows. Not used if gamma is a number already.
-        sample_weight : ndarray of shape (n,), optional
-            A row of integer weight k is worth k equal rows.
+            Not used if gamma is a number already.
+        rows : index, optional
+            The training rows among the rows of X; all of them by default. They count
+            equally, whatever their weights, as in scikit-learn.
         """
         gamma = getattr(self, "gamma", 1.0)
         if not isinstance(gamma, str):
             return self
-        return replace(self, gamma=resolve_gamma(gamma, X, sample_weight))  # type: ignore[type-var]
+        used = X if rows is None else X[rows]
+        return replace(self, gamma=resolve_gamma(gamma, used))  # type: ignore[type-var]
 
     def block(
         self,
@@ -509,39 +511,38 @@ def squared_norms(X: MatrixLike) -> NDArray[np.float64]:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def resolve_gamma(
-    rule: str, X: MatrixLike, sample_weight: ArrayLike | None = None
-) -> float:
+def resolve_gamma(rule: str, X: MatrixLike) -> float:
     """Return the gamma that a rule gives for X; the module docstring has the formulas.
 
     Parameters
     ----------
     rule : {"scale", "auto", "mean-distance"}
     X : ndarray or sparse matrix of shape (n, d)
-    sample_weight : ndarray of shape (n,), optional
-        A row of integer weight k is worth k equal rows.
     """
     n, d = X.shape
-    if rule == "auto":
+    if rule == "auto" or d == 0:
         return 1.0 / max(d, 1)
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
-    total = float(weight.sum())
-    if total == 0.0:
-        raise ValueError("sample_weight is zero everywhere; give a positive weight")
-    mean = np.asarray(weight @ X, dtype=np.float64).ravel() / total
-    if sparse.issparse(X):
-        spread = float(weight @ squared_norms(X)) / total - float(mean @ mean)
-    else:
-        spread = float(weight @ squared_norms(X - mean)) / total
     if rule == "scale":
-        # Variance over all entries: within the columns plus between their means.
-        variance = spread / max(d, 1) + float(np.var(mean)) if d else 0.0
-        # Zero variance gives gamma 1, as in scikit-learn.
-        return 1.0 / (d * variance) if variance > 0.0 else 1.0
-    # total - 1 excludes the pairs i = j. Small total weights are no counts of rows, so
-    # the divisor is kept at total/2 or more.
-    distance = 2.0 * spread * total / max(total - 1.0, 0.5 * total)
-    return 1.0 / distance if distance > 0.0 else 1.0
+        inverse = d * _variance(X)
+    else:
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        if sparse.issparse(X):
+            spread = float(squared_norms(X).mean()) - float(mean @ mean)
+        else:
+            spread = float(squared_norms(X - mean).mean())
+        inverse = 2.0 * spread * n / max(n - 1, 1)
+    # Rows that do not vary give gamma 1, as in scikit-learn.
+    return 1.0 / inverse if inverse > 0.0 else 1.0
+
+
+def _variance(X: MatrixLike) -> float:
+    """Return the variance of all entries, those that a sparse matrix leaves out too."""
+    if not sparse.issparse(X):
+        return float(np.var(X, dtype=np.float64))
+    stored, entries = X.data.astype(np.float64), X.shape[0] * X.shape[1]
+    mean = float(stored.sum()) / entries
+    zeros = entries - len(stored)
+    return float(((stored - mean) ** 2).sum() + zeros * mean**2) / entries
 
 
 def check_gamma(gamma: object) -> None:

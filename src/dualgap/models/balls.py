@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..answers.ball import Ball
-from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR
@@ -23,7 +22,7 @@ from ..kernel import Gram, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
 from ..problems.base import Problem
 from ..problems.multiclass import problem_labels
-from .certification import other_objective
+from .certification import refuse_other_rows
 from .kernels import kernel_pairs, rows_of
 from .linear import (
     binary_of,
@@ -31,6 +30,7 @@ from .linear import (
     joint_problem,
     linear_problems,
     linear_terms,
+    table_of,
 )
 from .single_problems import single_terms, targets
 
@@ -76,13 +76,7 @@ def balls_of(
     balls = _balls_of(model, X, y, sample_weight, whole)
     own = getattr(model, "certificate_", None)
     if own is not None and len(own.parts) == len(balls):
-        here = Certificate.total([part.ball.certificate for part in balls])
-        if moved := other_objective(own, here):
-            raise ValueError(
-                "X, y and sample_weight are not the training data of the model: the "
-                f"objective is {moved[0]:.6g} instead of {moved[1]:.6g}; give the "
-                "arguments of fit, and fit again if parameters changed"
-            )
+        refuse_other_rows(own, [part.ball.certificate for part in balls])
     return balls
 
 
@@ -129,33 +123,13 @@ def _of_linear_svc(
 ) -> Iterator[ProblemBall]:
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs, not whole)
-    table = _table(model, binary.tables, X.shape[0])
+    table = table_of(model, binary.tables, X.shape[0])
     labels = problem_labels(model)
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
         alpha = None if table is None else binary.unpack(table, k)
         alpha = _known(model, problem, w, alpha, k)
         place = getattr(binary, "place", lambda _: np.arange(X.shape[0]))
         yield ProblemBall(Ball.of(problem, w, alpha), labels[k], place(k))
-
-
-def _table(model: BaseEstimator, tables: int, n: int) -> Vector | None:
-    """Return the stored dual variables of all rows, (tables, n); None without any.
-
-    Raises
-    ------
-    ValueError
-        If the model was trained on another number of rows.
-    """
-    if not hasattr(model, "dual_coef_"):
-        return None
-    if n != model._n_rows:
-        raise ValueError(
-            f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
-            "training rows, in the same order"
-        )
-    table = np.zeros((tables, n))
-    table[:, model.support_] = model.dual_coef_
-    return table
 
 
 def _known(
@@ -173,7 +147,7 @@ def _together(
     model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     problem, w = joint_problem(model, X, y, model.C, sample_weight, model.n_jobs)
-    table = _table(model, len(model.classes_), X.shape[0])
+    table = table_of(model, len(model.classes_), X.shape[0])
     alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
     ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, problem_labels(model)[0], np.arange(X.shape[0]))
@@ -185,7 +159,7 @@ def _of_linear_svr(
     terms = single_terms(model, X.shape[0], sample_weight)
     weight = checked_weights(sample_weight, X)
     problem, w = terms.regression(X, y, model.C, weight, model.n_jobs)
-    table = _table(model, 1, X.shape[0])
+    table = table_of(model, 1, X.shape[0])
     alpha = None if table is None else table[0]
     ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, None, np.arange(X.shape[0]))

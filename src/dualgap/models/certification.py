@@ -217,6 +217,16 @@ def other_objective(
     return None
 
 
+def refuse_other_rows(before: Certificate, parts: list[Certificate]) -> None:
+    """Raise an error if the objectives on some rows are not the ones of training."""
+    if moved := other_objective(before, Certificate.total(parts)):
+        raise ValueError(
+            "X, y and sample_weight are not the training data of the model: the "
+            f"objective is {moved[0]:.6g} instead of {moved[1]:.6g}; give the "
+            "arguments of fit, and fit again if parameters changed"
+        )
+
+
 def _certify(
     model: BaseEstimator,
     X: MatrixLike,

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
-from ..estimators.fitting import N_JOBS, ROWS, checking, need_duals
+from ..estimators.fitting import N_JOBS, ROWS, checking
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import own
 from ..estimators.svc import SVC
 from ..kernels.functions import refuse_items
 from ..losses import Vector
@@ -27,8 +28,9 @@ from ..problems.multiclass import certificate_of
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
 from ..training import solve
+from .certification import refuse_other_rows
 from .kernels import KernelPair, kernel_pairs
-from .linear import binary_of, linear_problems, linear_terms
+from .linear import binary_of, dual_point, linear_problems, linear_terms, table_of
 
 __all__ = ["compress"]
 
@@ -40,7 +42,6 @@ _MOST_PIVOTS = 5000
 
 @checking(
     {
-        "model": [LinearSVC, SVC],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": N_JOBS,
     }
@@ -68,7 +69,7 @@ def compress(
     Parameters
     ----------
     model : LinearSVC or SVC
-        A fitted model of dualgap; it is not changed.
+        A fitted model of dualgap, or a patched one of scikit-learn; it is not changed.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training rows, in the same order.
     y : array-like of shape (n_samples,)
@@ -85,10 +86,12 @@ def compress(
     Returns
     -------
     LinearSVC or SVC
-        A new model with its own ``certificate_`` and without ``history_``.
+        A new model of dualgap with its own ``certificate_`` and without ``history_``.
 
     Raises
     ------
+    TypeError
+        If the model is of another type.
     ValueError
         If `tol` is smaller than the gap of the model, X and y are not its training
         data, or the model was trained with `Nystroem` or as Crammer and Singer's joint
@@ -115,6 +118,11 @@ def compress(
     >>> smaller.certificate_.relative_gap <= 0.05
     True
     """
+    model = own(model)
+    if not isinstance(model, (LinearSVC, SVC)):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; give a LinearSVC or SVC"
+        )
     check_is_fitted(model)
     if not hasattr(model, "certificate_"):
         raise ValueError("model has no certificate; fit it first")
@@ -172,21 +180,18 @@ def _compress_linear(
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
 ) -> None:
-    need_duals(model, "compress")
     X = check_array(X, **ROWS)
-    if X.shape[0] != model._n_rows:
-        raise ValueError(
-            f"X has {X.shape[0]} rows, but the model was trained with {model._n_rows}; "
-            "give the training rows"
-        )
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
-    duals = np.zeros((binary.tables, X.shape[0]))
-    duals[:, model.support_] = model.dual_coef_
-    found = [
-        _smaller_linear(problem, w, binary.unpack(duals, k), tol)
-        for k, (problem, w) in enumerate(linear_problems(terms, binary))
-    ]
+    table = table_of(model, binary.tables, X.shape[0])
+    wholes = []
+    for k, (problem, w) in enumerate(linear_problems(terms, binary)):
+        alpha = None if table is None else binary.unpack(table, k)
+        if alpha is None:
+            alpha = dual_point(problem, w, None, model.tol)
+        wholes.append((problem, problem.prove(Claim(w, alpha))))
+    refuse_other_rows(model.certificate_, [whole.certificate for _, whole in wholes])
+    found = [_smaller_linear(problem, whole, tol) for problem, whole in wholes]
     pairs = [binary.rows.coef(proof.w) for proof in found]
     smaller.coef_ = np.stack([coef for coef, _ in pairs])
     smaller.intercept_ = np.array([bias for _, bias in pairs])
@@ -211,12 +216,10 @@ def _same(y: ArrayLike, label: Any) -> NDArray[np.bool_]:
     return found
 
 
-def _smaller_linear(
-    problem: BinaryProblem, w: Vector, alpha: Vector, tol: float
-) -> Proof:
+def _smaller_linear(problem: BinaryProblem, whole: Proof, tol: float) -> Proof:
     """Return the proof with the fewest dual variables and coefficients."""
-    whole = problem.prove(Claim(w, alpha))
     _refuse_less(whole.certificate.relative_gap, tol)
+    w, alpha = whole.w, whole.alpha
     support = np.flatnonzero(alpha)
     rising = support[np.argsort(alpha[support], kind="stable")]
 

@@ -31,6 +31,7 @@ from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.kernel_single import BOX_SOLVERS
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import own
 from ..estimators.svc import KERNELS, SVC
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
@@ -75,7 +76,7 @@ def save_model(
     ----------
     model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
         A fitted model, or a fitted pipeline of scikit-learn's StandardScaler and one of
-        these.
+        these. A patched model of scikit-learn is written as dualgap's own.
     path : str or path-like
         File to write, usually named ``*.safetensors``.
     duals : bool, default=False
@@ -94,8 +95,9 @@ def save_model(
     TypeError
         If the type of the model is not supported.
     ValueError
-        If the model is not fitted or not finite, or has a parameter that a file cannot
-        hold: your own solver, loss or kernel function, or a RandomState.
+        If the model is not fitted or not finite, has no certificate, or has a parameter
+        that a file cannot hold: your own solver, loss or kernel function, or a
+        RandomState.
 
     See Also
     --------
@@ -148,6 +150,7 @@ def save_parts(
 ) -> None:
     """Write a model, the scaling of its columns, and their names."""
     file.safetensors("writing")
+    model = own(model)
     name = type(model).__name__
     face = _FACES.get(name)
     if face is None or type(model) is not face.estimator:
@@ -159,6 +162,11 @@ def save_parts(
         )
         raise TypeError(f"model is a {name}, which a model file cannot hold. {remedy}")
     check_is_fitted(model)
+    if not hasattr(model, "certificate_"):
+        raise ValueError(
+            f"model is a {name} without a certificate, which a model file needs; train "
+            "it with dualgap, or pickle it"
+        )
     extra, tensors = face.take_apart(model, duals)
     record = {
         "estimator": name,

@@ -109,7 +109,10 @@ def kernel_pairs(
     X, kernel = rows_of(model, X, sample_weight)
     classes, codes = _labels(y, X.shape[0], model.classes_)
     support = support_of(model, sample_weight)
-    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
+    class_weight = model.class_weight
+    if hasattr(model, "class_weight_"):  # scikit-learn's "balanced" counts no weights
+        class_weight = dict(zip(classes.tolist(), model.class_weight_, strict=True))
+    weight, factor = weights(class_weight, X, classes, codes, sample_weight)
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
     if not len(support):  # scikit-learn has one row then, after a fit of sparse rows

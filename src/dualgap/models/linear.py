@@ -226,6 +226,26 @@ def linear_problems(
         yield problem, problem.point(coef, terms.intercept[k])
 
 
+def table_of(model: BaseEstimator, tables: int, n: int) -> Vector | None:
+    """Return the stored dual variables of all rows, (tables, n); None without any.
+
+    Raises
+    ------
+    ValueError
+        If the model was trained on another number of rows.
+    """
+    if not hasattr(model, "dual_coef_"):
+        return None
+    if n != model._n_rows:
+        raise ValueError(
+            f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
+            "training rows, in the same order"
+        )
+    table = np.zeros((tables, n))
+    table[:, model.support_] = model.dual_coef_
+    return table
+
+
 def _certify_together(
     model: BaseEstimator,
     X: MatrixLike,

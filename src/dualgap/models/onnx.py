@@ -18,12 +18,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn import model_selection
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.drop_ins import DROP_INS, exchange, seeing
+from ..estimators.grid_search import GridSearchCV
+from ..estimators.kernel_cv import SVCCV, SVRCV
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.linear_svc_cv import LinearSVCCV
+from ..estimators.meta import final, own
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
@@ -48,23 +53,21 @@ if TYPE_CHECKING:
 
 __all__ = ["register_skl2onnx", "to_onnx"]
 
-Model = (
-    LinearSVC | LinearSVCCV | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
-)
+Model = LinearSVC | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
 
 _REGRESSORS = (LinearSVR, SVR)
 
 _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
 
-def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> onnx.ModelProto:
+def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.ModelProto:
     """Convert a fitted model to an ONNX graph.
 
     Parameters
     ----------
-    model : LinearSVC, LinearSVCCV, SVC, LinearSVR, SVR, LinearOneClassSVM or \
-            OneClassSVM
-        A fitted model. For a pipeline, see :func:`register_skl2onnx`.
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
+        A fitted model of dualgap, a patched one of scikit-learn, or a search that has
+        trained one on all rows. For a pipeline, see :func:`register_skl2onnx`.
     dtype : {float32, float64}, default=float32
         Type of the input and of the scores. The graph computes in float64.
 
@@ -109,11 +112,9 @@ def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> onnx.ModelProto:
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype}: use float32 or float64")
-    _refuse(model)
-    graph = _Graph()
     name = type(model).__name__
-    if isinstance(model, LinearSVCCV):
-        model = model.best_estimator_
+    model = _checked(model)
+    graph = _Graph()
     element = helper.np_dtype_to_tensor_dtype(dtype)
     columns: list[int] = []
     outputs = []
@@ -159,7 +160,9 @@ def register_skl2onnx() -> None:
 
     Afterwards ``skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})`` converts
     them like scikit-learn's estimators, also within pipelines,
-    ``CalibratedClassifierCV``, ``OneVsRestClassifier`` and grid searches.
+    ``CalibratedClassifierCV``, ``OneVsRestClassifier`` and grid searches. Patched
+    classes of scikit-learn are converted as skl2onnx converts scikit-learn's own,
+    whether they are patched before or after skl2onnx is imported.
 
     The second output of classifiers, "probabilities", contains the decision values with
     one column per class, as with skl2onnx's own classifiers. Two classes have minus and
@@ -188,14 +191,14 @@ def register_skl2onnx() -> None:
     _require("skl2onnx")
     from skl2onnx import update_registered_converter
 
-    for single in (*_REGRESSORS, *_ONE_CLASS):
+    for single in (*_REGRESSORS, SVRCV, *_ONE_CLASS):
         update_registered_converter(
             single,
             f"Dualgap{single.__name__}",
             _single_shapes,
             _convert_single,
         )
-    for estimator in (LinearSVC, LinearSVCCV, SVC):
+    for estimator in (LinearSVC, LinearSVCCV, SVC, SVCCV):
         update_registered_converter(
             estimator,
             f"Dualgap{estimator.__name__}",
@@ -209,6 +212,40 @@ def register_skl2onnx() -> None:
                 "zipmap": [True, False, "columns"],
             },
         )
+    _register_subclasses()
+
+
+def _register_subclasses() -> None:
+    """Let skl2onnx convert the drop-ins and `GridSearchCV` as scikit-learn's classes.
+
+    skl2onnx knows whichever class of a name scikit-learn's modules had when it was
+    imported, and looks most of them up by identity.
+    """
+    from skl2onnx import _parse, _supported_operators
+    from skl2onnx.common._registration import get_converter
+
+    pairs = {drop_in._original: drop_in for drop_in in DROP_INS.values()}
+    for original, drop_in in pairs.items():
+        exchange(original.__name__, drop_in, original, within="skl2onnx")
+    pairs[model_selection.GridSearchCV] = GridSearchCV
+    parsers = _parse.sklearn_parsers_map
+    for original, other in pairs.items():
+        for known in (_supported_operators.sklearn_operator_name_map, parsers):
+            if original in known or other in known:
+                known[original] = known[other] = known.get(original, known.get(other))
+        for kinds in (
+            _supported_operators.sklearn_classifier_list,
+            _supported_operators.outlier_list,
+        ):
+            if original in kinds or other in kinds:
+                kinds += {original, other}.difference(kinds)
+    parsers[DROP_INS["SVC"]] = seeing(
+        _parse._parse_sklearn_classifier, SVC=DROP_INS["SVC"]
+    )
+    # skl2onnx 1.20 gives this option to the last step of a pipeline, and then refuses a
+    # LinearSVC there, of scikit-learn too, because it lacks the option.
+    options = get_converter("SklearnLinearSVC").get_allowed_options()
+    options.setdefault("zipmap", [True, False])
 
 
 def _shapes(operator: Operator) -> None:
@@ -230,11 +267,8 @@ def _convert(
     from skl2onnx.common.data_types import DoubleTensorType
     from skl2onnx.common.utils_classifier import get_label_classes
 
-    model = operator.raw_operator
-    _refuse(model)
+    model = _checked(operator.raw_operator)
     _refuse_old(model, container)
-    if isinstance(model, LinearSVCCV):
-        model = model.best_estimator_
     labels = _labels(np.asarray(get_label_classes(scope, model)))
     if labels.dtype.kind != "O":  # the output type that `_shapes` has declared
         labels = labels.astype(np.int64)
@@ -263,8 +297,7 @@ def _convert_single(
 ) -> None:
     from skl2onnx.common.data_types import DoubleTensorType
 
-    model = operator.raw_operator
-    _refuse(model)
+    model = _checked(operator.raw_operator)
     _refuse_old(model, container)
     graph = _Skl2onnxGraph(scope, container)
     X = graph.node("Cast", operator.inputs[0].full_name, to=_element(double=True))
@@ -315,8 +348,8 @@ def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
     )
 
 
-def _refuse(model: BaseEstimator) -> None:
-    """Raise an error for a model that cannot be converted.
+def _checked(model: BaseEstimator) -> Model:
+    """Return dualgap's own model that a search or a patched class holds, if any.
 
     Raises
     ------
@@ -325,17 +358,18 @@ def _refuse(model: BaseEstimator) -> None:
     ValueError
         If the kernel or the size of the model is not supported.
     """
-    name = type(model).__name__
     from sklearn.pipeline import Pipeline
 
+    model = final(model)
     if isinstance(model, Pipeline):
         raise TypeError(
             "model is a Pipeline; call dualgap.register_skl2onnx(), then "
             "skl2onnx.to_onnx(pipeline, X[:1], options={'zipmap': False})"
         )
-    if not isinstance(model, Model):
-        raise TypeError(f"model is a {name}; give an SVM of dualgap")
     check_is_fitted(model)
+    model = own(model)
+    if not isinstance(model, Model):
+        raise TypeError(f"model is a {type(model).__name__}; give an SVM of dualgap")
     if not hasattr(model, "kernel"):
         taken = model.coef_.size * 8
     else:
@@ -355,6 +389,7 @@ def _refuse(model: BaseEstimator) -> None:
             "Train on fewer features, or with solver='nystroem' for fewer support "
             "vectors"
         )
+    return model
 
 
 def _require(package: str) -> None:

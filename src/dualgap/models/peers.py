@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import own
 from ..estimators.svc import SVC
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
@@ -126,8 +127,8 @@ def write_liblinear(
     Parameters
     ----------
     model : LinearSVC, LinearSVR or LinearOneClassSVM
-        A fitted model of dualgap, or a LinearSVC or LinearSVR of scikit-learn. The
-        classes of a LinearSVC must be whole numbers.
+        A fitted model of dualgap, or a LinearSVC or LinearSVR of scikit-learn, patched
+        or not. The classes of a LinearSVC must be whole numbers.
     path : str or path-like
         File to write; it is written atomically.
 
@@ -141,6 +142,7 @@ def write_liblinear(
         If a class is not a whole number, LIBLINEAR does not have the loss, or the model
         was trained one versus one.
     """
+    model = own(model)
     check_is_fitted(model)
     if hasattr(model, "kernel") or not hasattr(model, "coef_"):
         kernel = hasattr(model, "_fitted_kernel")
@@ -365,8 +367,8 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     Parameters
     ----------
     model : SVC, SVR or OneClassSVM
-        A fitted model of dualgap. Its classes must be whole numbers, and its kernel
-        "linear", "poly", "rbf" or "sigmoid".
+        A fitted model of dualgap, or a patched one of scikit-learn. Its classes must be
+        whole numbers, and its kernel "linear", "poly", "rbf" or "sigmoid".
     path : str or path-like
         File to write; it is written atomically.
 
@@ -379,6 +381,7 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     ValueError
         If a class is not a whole number, or LIBSVM does not have the kernel.
     """
+    model = own(model)
     check_is_fitted(model)
     if not hasattr(model, "_fitted_kernel"):
         linear = hasattr(model, "coef_") and not hasattr(model, "kernel")

@@ -1,0 +1,188 @@
+"""Fits of dualgap's estimators in the place of LIBSVM and LIBLINEAR."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+
+from ..certificate import Certificate, Status
+from ..data.types import Label, MatrixLike
+from ..losses import Vector
+from ..problems.kernel_matrix import IndefiniteKernelError
+from .fitting import silent_failures
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
+__all__ = [
+    "Epochs",
+    "Weights",
+    "by_label",
+    "epochs",
+    "failed",
+    "gap",
+    "instead",
+    "seeing",
+    "train",
+]
+
+#: Fitted attributes that scikit-learn's classes do not have.
+_OWN = ("certificate_", "history_")
+#: Relative gap that a fit proves however large its tol is.
+_LARGEST_GAP = 1e-3
+
+logger = logging.getLogger("dualgap")
+
+#: Factors of C by class, or a rule for them.
+Weights = dict[Label, float] | str | None
+
+
+class Epochs(TypedDict, total=False):
+    """Limit on the epochs of dualgap's counterpart."""
+
+    max_epochs: int
+
+
+def seeing(function: FunctionType, **names: object) -> FunctionType:
+    """Return a copy of a function in which some global names mean something else.
+
+    It puts dualgap into the place of LIBSVM and LIBLINEAR in scikit-learn's methods,
+    for one call and one thread; scikit-learn itself stays as it is.
+    """
+    copy = FunctionType(
+        function.__code__,
+        {**function.__globals__, **names},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def instead(module: ModuleType, **functions: Callable[..., object]) -> SimpleNamespace:
+    """Return what a module holds, with some functions replaced."""
+    return SimpleNamespace(**{**vars(module), **functions})
+
+
+def train(
+    model: BaseEstimator,
+    make: Callable[[], BaseEstimator],
+    X: MatrixLike,
+    y: NDArray[np.generic],
+    sample_weight: Vector,
+) -> BaseEstimator | None:
+    """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
+
+    Parameters
+    ----------
+    model : estimator
+        Of scikit-learn. It gets the certificate.
+    make : callable
+        Returns dualgap's estimator.
+    X, y, sample_weight
+        Rows of weight 0 or less are left out, as LIBSVM and LIBLINEAR do.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C ended the fit. dualgap's own estimators keep the best model so far,
+        but in scikit-learn's searches the next fit would begin.
+    """
+    for name in _OWN:  # of an earlier fit
+        vars(model).pop(name, None)
+    weight = np.maximum(sample_weight, 0.0) if len(sample_weight) else None
+    reason = _unsupported(model, X.shape[0], y, weight)
+    if reason is None:
+        try:
+            with config_context(skip_parameter_validation=False), silent_failures():
+                estimator = make()
+                estimator._may_be_unproved = False
+                found = estimator.fit(X, y, sample_weight=weight)
+        except ValueError as error:
+            reason = str(error)
+            if not isinstance(error, IndefiniteKernelError):
+                warnings.warn(
+                    f"scikit-learn trains this {type(model).__name__}, because dualgap "
+                    f"failed: {reason}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+    if reason is not None:
+        name = type(model).__name__
+        logger.info("%s: scikit-learn trains this model: %s", name, reason)
+        return None
+    parts = found.certificate_.parts
+    if any(part.status is Status.INTERRUPTED for part in parts):
+        raise KeyboardInterrupt
+    for name in _OWN:
+        setattr(model, name, getattr(found, name))
+    return found
+
+
+def _unsupported(
+    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Vector | None
+) -> str | None:
+    """Return why dualgap does not train a model, from its parameters and weights.
+
+    Only an indefinite kernel matrix is found during a fit. After any other error there
+    `_train` warns.
+    """
+    if len(y) != n or (weight is not None and weight.shape != (n,)):
+        return "X, y and sample_weight differ in length, which scikit-learn reports"
+    if getattr(model, "penalty", "l2") != "l2" and (
+        getattr(model, "multi_class", "ovr") != "crammer_singer"
+    ):
+        return f"penalty={model.penalty!r} has no certificate"
+    if getattr(model, "_effective_probability", getattr(model, "probability", False)):
+        return "probability=True calls for LIBSVM's cross-validation"
+    if getattr(model, "C", 1.0) == np.inf:
+        return "C=inf: dualgap needs a finite C"
+    if model.max_iter == 0:
+        return "max_iter=0: dualgap makes at least one epoch"
+    kernel = getattr(model, "kernel", None)
+    if kernel == "poly" and model.degree == 0:
+        return "degree=0: dualgap needs a degree of at least 1"
+    if kernel in ("rbf", "poly", "sigmoid") and model._gamma == 0.0:
+        return "gamma=0.0: dualgap needs a positive gamma"
+    if weight is not None:
+        left = y[weight > 0.0]
+        if not len(left) or (
+            hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
+        ):
+            return "sample_weight leaves a class, or the whole fit, without a row"
+    return None
+
+
+def gap(tol: float) -> float:
+    """Return the relative gap to prove in the place of scikit-learn's `tol`."""
+    return min(_LARGEST_GAP, tol)
+
+
+def epochs(max_iter: int, default: int) -> Epochs:
+    """Return the limit of epochs, if the user has set one."""
+    return {} if max_iter == default else {"max_epochs": max_iter}
+
+
+def failed(certificate: Certificate) -> bool:
+    """Whether scikit-learn should warn: not where rounding alone ended a good fit."""
+    return any(
+        not part.certified
+        and not (part.status is Status.STALLED and part.relative_gap <= _LARGEST_GAP)
+        for part in certificate.parts
+    )
+
+
+def by_label(model: BaseEstimator, weights: Vector | None) -> Weights:
+    """Return the factors of the classes, which scikit-learn has computed."""
+    if weights is None or getattr(model, "class_weight", None) is None:
+        return None
+    return dict(zip(model.classes_.tolist(), weights.tolist(), strict=True))
