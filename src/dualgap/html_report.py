@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
-from sklearn.utils.validation import check_array, column_or_1d
 
 from .certificate import Certificate, percent
 from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
+from .estimators.arguments import check_array, column_or_1d
 from .models import certify
 from .models.certification import other_objective
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
@@ -195,7 +195,7 @@ def _certificate(
     if moved := other_objective(own, here):
         raise ValueError(
             "X and y are not the training data of the model: the objective is "
-            f"{moved[0]:.6g} instead of {moved[1]:.6g}; give the training rows, and "
+            f"{moved[0]} instead of {moved[1]}; give the training rows, and "
             "their sample weights if there were any"
         )
     return own
