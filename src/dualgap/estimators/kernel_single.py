@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.types import Matrix, MatrixLike
 from ..kernel import BlockSolver, Gram
@@ -23,6 +23,7 @@ from ..solvers import get_solver, solvers_of
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
+from .arguments import validate_data
 from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, checked_weights
