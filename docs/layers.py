@@ -50,7 +50,7 @@ BANDS = [
     (
         GROUND,
         [
-            ("losses.py", "one record per loss"),
+            ("losses.py, ranges.py", "one record per loss"),
             ("certificate.py", "made by proofs alone"),
             ("memory.py, names.py", "small helpers"),
             ("core.py", "picks the CPU variant"),

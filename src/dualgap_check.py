@@ -1,8 +1,7 @@
-"""Check a proof of ``dualgap prove`` in exact integers.
+"""Check a proof of ``dualgap prove`` in exact integers, with Python 3.10 or newer.
 
-``python dualgap_check.py PROOF [DATA]`` says whether the claims of PROOF hold, and
-whether the svmlight text DATA holds its rows, as docs/proof-format.md specifies. It
-needs Python 3.10 or newer. Exit status: 0 valid, 1 not valid, 2 not checked.
+``python dualgap_check.py PROOF [DATA]`` says whether the claims of PROOF hold, and DATA
+holds its rows (docs/proof-format.md). Exit status: 0 valid, 1 not valid, 2 not checked.
 """
 
 from __future__ import annotations
@@ -18,25 +17,20 @@ from itertools import repeat
 from operator import mul
 from pathlib import Path
 
-
-class NotValidError(ValueError):
-    """Raised for a proof that is malformed, or whose claims do not hold."""
-
-
 LOSSES = ("hinge", "epsilon_insensitive")  # and their squares
 FAILURES = (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError)
-VALUES = re.compile(b"(-?[1-9][0-9]*( -?[1-9][0-9]*)*)?")
-MOST = 5000  # largest exponent: sums stay small enough for memory
+MOST = 5000  # largest exponent, and half the bits of k(z, x)
 KERNELS = {"poly": 2, "rbf": 0}  # their parameters besides gamma
 BITS = 64  # of values of the RBF kernel, which are at most 2 units off
 Row = tuple[list[int], list[int]]  # columns and values
 Example = tuple[float, list[int], list[float]]  # label, columns and values
+Dyadic = tuple[int, int]  # a number: an integer over 2 to this power
 
 
 def require(holds: object, what: str) -> None:
-    """Raise an error unless a condition holds."""
+    """Raise an error for a proof that is malformed, or whose claims do not hold."""
     if not holds:
-        raise NotValidError(what)
+        raise ValueError(what)
 
 
 def integers(text: bytes, signed: bool = False) -> list[int]:
@@ -45,6 +39,14 @@ def integers(text: bytes, signed: bool = False) -> list[int]:
     require(b" ".join(map(b"%d".__mod__, values)) == text, "a number is not canonical")
     require(signed or min(values) >= 0, "a number is negative")
     return values
+
+
+def total(*terms: Dyadic) -> Dyadic:
+    """Return a sum in lowest terms."""
+    most = max(power for _, power in terms)
+    number = sum(number << most - power for number, power in terms)
+    zeros = min((number & -number).bit_length() - 1, most) if number else most
+    return number >> zeros, most - zeros
 
 
 def shown(top: int, bottom: int, digits: int = 6) -> str:
@@ -61,8 +63,7 @@ class Part:
         least = -1 if proof.residual else 0
         sound = least <= p < len(proof.labels) > q >= -1 and (least or p != q)
         require(sound, "a part has a class that is not there, or twice")
-        rest = {k: -1 if q in (-1, k) else 0 for k in range(len(proof.labels))}
-        self.signs = rest | {p: 1}
+        self.signs, self.others = {q: -1, p: 1}, -(q == -1)
         self.w = integers(proof.value(b"w"), True)
         require(len(self.w) == proof.d + bool(proof.constant), "w has the wrong length")
         own = self.w[: proof.d]
@@ -79,20 +80,22 @@ class Part:
 
     def score(self, proof: Proof, row: Row) -> int:
         """Return the sum of a k(z, x) over the rows z that were kept."""
-        total, square = 0, sum(map(mul, row[1], row[1]))
+        score, square = 0, sum(map(mul, row[1], row[1]))
         for a, other, z in self.support:
             inner = sum(map(mul, map(z.get, row[0], repeat(0)), row[1]))
             if proof.kernel == "poly":
-                total += a * (proof.gamma * inner + proof.coef0) ** proof.degree
+                base = proof.gamma * inner + proof.coef0
+                require(proof.degree * base.bit_length() <= 2 * MOST, "k is too large")
+                score += a * base**proof.degree
             else:  # Decimal.exp rounds correctly, to 28 digits: at most 2 units off
-                power = Decimal(proof.gamma * (2 * inner - square - other))
-                total += a * int((power / (1 << proof.inner)).exp() * 2**BITS)
-        return total
+                x = proof.gamma * (2 * inner - square - other) << 256 >> proof.inner
+                score += a * int((max(x, -99 << 256) / Decimal(2**256)).exp() * 2**BITS)
+        return score
 
     def add(self, proof: Proof, i: int, label: int, a: int, row: Row) -> None:
         """Check the dual variable of row i, and add the row to the sums."""
         index, x = row
-        if not (sign := proof.residual or self.signs[label]):
+        if not (sign := proof.residual or self.signs.get(label, self.others)):
             require(a == 0, "a row outside a part has a dual variable")
             return
         cost = self.costs[i] if len(self.costs) > 1 else self.costs[0]
@@ -123,17 +126,16 @@ class Part:
         for k, product in zip(index, map(mul, repeat(a), x), strict=True):
             self.v[k] += product
 
-    def bounds(self, proof: Proof) -> tuple[Fraction, Fraction]:
+    def bounds(self, proof: Proof) -> tuple[Dyadic, Dyadic]:
         """Return P and D, after all rows."""
         unit = proof.exponent_cost + (proof.score + proof.exponent_y << proof.squared)
         require(self.balance == 0 or not proof.free, "dual variables do not balance")
         norm = sum(map(mul, self.v, self.v)) + (proof.constant * self.balance) ** 2
-        curve = Fraction(self.square, 2 << proof.exponent_a + proof.score)
-        primal = Fraction(self.norm, 2 << 2 * proof.exponent_w) + curve
-        primal += Fraction(self.loss, 1 << unit)
-        dual = Fraction(self.linear, 1 << proof.exponent_a + proof.exponent_y) - curve
-        dual -= Fraction(norm, 2 << 2 * (proof.exponent_a + proof.exponent_x))
-        return primal, dual - Fraction(self.curved, 4 << 2 * proof.exponent_a)
+        a, curve = proof.exponent_a, proof.exponent_a + proof.score + 1
+        own, curved = (self.norm, 2 * proof.exponent_w + 1), (-self.curved, 2 * a + 2)
+        primal = total(own, (self.square, curve), (self.loss, unit))
+        rest = curved, (-self.square, curve), (-norm, 2 * (a + proof.exponent_x) + 1)
+        return primal, total((self.linear, a + proof.exponent_y), *rest)
 
 
 class Proof:
@@ -173,7 +175,7 @@ class Proof:
             self.degree, self.coef0 = power or (1, 0)
             self.inner = e + 2 * self.exponent_x
             own = BITS if self.kernel == "rbf" else self.degree * self.inner
-            fits = own <= MOST >= e and self.exponent_a + own == self.score
+            fits = max(own, self.inner) <= MOST and self.exponent_a + own == self.score
             require(fits, "the exponents do not fit the kernel")
         text = self.value(b"labels")
         self.labels = list(json.loads(text))
@@ -200,13 +202,12 @@ class Proof:
                 last, index = columns, integers(columns) if columns else []
                 sound = index == sorted(set(index)) and max(index, default=-1) < self.d
                 require(sound, "columns are not rising, or too many")
-            require(VALUES.fullmatch(values), "a value is not canonical")
-            x = list(map(int, values.split(b" "))) if values else []
-            require(len(x) == len(index), "a row has too many or too few values")
+            x = integers(values, True) if values else []
+            require(len(x) == len(index) and all(x), "a row has other values, or a 0")
             yield integers(head, True), (index, x)
         require(list(self.lines) == [b""], "there is more after the rows")
 
-    def bounds(self, data: bytes | None = None) -> list[tuple[Fraction, Fraction]]:
+    def bounds(self, data: bytes | None = None) -> list[tuple[Dyadic, Dyadic]]:
         """Return P and D of every part, and compare the rows with data if given."""
         others = None if data is None else examples(data, self.base)
         rows = list(self.rows()) if self.nonlinear else self.rows()
@@ -214,12 +215,13 @@ class Proof:
             square, z = sum(map(mul, row[1], row[1])), dict(zip(*row, strict=True))
             for part, a in zip(self.parts, alpha, strict=True):
                 if a:
-                    sign = self.residual or part.signs[label]
+                    sign = self.residual or part.signs.get(label, part.others)
                     part.support.append((sign * a, square, z))
                     part.doubt += 2 * abs(a) if self.kernel == "rbf" else 0
         for i, ((label, *alpha), row) in enumerate(rows):
             same = not others or self.is_row(next(others, None), label, row)
             require(same, f"row {i + 1} is not row {i + 1} of DATA")
+            require(self.residual or -1 < label < len(self.labels), "no such class")
             for part, a in zip(self.parts, alpha, strict=True):
                 part.add(self, i, label, a, row)
         require(not others or not next(others, None), "DATA has more rows")
@@ -232,9 +234,8 @@ class Proof:
         if other is None or other[:2] != (own, row[0]):
             return False
         values, e = other[2], self.exponent_x
-        if e < 1024 and list(map(mul, values, repeat(2.0**e))) == row[1]:
-            return True
-        return [Fraction(value) * 2**e for value in values] == row[1]
+        quick = e < 1024 and list(map(mul, values, repeat(2.0**e))) == row[1]
+        return quick or [Fraction(value) * 2**e for value in values] == row[1]
 
 
 def examples(data: bytes, base: int) -> Iterator[Example]:
@@ -250,9 +251,9 @@ def examples(data: bytes, base: int) -> Iterator[Example]:
         yield float(label), index, values
 
 
-def claim_of(primal: Fraction, dual: Fraction) -> bytes:
+def claim_of(primal: Dyadic, dual: Dyadic) -> bytes:
     """Return the claim of a part: P and D, as fractions in lowest terms."""
-    return b"%d/%d %d/%d" % (*primal.as_integer_ratio(), *dual.as_integer_ratio())
+    return b"%d/%d %d/%d" % (primal[0], 1 << primal[1], dual[0], 1 << dual[1])
 
 
 def check(proof: Proof, data: bytes | None = None) -> list[tuple[Fraction, Fraction]]:
@@ -263,28 +264,27 @@ def check(proof: Proof, data: bytes | None = None) -> list[tuple[Fraction, Fract
     found = proof.bounds(data)
     for part, bounds in zip(proof.parts, found, strict=True):
         require(claim_of(*bounds) == part.claim, "a claim is not the computed value")
-    return found
+    return [(Fraction(p, 1 << e), Fraction(d, 1 << f)) for (p, e), (d, f) in found]
 
 
 def main() -> None:
     """Check the proof that the command line names, and exit."""
+    paths = list(map(Path, sys.argv[1:]))
     try:
-        if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
-            raise OSError("usage: dualgap-check PROOF [DATA]")
-        content, *data = [Path(name).read_bytes() for name in sys.argv[1:]]
-        proof = Proof(content)
-        found = check(proof, *data)
-    except OSError as error:
-        print(f"dualgap-check: {error}", file=sys.stderr)
+        if len(paths) not in (1, 2) or any(map(Path.is_char_device, paths)):
+            raise OSError("usage: dualgap-check PROOF [DATA], which are files")
+        content, *data = map(Path.read_bytes, paths)
+        found = check(proof := Proof(content), *data)
+    except (OSError, MemoryError) as error:
+        print("dualgap-check:", str(error) or "too little memory", file=sys.stderr)
         sys.exit(2)
     except FAILURES as error:
         print(f"NOT VALID: {error}")
         sys.exit(1)
-    epsilon = shown(proof.epsilon, 2**proof.exponent_y)
-    constant = shown(proof.constant, 2**proof.exponent_x)
-    print(f"{proof.loss}, epsilon {epsilon}, bias {proof.bias} {constant}", end=", ")
+    print(f"{proof.loss}, epsilon", shown(proof.epsilon, 2**proof.exponent_y), end=", ")
+    print(f"bias {proof.bias} {shown(proof.constant, 2**proof.exponent_x)}", end=", ")
     print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d} columns", end=", ")
-    print(f"labels {proof.labels}")
+    print(f"labels {proof.labels!a}")  # a terminal may not have their letters
     for part, (primal, dual) in zip(proof.parts, found, strict=True):
         near = dual > 0 and primal <= dual * 10**300
         gap = f"{-(-(primal - dual) * 10**9 // dual)}e-9" if near else "infinity"

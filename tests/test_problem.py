@@ -226,6 +226,8 @@ def test_numbers_out_of_range_are_refused(name, value):
     if name != "intercept_scaling" and value is None:
         return  # the defaults: C is 1 unless one of the two is given
     text = f"{name}={value!r}: give a positive, finite number"
+    if value == 10**400:
+        text = f"{name} is beyond the range of float64; give a number"
     refuses(ValueError, text, **{name: value})
     if name == "intercept_scaling":
         refuses(ValueError, text, fit_intercept=True, intercept_scaling=value)

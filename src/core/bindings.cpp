@@ -185,6 +185,8 @@ Values values_of(const AnyRows &rows, const Terms &terms, const Array<const doub
   Dual kind = Dual::kOfW;
   if (dual == "given")
     kind = Dual::kGiven;
+  else if (dual == "precise")
+    kind = Dual::kPrecise;
   else if (dual == "built")
     kind = Dual::kBuilt;
   else if (dual != "of w")
@@ -325,9 +327,8 @@ void bind_certify(nb::module_ &m) {
       "v"_a.noconvert().none(), "margins"_a.noconvert().none() = nb::none(),
       "threads"_a = 1, "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
-      "rounding. `dual` is 'of w', 'given' or 'built'. `wake` becomes 0 at rows that "
-      "are "
-      "not at a bound on their side of the margin.");
+      "rounding. `dual` is 'of w', 'given', 'precise' or 'built'. `wake` becomes 0 at "
+      "rows that are not at a bound on their side of the margin.");
 
   m.def(
       "evaluate_residuals",

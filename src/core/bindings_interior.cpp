@@ -68,6 +68,9 @@ class HeldRows final : public RowSet {
 
   Index rows() const override { return n_; }
   Index width() const override { return held_.at(0).width(); }
+  void centre(const Centring *centring) override {
+    for (const auto &block : blocks_) block->centre(centring);
+  }
   void visit(const std::function<bool(const RowBlock &)> &body) const override {
     for (const auto &block : blocks_)
       if (!body(*block)) return;
@@ -86,6 +89,7 @@ class OneBlock final : public RowSet {
   explicit OneBlock(const Rows &rows) : rows_(rows), block_(rows, 0) {}
   Index rows() const override { return rows_.rows(); }
   Index width() const override { return rows_.width(); }
+  void centre(const Centring *centring) override { block_.centre(centring); }
   void visit(const std::function<bool(const RowBlock &)> &body) const override {
     body(block_);
   }
@@ -104,6 +108,7 @@ class YieldedRows final : public RowSet {
 
   Index rows() const override { return n_; }
   Index width() const override { return width_; }
+  void centre(const Centring *centring) override { centring_ = centring; }
   void visit(const std::function<bool(const RowBlock &)> &body) const override {
     const nb::gil_scoped_acquire gil;
     Index begin = 0;
@@ -122,7 +127,9 @@ class YieldedRows final : public RowSet {
         break;
       }
       const nb::gil_scoped_release released;
-      if (!body(*make_block(rows, begin, chosen, count))) return;
+      const auto block = make_block(rows, begin, chosen, count);
+      block->centre(centring_);
+      if (!body(*block)) return;
       begin += count;
     }
     if (begin != n_) throw std::invalid_argument("blocks of other rows than before");
@@ -131,6 +138,7 @@ class YieldedRows final : public RowSet {
  private:
   nb::callable blocks_;
   Index n_, width_;
+  const Centring *centring_ = nullptr;
 };
 
 // Copies an array into a vector.

@@ -8,6 +8,9 @@
 // of a product x_i.w passes more than g roundings, its error is to first order at most
 // g u sum_j |x_ij w_j| <= g u ||x_i|| ||w||, u = 2^-53 (Higham 2002, section 3.1).
 // kSlack covers the higher orders.
+// Where these bounds hide the gap, a pass with compensated products has errors of u of
+// the result, and (g u)^2 of the sizes (Ogita, Rump and Oishi 2005): for columns that
+// are large and nearly constant, whose products cancel.
 // Regression has the losses c_i l(|p_i - x_i.w| - epsilon) and the linear term
 // sum_i (p_i a_i - epsilon |a_i|).
 // Cost: one product with X, and one with X^T over the rows with a_i > 0.
@@ -271,10 +274,47 @@ struct BlockedDot {
   }
 };
 
+// The exact sum of two numbers, or their exact product: a rounded one, and its error.
+struct Exact {
+  double value, error;
+  static Exact sum(double a, double b) {
+    const double s = a + b, z = s - a;
+    return {s, (a - (s - z)) + (b - z)};
+  }
+  static Exact product(double a, double b) {
+    const volatile double p = a * b;  // not to be fused into a sum
+    return {p, std::fma(a, b, -p)};
+  }
+};
+
+// x_i.w as the sum of a value and its error, both rounded.
+template <class Rows>
+Exact precise_dot(const Rows &rows, Index i, const double *w) {
+  Exact all{0.0, 0.0};
+  rows.for_each(i, [&](Index j, double x) {
+    const Exact product = Exact::product(x, w[j]);
+    const Exact next = Exact::sum(all.value, product.value);
+    all = {next.value, all.error + (next.error + product.error)};
+  });
+  return all;
+}
+
+// v += a x_i, and the errors of these sums to `lost`.
+template <class Rows>
+void precise_axpy(const Rows &rows, Index i, double a, double *v, double *lost) {
+  rows.for_each(i, [&](Index j, double x) {
+    const Exact product = Exact::product(a, x);
+    const Exact next = Exact::sum(v[j], product.value);
+    v[j] = next.value;
+    lost[j] += next.error + product.error;
+  });
+}
+
 // Origin of the dual point of a certificate.
 enum class Dual {
   kOfW,    // w is already sum a y x, so v is not computed
   kGiven,  // a is given and need not define w, so v is computed
+  kPrecise,  // the same, with compensated products
   kBuilt,  // a_i = c_i l'(1 - m_i), the dual point that w suggests
 };
 
@@ -286,6 +326,7 @@ struct MarginTerms {
   std::uint8_t *wake = nullptr;  // counters of shrinking; see sleeping_rows.hpp
   RowLoss of{form};
   double at(Index i, double score) const { return y[i] * score; }
+  double at(Index i, Exact score) const { return y[i] * (score.value + score.error); }
   double loss(Index i, double m) const { return cost[i] * of.value(1.0 - m); }
   // As the loss is convex, an error `off` raises it by at most off times this slope.
   double slope(Index i, double m, double off) const {
@@ -296,6 +337,8 @@ struct MarginTerms {
   double diagonal(Index i) const { return form.diagonal(cost[i]); }
   double sign(Index i) const { return y[i]; }
   double rounding(Index) const { return 0.0; }
+  double size(Index) const { return 1.0; }
+  double shift() const { return 1.0; }
   // Ends the skipping of a row unless it is at a bound that its gradient confirms.
   void look(Index i, double m, double a) const {
     if (!wake || wake[i] == 0) return;
@@ -315,6 +358,10 @@ struct ResidualTerms {
   double epsilon;
   RowLoss of{form};
   double at(Index i, double score) const { return target[i] - score; }
+  double at(Index i, Exact score) const {
+    const Exact rest = Exact::sum(target[i], -score.value);
+    return rest.value + (rest.error - score.error);
+  }
   double loss(Index i, double r) const {
     return cost[i] * of.value(std::abs(r) - epsilon);
   }
@@ -333,6 +380,9 @@ struct ResidualTerms {
   double rounding(Index i) const {
     return 2.0 * kSlack * kUnit * (2.0 * std::abs(target[i]) + epsilon);
   }
+  // Size of what is subtracted from x_i.w, and from its residual.
+  double size(Index i) const { return std::abs(target[i]); }
+  double shift() const { return epsilon; }
   void look(Index, double, double) const {}
 };
 
@@ -340,11 +390,12 @@ struct ResidualTerms {
 inline constexpr Index kRowsTogether = 64;
 
 // Evaluates P at w and D at alpha. The margins or residuals go to `seen` if it is
-// given.
-template <class Rows, class Terms>
-Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
+// given. If `kPrecise`, products are compensated, and alpha must be given.
+template <bool kPrecise, class Rows, class Terms>
+Values evaluate_as(const Rows &rows, const Terms &terms, const double *q, const double *w,
                 Dual dual, double *alpha, double *v, double *seen, Team &threads) {
-  const Index parts = worth_threads(rows, threads.size());
+  const Index parts = kPrecise ? 1 : worth_threads(rows, threads.size());
+  std::vector<double> lost(static_cast<std::size_t>(kPrecise ? rows.width() : 0));
   const double constant = rows.constant();
   const Sizes sizes(q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
@@ -361,15 +412,29 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
     for (Index first = begin; first < end; first += kRowsTogether) {
       const Index n = std::min(kRowsTogether, end - first);
       for (Index k = 0; k < n; ++k) {
-        score[k] = dot(first + k);
         roundings[k] = dot.roundings(first + k);
+        if constexpr (kPrecise) {
+          const Index i = first + k;
+          const Exact exact = precise_dot(rows, i, w);
+          score[k] = exact.value + exact.error;
+          at[k] = terms.at(i, exact);
+          const double least = static_cast<double>(rows.count(i) + 4) * kUnit;
+          const double size = sizes.product(sizes.row(i)) + terms.size(i);
+          off[k] = kSlack * (3.0 * kUnit * (std::abs(at[k]) + terms.shift()) +
+                             2.0 * least * least * size) +
+                   kSmall;
+        } else {
+          score[k] = dot(first + k);
+        }
       }
       DUALGAP_INDEPENDENT
       for (Index k = 0; k < n; ++k) {
         const Index i = first + k;
-        at[k] = terms.at(i, score[k]);
         row[k] = sizes.row(i);
-        off[k] = sizes.off(sizes.product(row[k]), roundings[k]) + terms.rounding(i);
+        if constexpr (!kPrecise) {
+          at[k] = terms.at(i, score[k]);
+          off[k] = sizes.off(sizes.product(row[k]), roundings[k]) + terms.rounding(i);
+        }
         x[k] = terms.loss(i, at[k]);
         y[k] = terms.slope(i, at[k], off[k]) * off[k];
       }
@@ -404,13 +469,28 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
         all.diagonal.add(x, n);
       }
       if (dual == Dual::kOfW) continue;
-      for (Index k = 0; k < n; ++k)
-        if (a[k] != 0.0) rows.axpy(first + k, a[k] * terms.sign(first + k), own);
+      for (Index k = 0; k < n; ++k) {
+        if (a[k] == 0.0) continue;
+        const double by = a[k] * terms.sign(first + k);
+        if constexpr (kPrecise)
+          precise_axpy(rows, first + k, by, own, lost.data());
+        else
+          rows.axpy(first + k, by, own);
+      }
     }
     part_sums[static_cast<std::size_t>(part)] = all;
   });
   sums.add_up();
+  for (std::size_t j = 0; j < lost.size(); ++j) v[j] += lost[j];
   return add_up(part_sums, sizes);
+}
+
+template <class Rows, class Terms>
+Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
+                Dual dual, double *alpha, double *v, double *seen, Team &threads) {
+  if (dual == Dual::kPrecise)
+    return evaluate_as<true>(rows, terms, q, w, dual, alpha, v, seen, threads);
+  return evaluate_as<false>(rows, terms, q, w, dual, alpha, v, seen, threads);
 }
 
 // Returns the s >= 0 that maximises D(s a) in the box, given the sum of a and

@@ -19,6 +19,7 @@
 //            Mehrotra's predictor has t = u = 0, Mehrotra's corrector has the
 //            second-order terms and g_i sigma mu. Up to three of Gondzio's correctors
 //            bring the products of a longer step back to [0.1, 10] g_i sigma mu.
+//            Steps are computed over centred rows (centring.hpp).
 // Guarantee  none on the number of iterations; 10 to 60 in practice, whatever C is. The
 //            matrix is in float32 if rows are dense and features many, as long as the
 //            recomputed residual r stays small compared with the gap.
@@ -118,7 +119,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
         bound_(bounded_ ? 1.0 : 0.0) {
     for (Vec *x : {&a_, &b_, &s_, &v_, &z_, &theta_, &t_, &u_, &dz_, &t2_, &u2_, &dz2_})
       x->resize(size(m_));
-    for (Vec *x : {&w_, &r_, &dw_, &dw2_, &first_, &second_, &third_})
+    for (Vec *x : {&w_, &seen_, &r_, &dw_, &dw2_, &first_, &second_, &third_})
       x->resize(size(d_));
     delta_.resize(size(m_));
     for (Index i = 0; i < m_; ++i) delta_[size(i)] = loss.diagonal(data_.cost[size(i)]);
@@ -126,6 +127,8 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     double sum = 0;
     for (const double c : data_.cost) sum += c;
     for (double &weight : weight_) weight *= static_cast<double>(m_) / sum;
+    centre();
+    if (centring_.any()) scale_ = centring_.square();
   }
 
   using NewtonSystem::rows;
@@ -143,6 +146,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   // inside for w = 0. Returns false if told to stop.
   bool start(const double *w, double mu, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
+    seen_ = seen_of(w_);
     if (!margins(poll, stop)) return false;
     if (mu == 0.0) {
       for (const double c : data_.cost) mu += c / static_cast<double>(m_);
@@ -183,7 +187,9 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
       single_ = false;
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
     }
-    for (std::size_t j = 0; j < size(d_); ++j) dw_[j] = first_[j] + r_[j];
+    Vec r = r_;
+    centring_.pull(r);
+    for (std::size_t j = 0; j < size(d_); ++j) dw_[j] = first_[j] + r[j];
     backsolve(dw_);
     double ratio = 0, cross = 0;
     if (!predict(ratio, cross, poll, stop)) return Outcome::kLeft;
@@ -193,7 +199,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     const double target = fall * fall * fall * mu_;
 
     for (std::size_t j = 0; j < size(d_); ++j)
-      dw_[j] = first_[j] + r_[j] + target * second_[j] - third_[j];
+      dw_[j] = first_[j] + r[j] + target * second_[j] - third_[j];
     backsolve(dw_);
     const double target_u = bound_ * target;
     for (std::size_t i = 0; i < size(m_); ++i) {
@@ -244,7 +250,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   bool margins(Poll &poll, const Stop &stop) {
     return read(one_product, poll, stop,
                 [&](Part &, const RowBlock &rows, Index begin, Index end) {
-                  outputs(rows, begin, end, w_, &z_[size(begin)]);
+                  outputs(rows, begin, end, seen_, &z_[size(begin)]);
                   if (offset_.empty()) return;
                   for (std::size_t k = size(begin); k < size(end); ++k)
                     z_[k] -= offset_[k];
@@ -260,6 +266,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     };
     if (!read(one_product, poll, stop, weigh)) return false;
     collect(&Part::first, r_);
+    centring_.push(r_);
     for (Index j = 0; j < d_; ++j)
       r_[size(j)] += data_.fixed[size(j)] - (j < penalised() ? w_[size(j)] : 0.0);
     summarise();
@@ -444,9 +451,10 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
 
   void move() {
     for (std::size_t j = 0; j < size(d_); ++j) {
-      w_[j] += step_ * dw_[j];
+      seen_[j] += step_ * dw_[j];
       r_[j] *= 1.0 - step_;
     }
+    w_ = point_of(seen_);
     each(16, [&](Part &, Index begin, Index end) {
       DUALGAP_INDEPENDENT
       for (std::size_t k = size(begin); k < size(end); ++k) {
@@ -512,7 +520,8 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   double bound_;  // 1; 0 without an upper bound, and b = 1 and v are not used then
   Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;
   Vec t_, u_, dz_, t2_, u2_, dz2_;
-  Vec w_, r_, dw_, dw2_, first_, second_, third_;
+  // w and its residual r; u, and steps and sums for it.
+  Vec w_, r_, seen_, dw_, dw2_, first_, second_, third_;
   double mu_ = 0, primal_ = 0, dual_ = 0, step_ = 0;
   int iterations_ = 0, correctors_ = 0;
 };

@@ -7,8 +7,8 @@
 //              g = w - sum_i a_i x_i, the gradient of P
 //              H = I + 2 sum_A c_i x_i x_i', a generalised Hessian
 //              H s = -g,   w <- w + t s,   t the minimiser of P along s
-//            H s = -g is solved by a Cholesky factor, or by conjugate gradients
-//            preconditioned by the diagonal of H.
+//            H s = -g is solved by a Cholesky factor, for centred rows (centring.hpp),
+//            or by conjugate gradients preconditioned by the diagonal of H.
 // Guarantee  P never rises and w -> w*. P is piecewise quadratic, so with a Cholesky
 //            factor the method reaches w* in finitely many steps, in practice 3 to 10.
 //            The a_i are a dual point, and P(w) - D(a) = 1/2 ||g||^2.
@@ -35,8 +35,8 @@
 namespace dualgap {
 
 struct HuberNewtonTuning {
-  // Ridge, relative to the largest entry, that makes up for the rounding of the
-  // smallest eigenvalue; it grows by kRidgeGrowth until the matrix has a factor.
+  // Ridge, relative to each entry of the diagonal, that makes up for the rounding of
+  // the smallest eigenvalue; it grows by kRidgeGrowth until the matrix has a factor.
   static constexpr double kRidge = 1e-15, kLargestRidge = 1e-6, kRidgeGrowth = 1e3;
   // Fraction of the first slope that a search leaves: the next step begins as well from
   // there.
@@ -129,7 +129,10 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
                    double *s, const LinearAlgebra &algebra, Team &threads, Poll &poll,
                    const Stop &stop) {
   using Tuning = HuberNewtonTuning;
-  const RowBlockOf<Rows> block(rows, 0);
+  RowBlockOf<Rows> block(rows, 0);
+  Centring centring;
+  block.sample(centring);
+  if (centring.any()) block.centre(&centring);
   const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
   const Index parts = std::min(worth_threads(rows, threads.size()), blocks);
   struct Part {
@@ -162,18 +165,25 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
       if (&part == &all[0]) continue;
       for (std::size_t j = 0; j < gram.size(); ++j) gram[j] += part.gram[j];
     }
+    centring.add_penalty(gram);
     double most = 0;
-    for (Index j = 0; j < d; ++j)
-      most = std::max(most, gram[static_cast<std::size_t>(j * (d + 1))] += 1.0);
+    for (Index j = 0; j < d; ++j) {
+      double &entry = gram[static_cast<std::size_t>(j * (d + 1))];
+      most = std::max(most, entry += 1.0);
+      entry += ridge * entry;
+    }
     if (!std::isfinite(most)) return false;
-    for (Index j = 0; j < d; ++j)
-      gram[static_cast<std::size_t>(j * (d + 1))] += ridge * most;
     char lower = 'L';
     int size = static_cast<int>(d), one = 1, info = 0;
     algebra.dpotrf(&lower, &size, gram.data(), &size, &info);
     if (info != 0) continue;
-    for (Index j = 0; j < d; ++j) s[j] = -point.gradient[j];
-    algebra.dpotrs(&lower, &size, &one, gram.data(), &size, s, &size, &info);
+    Vec step(static_cast<std::size_t>(d));
+    for (Index j = 0; j < d; ++j)
+      step[static_cast<std::size_t>(j)] = -point.gradient[j];
+    centring.pull(step);
+    algebra.dpotrs(&lower, &size, &one, gram.data(), &size, step.data(), &size, &info);
+    centring.leave(step);
+    std::copy(step.begin(), step.end(), s);
     return true;
   }
   return false;

@@ -1,6 +1,7 @@
 // Base of methods that take Newton steps over some rows of a problem: threaded passes
 // over these rows, and the d x d system  (J + Z' diag(theta) Z) x = b.  Z has the rows
-// y_i x_i; J = I, with a 0 at the end for an unpenalised bias.
+// y_i x_i; J = I, with a 0 at the end for an unpenalised bias. Passes and the system see
+// centred rows (centring.hpp): a point is w = T u, and steps are for u.
 #pragma once
 
 #include <algorithm>
@@ -74,6 +75,24 @@ class NewtonSystem : protected NewtonTuning {
   static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
   Index penalised() const { return d_ - free_bias_; }
 
+  // Chooses the columns to centre, before the first pass.
+  void centre() {
+    data_.rows->visit([&](const RowBlock &rows) {
+      rows.sample(centring_);
+      return false;
+    });
+    data_.rows->centre(centring_.any() ? &centring_ : nullptr);
+  }
+  // u of the point w, and w of u.
+  Vec seen_of(Vec w) const {
+    centring_.enter(w);
+    return w;
+  }
+  Vec point_of(Vec u) const {
+    centring_.leave(u);
+    return u;
+  }
+
   // Calls body(part, begin, end) for blocks of the rows `first` to `last`. The number
   // of parts pays for `work` multiply-adds. Returns false if told to stop.
   template <class Body>
@@ -137,10 +156,10 @@ class NewtonSystem : protected NewtonTuning {
       for (std::size_t j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
   }
 
-  // out_k = y_k x_k.w
-  void outputs(const RowBlock &rows, Index begin, Index end, const Vec &w,
+  // out_k = y_k x_k.u
+  void outputs(const RowBlock &rows, Index begin, Index end, const Vec &u,
                double *out) const {
-    rows.dots(begin, end, w.data(), out);
+    rows.dots(begin, end, u.data(), out);
     sign(begin, end, out);
   }
   // p <- y p, so that sums() adds up y_i x_i instead of x_i.
@@ -192,10 +211,11 @@ class NewtonSystem : protected NewtonTuning {
     }
   }
 
-  // Cholesky factor of J + the sum + `floor` times its largest entry. Returns false if
-  // this is not positive definite.
+  // Cholesky factor of T'JT + the sum, with `floor` times the largest entry for a bias
+  // that no row determines. Returns false if this is not positive definite.
   bool factor(double floor = 0.0) {
     Vec &gram = parts_[0].gram;
+    if (!free_bias_) centring_.add_penalty(gram);
     double most = 0;
     for (Index j = 0; j < d_; ++j) {
       double &entry = gram[size(j * d_ + j)];
@@ -204,7 +224,7 @@ class NewtonSystem : protected NewtonTuning {
     }
     for (Index j = 0; j < d_; ++j) {
       double &entry = gram[size(j * d_ + j)];
-      entry += ridge_ * entry + floor * most;
+      entry = entry == 0.0 ? floor * most : entry + ridge_ * entry;
     }
     char lower = 'L';
     int n = static_cast<int>(d_), info = 0;
@@ -225,6 +245,7 @@ class NewtonSystem : protected NewtonTuning {
   std::vector<Part> parts_;
   Team &team_;
   LinearAlgebra algebra_;
+  Centring centring_;
   double ridge_ = kRidge;
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "centring.hpp"
 #include "rows.hpp"
 #include "simd.hpp"
 
@@ -50,6 +51,10 @@ inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, 
 class RowBlock {
  public:
   virtual ~RowBlock() = default;
+  // Lets dots, sums and gram see centred rows. Null: the rows as they are.
+  void centre(const Centring *centring) { centring_ = centring; }
+  // Chooses the columns to centre by a sample of these rows.
+  virtual void sample(Centring &centring) const = 0;
   virtual Index begin() const = 0;
   virtual Index end() const = 0;
   virtual Index entries() const = 0;
@@ -69,6 +74,9 @@ class RowBlock {
   virtual bool panels() const = 0;
   virtual void gram(Index begin, Index end, const double *theta, float *gram,
                     FloatVec &room, const LinearAlgebra &algebra) const = 0;
+
+ protected:
+  const Centring *centring_ = nullptr;
 };
 
 // All rows of a set, as blocks that every pass visits in order.
@@ -77,6 +85,8 @@ class RowSet {
   virtual ~RowSet() = default;
   virtual Index rows() const = 0;
   virtual Index width() const = 0;
+  // Centres the rows of all blocks.
+  virtual void centre(const Centring *centring) = 0;
   // Calls body(block) for the blocks in order, until it returns false.
   virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
 };
@@ -89,6 +99,7 @@ class ChosenRows {
       : rows_(std::move(rows)), chosen_(chosen), count_(count) {}
   Index rows() const { return count_; }
   Index width() const { return rows_.width(); }
+  double constant() const { return rows_.constant(); }
   Index count(Index i) const { return rows_.count(chosen_[i]); }
   double dot(Index i, const double *w) const { return rows_.dot(chosen_[i], w); }
   void axpy(Index i, double s, double *w) const { rows_.axpy(chosen_[i], s, w); }
@@ -147,19 +158,31 @@ class RowBlockOf final : public RowBlock {
   Index gram_cost() const override { return gram_cost_; }
 
   void dots(Index begin, Index end, const double *w, double *out) const override {
-    for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i - begin_, w);
+    if (!centring_) {
+      for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i - begin_, w);
+      return;
+    }
+    for (Index i = begin; i < end; ++i) {
+      double sum = 0;
+      for_each(i - begin_, [&](Index j, double x) { sum += x * w[j]; });
+      out[i - begin] = sum;
+    }
   }
 
   void sums(Index begin, Index end, const double *first, double *r,
             const double *second, double *r2) const override {
     for (Index i = begin; i < end; ++i) {
       const double p = first[i - begin];
-      if (!second) {
+      if (!second && !centring_) {
         if (p != 0.0) rows_.axpy(i - begin_, p, r);
         continue;
       }
+      if (!second) {
+        for_each(i - begin_, [&](Index j, double x) { r[j] += p * x; });
+        continue;
+      }
       const double q = second[i - begin];
-      rows_.for_each(i - begin_, [&](Index j, double x) {
+      for_each(i - begin_, [&](Index j, double x) {
         r[j] += p * x;
         r2[j] += q * x;
       });
@@ -176,6 +199,19 @@ class RowBlockOf final : public RowBlock {
       scatter(begin, end, theta, gram, room);
   }
 
+  void sample(Centring &centring) const override {
+    const Index d = rows_.width(), n = rows_.rows(), step = n / Centring::kSample + 1;
+    Vec values;
+    for (Index i = 0; i < n; i += step) {
+      const std::size_t first = values.size();
+      values.resize(first + static_cast<std::size_t>(d), 0.0);
+      rows_.for_each(i, [&](Index j, double x) {
+        values[first + static_cast<std::size_t>(j)] = x;
+      });
+    }
+    if (n > 0) centring.choose(values, (n - 1) / step + 1, d, rows_.constant() != 0.0);
+  }
+
   bool panels() const override { return panels_; }
   void gram(Index begin, Index end, const double *theta, float *gram, FloatVec &room,
             const LinearAlgebra &algebra) const override {
@@ -183,6 +219,31 @@ class RowBlockOf final : public RowBlock {
   }
 
  private:
+  // Calls f(j, x_j) for the entries of a row, centred if the rows are.
+  template <class F>
+  void for_each(Index i, F &&f) const {
+    if (!centring_) {
+      rows_.for_each(i, std::forward<F>(f));
+      return;
+    }
+    const Centring &by = *centring_;
+    double base = rows_.constant();
+    if (base == 0.0)
+      rows_.for_each(i, [&](Index j, double x) { base += j == by.reference() ? x : 0.0; });
+    Index met = 0;
+    rows_.for_each(i, [&](Index j, double x) {
+      met += by.ratio(j) != 0.0;
+      f(j, x - by.ratio(j) * base);
+    });
+    const std::vector<Index> &columns = by.columns();
+    if (met == static_cast<Index>(columns.size())) return;
+    for (const Index column : columns) {  // an entry that is not stored is 0
+      bool stored = false;
+      rows_.for_each(i, [&](Index j, double) { stored |= j == column; });
+      if (!stored) f(column, -by.ratio(column) * base);
+    }
+  }
+
   // Copies rows times sqrt(theta) into a dense panel, and calls BLAS.
   template <class F>
   void panel(Index begin, Index end, const double *theta, F *gram, std::vector<F> &room,
@@ -195,7 +256,7 @@ class RowBlockOf final : public RowBlock {
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const double root = std::sqrt(theta[i - begin]);
-      rows_.for_each(i - begin_, [&](Index j, double value) {
+      for_each(i - begin_, [&](Index j, double value) {
         x[j] = static_cast<F>(root * value);
       });
       x += d;
@@ -268,7 +329,7 @@ class RowBlockOf final : public RowBlock {
   Index entries_of(Index i, double *value, Index *column) const {
     Index count = 0, last = -1;
     bool sorted = true;
-    rows_.for_each(i, [&](Index j, double x) {
+    for_each(i, [&](Index j, double x) {
       sorted &= j > last;
       last = j;
       value[count] = x;

@@ -12,6 +12,7 @@
 //              r = f + sum_i a_i y_i x_i - J w  is the negative gradient,
 //              H = J + sum over 0 < b_i < slope of c_i/(curvature + tau) x_i x_i'
 //              H s = r,   w <- w + t s,
+//            (for centred rows, centring.hpp)
 //            t = 1 if the smoothed objective falls and little of its slope along s is
 //            left, else roughly its minimiser along s
 // Guarantee  the smoothed objective falls with every step, and the method reaches its
@@ -42,8 +43,8 @@
 namespace dualgap {
 
 struct SmoothingTuning {
-  // Part of the largest entry that is added to the diagonal, a few roundings, for a
-  // bias that no row determines.
+  // Part of the largest entry that a bias has on the diagonal if no row determines it:
+  // a few roundings.
   static constexpr double kFloor = 1e-15;
   // Growth of the ridge until the matrix has a factor: four trials from kRidge to
   // kLargestRidge.
@@ -98,6 +99,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
       : NewtonSystem(std::move(data), free_bias, threads, algebra), loss_(loss) {
     for (Vec *x : {&z_, &a_, &dz_}) x->resize(size(m_));
     for (Vec *x : {&w_, &r_, &s_}) x->resize(size(d_));
+    centre();
   }
 
   using NewtonSystem::rows;
@@ -117,6 +119,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   // Starts at w with the smoothing tau. Returns false if told to stop.
   bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
+    seen_ = seen_of(w_);
     start_ = w_;
     steps_ = 0;
     idle_ = 0;
@@ -144,17 +147,20 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
       single = false;
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
     }
-    s_ = r_;
-    backsolve(s_);
-    const Vec w = w_, r = r_;
-    const double slope = dot(r, s_), length = std::sqrt(dot(s_, s_)), high = objective_;
+    Vec pulled = r_;
+    centring_.pull(pulled);
+    seen_step_ = pulled;
+    backsolve(seen_step_);
+    s_ = point_of(seen_step_);
+    const Vec seen = seen_, r = r_;
+    const double slope = dot(pulled, seen_step_), length = std::sqrt(dot(s_, s_)), high = objective_;
     decrement_ = 0.5 * slope;
     ++steps_;
     const bool renew = steps_ % kRenewed == 0;
     // After a long step try t = 1 first. One pass then gives x.s and evaluates the end
     // point.
     if (length <= limit && length_ >= kLong && !renew) {
-      add(1.0, s_, w_);
+      move(1.0);
       if (!evaluate(Margins::kAhead, poll, stop)) return Outcome::kLeft;
       if (objective_ < high && std::abs(dot(r_, s_)) <= kWhole * std::abs(slope)) {
         add(1.0, dz_, z_);
@@ -162,17 +168,18 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
         moved_ = length;
         return Outcome::kStepped;
       }
-      w_ = w;
+      seen_ = seen;
+      w_ = point_of(seen_);
       r_ = r;
     } else if (!read(
                    one_product, poll, stop,
                    [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
-                     outputs(rows, begin, end, s_, &dz_[size(begin)]);
+                     outputs(rows, begin, end, seen_step_, &dz_[size(begin)]);
                    })) {
       return Outcome::kLeft;
     }
     length_ = search(length > limit ? limit / length : kFar);
-    add(length_, s_, w_);
+    move(length_);
     add(length_, dz_, z_);
     moved_ = length_ * length;
     const auto margins = renew ? Margins::kOfW : Margins::kKept;
@@ -228,6 +235,12 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     for (std::size_t j = 0; j < x.size(); ++j) sum[j] += t * x[j];
   }
 
+  // Moves w by `length` along the step.
+  void move(double length) {
+    add(length, seen_step_, seen_);
+    w_ = point_of(seen_);
+  }
+
   // Returns how far w may move if it stays within `radius` of where it started.
   double room_of(double radius) const {
     if (std::isinf(radius)) return kFar;
@@ -264,11 +277,11 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
                 double there[kBlock], smoothed[kBlock];
                 if (ahead) {
                   double *dz = &dz_[size(begin)];
-                  outputs(rows, begin, end, s_, dz);
+                  outputs(rows, begin, end, seen_step_, dz);
                   for (Index k = 0; k < n; ++k) there[k] = z[k] + dz[k];
                   z = there;
                 } else if (!kept) {
-                  outputs(rows, begin, end, w_, z);
+                  outputs(rows, begin, end, seen_, z);
                 }
                 Index inside = 0;
                 DUALGAP_INDEPENDENT
@@ -293,6 +306,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
               }))
       return false;
     collect(&Part::first, r_);
+    centring_.push(r_);
     double loss = 0, smoothed = 0, sum = 0, norm = 0, linear = 0, dual = 0;
     inside_ = 0;
     for (const Part &part : parts_) {
@@ -411,6 +425,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   Index inside_ = 0, steps_ = 0;
   int idle_ = 0;  // steps in a row without a visible gain
   Vec start_, z_, a_, dz_, w_, r_, s_;
+  Vec seen_, seen_step_;  // u of w and s
 };
 
 }  // namespace dualgap

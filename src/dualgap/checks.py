@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .losses import Vector
+from .ranges import refuse_huge
 
 # Squares of costs outside this range overflow or underflow float64.
 _SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
@@ -35,6 +36,7 @@ def check_C(C: float | None, lambda_: float | None, n: int) -> float:
 
 def check_threads(n_jobs: object) -> int:
     """Return n_jobs as a number of threads."""
+    refuse_huge("n_jobs", n_jobs, whole=True)
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more")
     return int(n_jobs)
@@ -65,6 +67,7 @@ def check_free_bias(penalize_intercept: bool, constant: float) -> bool:
 
 def check_positive(name: str, value: Any) -> float:
     """Return a positive, finite number as a float."""
+    refuse_huge(name, value)
     numbers = (int, float, np.integer, np.floating)
     if isinstance(value, np.floating):
         value = float(value)  # a float32 would round the limit in the comparison
@@ -119,7 +122,7 @@ def check_vector(name: str, value: ArrayLike, size: int) -> Vector:
     """Return finite numbers as a contiguous array of shape (size,)."""
     try:
         value = np.require(value, np.float64, ["C", "A", "W"])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} is not an array of numbers: {error}") from None
     if value.shape != (size,):
         raise ValueError(f"{name} has shape {value.shape}; expected ({size},)")
@@ -152,6 +155,7 @@ def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
     ------
     ValueError
     """
+    refuse_huge(name, value)
     if not any(type(value) is type(word) and value == word for word in allowed):
         words = ", ".join(map(repr, allowed))
         raise ValueError(f"{name}={value!r}: use one of {words}")
@@ -164,6 +168,7 @@ def check_count(name: str, value: object) -> None:
     ------
     ValueError
     """
+    refuse_huge(name, value, whole=True)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
 
@@ -175,6 +180,7 @@ def check_step(name: str, value: object, largest: float = math.inf) -> None:
     ------
     ValueError
     """
+    refuse_huge(name, value)
     if not (
         isinstance(value, (int, float)) and 0.0 < value <= largest and value < math.inf
     ):

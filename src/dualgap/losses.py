@@ -19,6 +19,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .ranges import refuse_huge
+
 Vector = NDArray[np.float64]
 T = TypeVar("T")
 
@@ -137,6 +139,7 @@ class SmoothedHinge(Loss):
     name = "smoothed_hinge"
 
     def __post_init__(self) -> None:
+        refuse_huge("gamma", self.gamma)
         if not (0.0 < self.gamma < math.inf):
             raise ValueError(
                 f"gamma={self.gamma!r} is not positive and finite; for gamma = 0 use "
@@ -169,6 +172,7 @@ class ResidualLoss:
     name = "residual loss"
 
     def __post_init__(self) -> None:
+        refuse_huge("epsilon", self.epsilon)
         number = isinstance(self.epsilon, (int, float, np.number))
         if not (number and 0.0 <= self.epsilon < math.inf):
             raise ValueError(

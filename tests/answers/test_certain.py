@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,9 +25,13 @@ from dualgap import (
     LinearSVR,
     load_model,
     save_model,
+    what_if,
 )
 from dualgap.answers.bias import Side
+from dualgap.certificate import Bounds, Certificate
 from dualgap.data import convert, model_file
+from dualgap.models.balls import balls_of
+from dualgap.models.certification import other_objective
 
 CLASSIFIERS = [
     (LinearSVC, {}),
@@ -446,3 +452,53 @@ def test_other_training_data_are_refused(model):
     for data in ((X, 1 - y), (X, y, weight), (X, np.roll(y, 1))):
         with pytest.raises(ValueError, match="not the training data of the model"):
             model.bound_optimum(*data)
+
+
+def stopped_fits():
+    """Yield stopped kernel fits of rows with an outlier, where the best bias is off."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 2))
+        X[3, 1] = 10.0 ** (4 + seed % 5)
+        y = rng.permutation([0, 1, 0, 1, 2, 0, 1, 2]) % (2 + seed % 2)
+        options = {"C": 5.0, "coef0": 1.0, "gamma": 1.0, "max_epochs": 1 + seed % 3}
+        loss = ("hinge", "squared_hinge")[seed % 2]
+        yield SVC(kernel="poly", degree=2, loss=loss, **options).fit(X, y), X, y
+        target = np.round(5 * rng.normal(size=8), 1)
+        options["kernel"] = ("poly", "rbf")[seed % 2]
+        yield SVR(epsilon=0.1, degree=2, **options).fit(X, target), X, target
+
+
+@pytest.mark.cases(None)
+def test_stopped_models_are_checked_by_their_own_bias():
+    moved = 0
+    for model, X, y in stopped_fits():
+        ball = balls_of(model, X, y)
+        own = model.certificate_
+        best = [part.ball.certificate for part in ball]
+        moved += other_objective(own, Certificate.total(best)) is not None
+        model.bound_optimum(X, y)
+        model.certified_support(X, y)
+        if isinstance(model, SVC):
+            what_if(model, X, y, without=[0])
+        with pytest.raises(ValueError, match="not the training data") as error:
+            model.bound_optimum(X, y, np.full(len(y), 1.01))
+        here, before = re.findall(r"is (\S+) instead of (\S+);", str(error.value))[0]
+        assert here != before
+    assert moved > 0  # else the balls of these fits are about the models themselves
+
+
+def test_a_fit_without_time_knows_its_training_data():
+    X, y = load_breast_cancer(return_X_y=True)
+    SVC(time_limit=1e-9).fit(X, y).bound_optimum(X, y)
+
+
+@pytest.mark.parametrize("by", [1e-3, 2e-6, 1e-12])
+def test_objectives_that_differ_are_told_apart(by):
+    before, now = (
+        Bounds.proved(value, 0.0).certificate for value in (30.0, 30.0 * (1.0 + by))
+    )
+    words = other_objective(before, now)
+    assert (words is None) == (by < 1e-6)
+    if words is not None:
+        assert words[0] != words[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..data.types import MatrixLike
+from ..ranges import refuse_huge
 
 __all__ = ["Decided"]
 
@@ -50,6 +51,7 @@ class Decided:
     share: float = 1.0
 
     def __post_init__(self) -> None:
+        refuse_huge("share", self.share)
         if not 0.0 < self.share <= 1.0:
             raise ValueError(
                 f"share={self.share!r} is not in (0, 1]; give the share of the rows to "

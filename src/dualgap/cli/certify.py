@@ -170,7 +170,7 @@ def certify(options: Options) -> None:
         if trained and (moved := other_objective(trained, found)):
             raise ValueError(
                 f"{options.data} is not the training data of {model}: the objective is "
-                f"{moved[0]:.6g} instead of {moved[1]:.6g}"
+                f"{moved[0]} instead of {moved[1]}"
             )
         if options.json_:
             _print(certificates, {"model": model, "kind": kind, **facts_of(examples)})

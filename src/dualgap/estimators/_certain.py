@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..answers.decided import TOLERANCES, Decided
@@ -21,6 +21,7 @@ from ..data.types import Label, MatrixLike
 from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
 from ..problems.multiclass import certificate_of
+from .arguments import validate_data
 from .fitting import refuse_store, silent_failures
 from .regions import (
     Optimum,

@@ -29,11 +29,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..certificate import Certificate
@@ -63,6 +59,7 @@ from ._search import (
     scorer_of,
     why_ended,
 )
+from .arguments import check_sample_weight, validate_data
 from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
 from .hints import ParameterHints
 from .parameters import Constraints, constraints
@@ -524,7 +521,7 @@ class KernelSearch(
         rows, labels = validated(self, X, y, **options)
         if hasattr(rows, "tocsr"):
             rows = rows.tocsr()
-        weight = _check_sample_weight(
+        weight = check_sample_weight(
             sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
         return rows, labels, weight

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
-from sklearn.utils.validation import _check_sample_weight
 
 from ..certificate import Bounds, Certificate, Status
 from ..data.types import Label, MatrixLike
@@ -27,6 +26,7 @@ from ..problems.multiclass import certificate_of
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
+from .arguments import check_sample_weight
 from .fitting import (
     SmallPickle,
     checked,
@@ -213,7 +213,7 @@ class StreamingMixin(SmallPickle):
             if classes is not None:
                 _check_partial_fit_first_call(self, classes)
         codes = _codes(y, known)
-        weight = _check_sample_weight(
+        weight = check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         binary, key = self._binary_problems(X, known, codes, weight)
@@ -276,7 +276,7 @@ class StreamingMixin(SmallPickle):
         def problems() -> Iterator[tuple[bytes, list[BinaryProblem | None]]]:
             for batch in batches:
                 X, y = validated(self, batch[0], batch[1], reset=False)
-                weight = _check_sample_weight(
+                weight = check_sample_weight(
                     batch[2] if len(batch) > 2 else None, X, dtype=np.float64,
                     ensure_non_negative=True,
                 )  # fmt: skip

@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import HasMethods, Interval, validate_params
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import (
     _ovr_decision_function,
     check_classification_targets,
 )
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import __version__
 from ..certificate import Certificate, Status
@@ -31,6 +30,8 @@ from ..data.rows import Points
 from ..data.types import Label, MatrixLike, Parameters, ProblemLabel
 from ..losses import Vector
 from ..training import EpochInfo
+from .arguments import check_sample_weight, validate_data
+from .hints import refuse_huge_of
 
 __all__ = [
     "CACHE_SIZE",
@@ -200,12 +201,31 @@ def checked(fit: Function) -> Function:
     return cast(Function, _fit_context(prefer_skip_nested_validation=True)(fit))
 
 
-def checking(constraints: Mapping[str, object]) -> Callable[[Function], Function]:
+def checking(
+    constraints: Mapping[str, Sequence[object]],
+) -> Callable[[Function], Function]:
     """Let scikit-learn check the arguments of a function before it runs."""
+    valid = {
+        name: [_OfRange(name, allowed), *allowed]
+        for name, allowed in constraints.items()
+    }
     return cast(
         Callable[[Function], Function],
-        validate_params(constraints, prefer_skip_nested_validation=True),
+        validate_params(valid, prefer_skip_nested_validation=True),
     )
+
+
+class _OfRange(HasMethods):
+    """Constraint that refuses numbers beyond 64 bits, and leaves the rest to others."""
+
+    def __init__(self, name: str, others: Sequence[object]) -> None:
+        super().__init__("__int__")
+        self.hidden = True
+        self.name, self.others = name, others
+
+    def is_satisfied_by(self, val: object) -> bool:
+        refuse_huge_of(self.name, val, self.others)
+        return False
 
 
 def validated(
@@ -319,7 +339,7 @@ def weights(
         )
     if sample_weight is None and class_weight is None:
         return np.ones(len(codes)), np.ones(len(classes))
-    weight = _check_sample_weight(
+    weight = check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     total = np.bincount(codes, weight).astype(np.float64)

@@ -12,10 +12,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
-from sklearn.utils.validation import _check_method_params, _check_sample_weight
+from sklearn.utils.validation import _check_method_params
 
 from ..data.types import MatrixLike, Parameters
 from ._shared_grid import Score, Scored, Scores, plan_of, search
+from .arguments import check_sample_weight
 from .fitting import warn_of_models
 from .hints import refuse_scores_of_probabilities
 
@@ -168,7 +169,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             return None
         weight = own.get(weighted)
         if weight is not None:
-            weight = _check_sample_weight(
+            weight = check_sample_weight(
                 weight, X, dtype=np.float64, ensure_non_negative=True
             )
         splitter = check_cv(self.cv, labels, classifier=is_classifier(self.estimator))

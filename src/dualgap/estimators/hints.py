@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from inspect import Parameter, signature
+from numbers import Real
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
+    Interval,
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
 )
 
 from ..names import nearest
+from ..ranges import refuse_huge
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,7 +110,23 @@ def _validate(kind: object, *values: object) -> None:
     """Validate the parameters of an estimator; plain values only once."""
     model = cast("type[BaseEstimator]", kind)
     given = dict(zip(model._get_param_names(), values, strict=True))
+    for name, valid in model._parameter_constraints.items():
+        if name in given:
+            refuse_huge_of(name, given[name], valid)
     validate_parameter_constraints(model._parameter_constraints, given, model.__name__)
+
+
+def refuse_huge_of(name: str, value: object, valid: Sequence[object]) -> None:
+    """Refuse a value of a parameter that does not fit into 64 bits.
+
+    scikit-learn's checks let it pass, or print all of its digits.
+
+    Raises
+    ------
+    ValueError
+    """
+    real = any(isinstance(c, Interval) and c.type is Real for c in valid)
+    refuse_huge(name, value, whole=not real)
 
 
 #: Types of values whose validity cannot change.

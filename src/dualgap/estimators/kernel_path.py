@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..certificate import Certificate
@@ -35,6 +34,7 @@ from ..losses import Vector
 from ._kernel_walks import Path, Targets, walk_svc
 from ._kernels import KERNELS
 from ._search import CUT_SHORT, why_ended
+from .arguments import check_sample_weight
 from .fitting import encode, refuse_masks, validated, warn_of_failures, weights
 from .path import grid_of
 from .svc import SVC
@@ -439,12 +439,12 @@ def svc_path(
     >>> path.model(1).C
     1.0
     """
+    SVC(**{**parameters, "time_limit": time_limit})._validate_params()
+    template = SVC(**parameters)
     stop = begin(time_limit)
     grid = np.unique(grid_of(Cs))
     if not isinstance(Cs, Integral) and len(grid) < len(np.asarray(Cs)):
         raise ValueError(f"Cs={Cs!r} has equal values; give each value once")
-    template = SVC(**parameters)
-    template._validate_params()
     if template.solver not in ("auto", "block"):
         raise ValueError(f"solver={template.solver!r}: a path needs 'auto' or 'block'")
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
@@ -452,7 +452,7 @@ def svc_path(
         refuse_items("svc_path")
     X, y = validated(template, X, y)
     classes, codes = encode(np.asarray(y))
-    weight = _check_sample_weight(
+    weight = check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     weights(template.class_weight, X, classes, codes, weight)

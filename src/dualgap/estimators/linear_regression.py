@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.rows import check_indices
 from ..data.types import MatrixLike
@@ -26,6 +26,7 @@ from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
+from .arguments import validate_data
 from .fitting import SmallPickle, checked, need_duals, refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, Novelty, SingleFit, checked_weights, on_the_plane

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import core
 from ..answers.decided import Decided
@@ -30,6 +30,7 @@ from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
 from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
+from .arguments import validate_data
 from .fitting import (
     OnEpoch,
     checked,

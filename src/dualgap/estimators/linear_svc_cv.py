@@ -17,7 +17,6 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..checks import check_constant
@@ -31,6 +30,7 @@ from ._certified_folds import LinearFolds
 from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
 from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
+from .arguments import check_sample_weight
 from .fitting import (
     SmallPickle,
     checked,
@@ -318,7 +318,7 @@ penalize_intercept, class_weight
     ) -> LinearWalks:
         """Return the problems of all folds, over one copy of the rows."""
         classes, codes = encode(y)
-        weight = _check_sample_weight(
+        weight = check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))

@@ -10,15 +10,16 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_X_y
 
 from ..certificate import Certificate
 from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import BinaryProblems, binary_problems, number_of_problems
+from ..ranges import refuse_huge
 from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
+from .arguments import check_rows_and_labels
 from .fitting import (
     ROWS,
     checking,
@@ -66,6 +67,7 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
     ValueError
         If there is no value, or one is not positive and finite.
     """
+    refuse_huge("Cs", Cs, whole=isinstance(Cs, Integral))
     if isinstance(Cs, (int, Integral)):
         if Cs < 1:
             raise ValueError(
@@ -184,7 +186,7 @@ class_weight, random_state
     refuse_store(X, "svm_path", PATH_ON_STORE)
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
     stop = begin(time_limit)
-    X, y = check_X_y(X, y, **ROWS)
+    X, y = check_rows_and_labels(X, y, **ROWS)
     classes, codes = encode(np.asarray(y))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
     problems = number_of_problems(multi_class, len(classes))

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..data.types import MatrixLike
@@ -19,6 +18,7 @@ from ..solvers.together import SolvedProblems
 from ..training import Solution, ctrl_c
 from ._callbacks import Attributes, CallbackSupportMixin
 from ._together import SolutionsTogether
+from .arguments import check_sample_weight
 from .fitting import (
     OnEpoch,
     VersionedPickle,
@@ -64,7 +64,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
     if sample_weight is None:
         return None
     refuse_masks(sample_weight=sample_weight)
-    weight: Vector = _check_sample_weight(
+    weight: Vector = check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     return weight

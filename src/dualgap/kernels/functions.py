@@ -28,6 +28,7 @@ from ..checks import check_count
 from ..data.blocks import RowSource
 from ..data.rows import Points, accessor_of
 from ..data.types import Matrix, MatrixLike
+from ..ranges import refuse_huge
 
 Block = NDArray[np.floating]
 Gamma = float | Literal["scale", "auto", "mean-distance"]
@@ -553,6 +554,7 @@ def check_gamma(gamma: object) -> None:
     ValueError
         If it is neither.
     """
+    refuse_huge("gamma", gamma)
     if isinstance(gamma, str):
         if gamma in ("scale", "auto", "mean-distance"):
             return
@@ -571,5 +573,6 @@ def check_coef0(coef0: object) -> None:
     ValueError
         If it is not.
     """
+    refuse_huge("coef0", coef0)
     if not (isinstance(coef0, (int, float, np.number)) and math.isfinite(coef0)):
         raise ValueError(f"coef0={coef0!r}: give a finite number")

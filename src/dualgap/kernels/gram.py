@@ -25,6 +25,7 @@ from ..core import Rows as Accessor
 from ..data.rows import Points
 from ..data.types import Matrix as Data
 from ..data.types import MatrixLike
+from ..ranges import refuse_huge
 from .functions import Block, Kernel, Precomputed, Rows
 from .rows import kernel_rows
 
@@ -243,6 +244,7 @@ class Gram(Matrix):
     """
 
     def __init__(self, X: MatrixLike, kernel: Kernel, cache_size: float = 200) -> None:
+        refuse_huge("cache_size", cache_size)
         if not (isinstance(cache_size, (int, float)) and cache_size > 0):
             raise ValueError(
                 f"cache_size={cache_size!r}: give a positive number of megabytes"

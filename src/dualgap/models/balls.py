@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..answers.ball import Ball
+from ..certificate import Certificate
 from ..data.types import MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
@@ -18,11 +21,11 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.regions import ProblemBall, refuse_without_optimum
 from ..estimators.single import checked_weights
 from ..estimators.svc import SVC
-from ..kernel import Gram, KernelRegression
+from ..kernel import Gram, KernelProblem, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
 from ..problems.base import Problem
 from ..problems.multiclass import problem_labels
-from .certification import refuse_other_rows
+from .certification import other_objective, refuse_other_rows
 from .kernels import kernel_pairs, rows_of
 from .linear import (
     binary_of,
@@ -73,11 +76,34 @@ def balls_of(
     TypeError
         If the estimator is of another type.
     """
-    balls = _balls_of(model, X, y, sample_weight, whole)
-    own = getattr(model, "certificate_", None)
-    if own is not None and len(own.parts) == len(balls):
-        refuse_other_rows(own, [part.ball.certificate for part in balls])
-    return balls
+    found = _balls_of(model, X, y, sample_weight, whole)
+    trained = getattr(model, "certificate_", None)
+    if trained is not None and len(trained.parts) == len(found):
+        parts = [part.ball.certificate for part, _ in found]
+        if other_objective(trained, Certificate.total(parts)):
+            # Of a stopped fit the ball may be about a better point than the model.
+            parts = [prove() for _, prove in found]
+        refuse_other_rows(trained, parts)
+    return [part for part, _ in found]
+
+
+#: A ball, and what proves the objective of the model's own coefficients and bias.
+_Found: TypeAlias = tuple[ProblemBall, Callable[[], Certificate]]
+
+
+def _own(part: ProblemBall) -> Certificate:
+    """Return the certificate of a linear ball, which is about the model itself."""
+    own: Certificate = part.ball.certificate
+    return own
+
+
+def _found(
+    problem: KernelProblem | KernelRegression,
+    coef: Vector,
+    bias: float,
+    part: ProblemBall,
+) -> _Found:
+    return part, lambda: problem.certify_model(coef, bias)
 
 
 def _balls_of(
@@ -86,18 +112,20 @@ def _balls_of(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     whole: bool,
-) -> list[ProblemBall]:
+) -> list[_Found]:
     check_is_fitted(model)
     refuse_without_optimum(model)
     if isinstance(model, SVC):
         labels = problem_labels(model)
+        pairs = kernel_pairs(model, X, y, None, sample_weight, whole)
         return [
-            ProblemBall(Ball.of(pair.problem, alpha=pair.alpha), label, pair.rows)
-            for pair, label in zip(
-                kernel_pairs(model, X, y, None, sample_weight, whole),
-                labels,
-                strict=True,
+            _found(
+                pair.problem,
+                pair.coef,
+                pair.bias,
+                ProblemBall(Ball.of(pair.problem, alpha=pair.alpha), label, pair.rows),
             )
+            for pair, label in zip(pairs, labels, strict=True)
         ]
     if isinstance(model, SVR):
         return [_of_svr(model, X, y, sample_weight)]
@@ -108,10 +136,12 @@ def _balls_of(
         )
     X = check_array(X, **ROWS)
     if isinstance(model, LinearSVR):
-        return [_of_linear_svr(model, X, y, sample_weight)]
-    if model.multi_class == "crammer_singer":
-        return [_together(model, X, y, sample_weight)]
-    return list(_of_linear_svc(model, X, y, sample_weight, whole))
+        parts = [_of_linear_svr(model, X, y, sample_weight)]
+    elif model.multi_class == "crammer_singer":
+        parts = [_together(model, X, y, sample_weight)]
+    else:
+        parts = list(_of_linear_svc(model, X, y, sample_weight, whole))
+    return [(part, partial(_own, part)) for part in parts]
 
 
 def _of_linear_svc(
@@ -167,7 +197,7 @@ def _of_linear_svr(
 
 def _of_svr(
     model: SVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> ProblemBall:
+) -> _Found:
     X, kernel = rows_of(model, X, sample_weight)
     problem = KernelRegression(
         Gram(X, kernel, model.cache_size),
@@ -179,4 +209,5 @@ def _of_svr(
     coef = np.zeros(X.shape[0])
     coef[model.support_] = model.dual_coef_[0]
     alpha = np.clip(coef, problem.lower, problem.upper)
-    return ProblemBall(Ball.of(problem, alpha=alpha), None, np.arange(X.shape[0]))
+    part = ProblemBall(Ball.of(problem, alpha=alpha), None, np.arange(X.shape[0]))
+    return _found(problem, coef, float(model.intercept_[0]), part)

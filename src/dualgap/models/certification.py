@@ -26,6 +26,7 @@ from ..losses import (
     Loss,
     ResidualLoss,
 )
+from ..ranges import refuse_huge
 from .agreement import _agreed, _agreed_of_one, _refuse
 from .ensembles import Member, members_of
 from .kernels import _certify_kernel, rows_of
@@ -165,6 +166,7 @@ def certify(
     >>> certificate.dual <= certificate.primal
     True
     """
+    refuse_huge("intercept", intercept)
     for name, value in (("X", X), ("y", y)):
         if hasattr(value, "fit"):
             raise TypeError(
@@ -191,7 +193,7 @@ def certify(
             now, before = moved
             warnings.warn(
                 "X and y are not the rows that the model was trained on: its objective "
-                f"is {now:.6g} there, and was {before:.6g} in training. The "
+                f"is {now} there, and was {before} in training. The "
                 "certificate is about the rows given.",
                 stacklevel=3,
             )
@@ -199,10 +201,10 @@ def certify(
     return Certificate.total(parts)
 
 
-def other_objective(
-    before: Certificate, now: Certificate
-) -> tuple[float, float] | None:
+def other_objective(before: Certificate, now: Certificate) -> tuple[str, str] | None:
     """Return the objective of a model now and in training where they must differ.
+
+    The words have as many digits as tell them apart.
 
     Parameters
     ----------
@@ -213,7 +215,10 @@ def other_objective(
         slack = 1e-6 * abs(old.primal) + old.rounding + new.rounding
         known = math.isfinite(old.primal) and not old.about
         if known and abs(new.primal - old.primal) > slack:
-            return new.primal, old.primal
+            for digits in range(6, 18):
+                words = f"{new.primal:.{digits}g}", f"{old.primal:.{digits}g}"
+                if words[0] != words[1]:
+                    return words
     return None
 
 
@@ -222,7 +227,7 @@ def refuse_other_rows(before: Certificate, parts: list[Certificate]) -> None:
     if moved := other_objective(before, Certificate.total(parts)):
         raise ValueError(
             "X, y and sample_weight are not the training data of the model: the "
-            f"objective is {moved[0]:.6g} instead of {moved[1]:.6g}; give the "
+            f"objective is {moved[0]} instead of {moved[1]}; give the "
             "arguments of fit, and fit again if parameters changed"
         )
 

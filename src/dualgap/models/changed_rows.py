@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_array
 
 from ..answers.ball import Ball
 from ..answers.left_out import alpha_without, repaired, sharpened
 from ..blas import limited
+from ..checks import check_positive
 from ..data.types import Matrix, MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.fitting import weights
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
@@ -225,6 +226,8 @@ def what_if(
     True
     """
     model, X = unwrap(model, X)
+    if tol is not None:
+        check_positive("tol", tol)
     balls, codes = problems_of(model, X, y, sample_weight)
     X = _matrix(X)
     more = None if X_more is None else _matrix(X_more)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpstrf
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.fitting import N_JOBS, ROWS, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own

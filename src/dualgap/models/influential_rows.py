@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from ..answers.ball import Ball
 from ..answers.left_out import Leaving, LeftOut, neighbourhood_size, sharpened
 from ..answers.removal import Neighbourhood, inner, loosely
 from ..blas import limited
+from ..checks import check_positive
 from ..data.types import MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.meta import unwrap
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
@@ -88,6 +89,8 @@ def influence(
     >>> bool(flips.any(axis=0).sum() < 20)
     True
     """
+    if tol is not None:
+        check_positive("tol", tol)
     model, X = unwrap(model, X)
     balls, codes = problems_of(model, X, y, sample_weight)
     if balls[0].problem.free_bias:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import Matrix, MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.fitting import weights
 from ..estimators.svc import KERNELS, SVC
 from ..kernel import (

@@ -11,10 +11,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
+from ..estimators.arguments import check_array
 from ..estimators.fitting import ROWS, weights
 from ..estimators.linear_svc import LinearSVC
 from ..losses import (

@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array
 
-from dualgap_check import BITS, NotValidError, Proof, claim_of
+from dualgap_check import BITS, Proof, claim_of
 
 from ..certificate import Bounds, Certificate
 from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
+from ..estimators.arguments import check_array
 from ..estimators.fitting import checking, encode
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
@@ -225,14 +225,9 @@ def write_proof(
         text = "\n".join([*lines, body]).encode()
         return b"%bsha256 %b\n" % (text, hashlib.sha256(text).hexdigest().encode())
 
-    try:
-        bounds = Proof(sealed(["?"] * len(parts))).bounds(content)
-    except NotValidError as error:
-        raise ValueError(
-            f"X and y are not the rows of data={os.fspath(data or '')!r}: {error}; "
-            "leave data out"
-        ) from None
-    proof = sealed([claim_of(*pair).decode() for pair in bounds])
+    unclaimed = sealed(["?"] * len(parts))
+    bounds, claims = _checked(unclaimed, content, os.fspath(data or ""))
+    proof = sealed(claims)
     with write_atomically(path) as file:
         file.write(proof)
     found = [
@@ -240,6 +235,27 @@ def write_proof(
         for primal, dual in bounds
     ]
     return certificate_of(model, found) if labels else found[0]
+
+
+def _checked(
+    proof: bytes, content: bytes | None, data: str
+) -> tuple[list[tuple[Fraction, Fraction]], list[str]]:
+    """Return P and D of every part of a proof without claims, and the claims."""
+    try:
+        pairs = Proof(proof).bounds(content)
+        claims = [claim_of(*pair).decode() for pair in pairs]
+    except ValueError as error:
+        if content is not None:
+            _checked(proof, None, data)  # else the fault is in data
+            raise ValueError(
+                f"X and y are not the rows of data={data!r}: {error}; leave data out"
+            ) from None
+        raise ValueError(
+            f"the numbers of the model and its data do not fit into a proof: {error}; "
+            "scale the columns"
+        ) from None
+    bounds = [(Fraction(p, 1 << e), Fraction(d, 1 << f)) for (p, e), (d, f) in pairs]
+    return bounds, claims
 
 
 def _classification(
@@ -367,19 +383,15 @@ def _grid_of(values: Vector) -> int:
     return max(0, _BITS - math.frexp(largest)[1]) if largest else 0
 
 
-def _integers(values: ArrayLike, exponent: int) -> list[int]:
-    """Return values times 2**exponent; all must be integers."""
+def _integers(values: ArrayLike, exponent: int, nearest: bool = False) -> list[int]:
+    """Return values times 2**exponent, cut to integers or rounded to the nearest."""
+    rounded = round if nearest else int
     values = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, exponent)
     if np.isfinite(scaled).all():
-        return list(map(int, scaled.tolist()))
-    return [int(Fraction(value) * 2**exponent) for value in values.tolist()]
-
-
-def _on_grid(values: Vector, exponent: int) -> list[int]:
-    """Return values times 2**exponent, rounded to the nearest integers."""
-    return _integers(np.rint(np.ldexp(values, exponent)), 0)
+        return list(map(rounded, scaled.tolist()))
+    return [rounded(Fraction(value) * 2**exponent) for value in values.tolist()]
 
 
 def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[np.generic]:
@@ -388,7 +400,7 @@ def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[np.generic]:
     With a free bias they balance exactly: rows of the heavier class give up the
     difference, which is a few units.
     """
-    inside = _integers(np.trunc(np.ldexp(part.alpha, grid.alpha)), 0)
+    inside = _integers(part.alpha, grid.alpha)
     if part.problem.free_bias:
         signs = part.problem.y.tolist()
         off = sum(map(mul, inside, signs))
@@ -455,7 +467,7 @@ def _text(
     about = [
         [
             f"part {part.sides}",
-            f"w {_joined(_on_grid(part.w, grid.w))}",
+            f"w {_joined(_integers(part.w, grid.w, True))}",
             f"costs {_joined(_integers(part.costs(rows.shape[0]), grid.cost))}",
         ]
         for part in parts

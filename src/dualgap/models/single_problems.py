@@ -10,12 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
+from ..estimators.arguments import check_array
 from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
@@ -337,9 +338,9 @@ def targets(y: ArrayLike | None, n: int) -> Vector:
         )
     try:
         found: Vector = values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"y has dtype {values.dtype}; the targets must be numbers"
+            f"y has dtype {values.dtype}; the targets must be numbers of float64"
         ) from None
     return found
 

@@ -35,6 +35,7 @@ from ..losses import Loss, Vector, get_loss
 from .base import BinaryHint, Claim, Proof, hint_of
 from .bias import balanced, best_bias
 from .linear_rows import RowsProblem
+from .precise import ROUNDED, sharper
 from .rounding import Rounding, Values
 
 
@@ -231,7 +232,10 @@ class BinaryProblem(RowsProblem):
 
     def primal(self, w: ArrayLike) -> float:
         """Return ``P(w)`` of a w of shape (width,), from one pass in float64."""
-        w = check_vector("w", w, self.width)
+        return self.value(check_vector("w", w, self.width))
+
+    def value(self, w: Vector) -> float:
+        """Return ``P(w)`` of an iterate, whose numbers need not be finite."""
         return 0.5 * self.squared_norm(w) + self._evaluate(w, "of w", None, None).loss
 
     def dual(self, alpha: ArrayLike) -> float:
@@ -269,8 +273,12 @@ class BinaryProblem(RowsProblem):
 
     def margins(self, w: ArrayLike) -> Vector:
         """Return the margins ``y_i w.x_i``, shape (n,)."""
+        return self.outcomes(check_vector("w", w, self.width))
+
+    def outcomes(self, w: Vector) -> Vector:
+        """Return the margins of an iterate, whose numbers need not be finite."""
         out = np.empty(self.n)
-        self._evaluate(check_vector("w", w, self.width), "of w", None, None, out)
+        self._evaluate(w, "of w", None, None, out)
         return out
 
     def scores(self, w: ArrayLike) -> tuple[Vector, Vector]:
@@ -294,7 +302,7 @@ class BinaryProblem(RowsProblem):
         v = self.weighted_sum(alpha, out)
         if self.free_bias:
             v[self.d] = 0.0
-            scores = self.y * self.margins(v)
+            scores = self.y * self.outcomes(v)
             v[self.d] = best_bias(scores, self.y, self.cost, self.loss)
         return v
 
@@ -384,7 +392,12 @@ class BinaryProblem(RowsProblem):
         it costs at most ``|r| |b*|``. Some optimal b* lies between the breakpoints
         ``y_i - w*.x_i``, so ``|b*| <= 1 + max ||x_i|| sqrt(2 P)`` for every primal
         value P. The dual value is lowered by this bound.
+
+        Where rounding hides most of the gap, a second pass has compensated products.
         """
+        return sharper(self, self._prove(claim))
+
+    def _prove(self, claim: Claim) -> Proof:
         w, alpha, hint = claim.w, claim.alpha, hint_of(claim, BinaryHint)
         if alpha is not None:
             # D of a point outside the box would bound nothing.
@@ -426,6 +439,27 @@ class BinaryProblem(RowsProblem):
         core.scale_into_box(alpha, self.cost, self.core_loss, scale)
         dual = self.rounding.dual(values, norm, scale)
         return self._proof(w, alpha, values, self.squared_norm(w), *dual)
+
+    def settled(self, w: Vector) -> Vector:
+        """Return w, longer by some roundings if all margins are next to 1 or beyond.
+
+        Where a plane separates the classes, margins of 1 less a rounding have a loss
+        that may exceed the rest of P.
+        """
+        margins, v = np.empty(self.n), np.empty(self.width)
+        self._evaluate(w, "precise", np.zeros(self.n), v, margins)
+        short = 1.0 - float(margins[self.cost > 0.0].min())
+        near = 0.0 < short + 8 * Rounding.unit <= ROUNDED
+        return w * (1.0 + short + 16 * Rounding.unit) if near else w
+
+    def precise_bounds(
+        self, w: Vector, alpha: Vector, values: Values, norm: float
+    ) -> Bounds:
+        """Return bounds from a pass with compensated products, given ``||v||^2``."""
+        rounding = self.rounding
+        error = rounding.of_dual(values, norm, rounding.precise_drift(values, norm))
+        dual = values.sum - 0.5 * (norm + values.diagonal)
+        return self._bounds(alpha, values, self.squared_norm(w), dual, error)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return everything in the problem that determines a fit bit for bit.

@@ -21,6 +21,7 @@ from ..certificate import Bounds
 from ..checks import check_duals, check_vector
 from ..data.types import MatrixLike
 from ..losses import OneClassHinge, ResidualLoss, Vector
+from ..ranges import refuse_huge
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum, weighted_quantile
 from .binary import BinaryProblem
@@ -138,7 +139,7 @@ class OneClassProblem(BinaryProblem):
         w, alpha, hint = claim.w, claim.alpha, hint_of(claim, LinearHint)
         if alpha is None:
             assert w is not None
-            order = np.argsort(self.margins(w), kind="stable")
+            order = np.argsort(self.outcomes(w), kind="stable")
             alpha = np.empty(self.n)
             alpha[order] = first_rows(self.cost[order], self.total)
         alpha = self.feasible(alpha)
@@ -178,6 +179,7 @@ def check_nu(nu: float) -> float:
     ValueError
         If it is not in (0, 1].
     """
+    refuse_huge("nu", nu)
     if not (isinstance(nu, (int, float, np.number)) and 0.0 < nu <= 1.0):
         raise ValueError(f"nu={nu!r}: give a share of the rows, above 0 and at most 1")
     return float(nu)

@@ -25,6 +25,7 @@ from ..losses import ResidualLoss, Vector, get_residual_loss
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum
 from .binary import BinaryProblem
+from .precise import ROUNDED
 from .rounding import Rounding, Values
 
 
@@ -124,7 +125,7 @@ class RegressionProblem(BinaryProblem):
         self._evaluate(check_vector("w", w, self.width), "of w", None, None, out)
         return out
 
-    def prove(self, claim: Claim) -> Proof:
+    def _prove(self, claim: Claim) -> Proof:
         """Return a primal and a dual point, with bounds on P and D from one pass.
 
         The hint is a :class:`~dualgap.problems.base.LinearHint`. w defaults to
@@ -169,8 +170,44 @@ class RegressionProblem(BinaryProblem):
         dual = self._bound(values, norm, alpha)
         return self._bounds(alpha, values, norm, *dual)
 
+    def settled(self, w: Vector) -> Vector:
+        """Return w with a bias that moves the residuals into the tube.
+
+        A row that w fits exactly has a residual of some roundings of its target. No
+        other residuals count. Where some are above and some below, their median moves.
+        """
+        if self.width == self.d:
+            return w
+        residual, v = np.empty(self.n), np.empty(self.width)
+        self._evaluate(w, "precise", np.zeros(self.n), v, residual)
+        used = self.cost > 0.0
+        beyond = np.maximum(np.abs(residual[used]) - self.loss.epsilon, 0.0)
+        beyond = np.copysign(beyond, residual[used])
+        low, by, high = (
+            float(beyond.min()),
+            float(np.median(beyond)),
+            float(beyond.max()),
+        )
+        by = high if low >= 0.0 else low if high <= 0.0 else by
+        if not 0.0 < abs(by) <= ROUNDED * float(np.abs(self.target[used]).max()):
+            return w
+        by += math.copysign(16 * Rounding.unit * self.loss.epsilon, by)
+        return np.append(w[:-1], w[-1] + by / self.intercept_scaling)
+
+    def precise_bounds(
+        self, w: Vector, alpha: Vector, values: Values, norm: float
+    ) -> Bounds:
+        drift = self.rounding.precise_drift(values, norm)
+        dual = self._bound(values, norm, alpha, drift=drift)
+        return self._bounds(alpha, values, self.squared_norm(w), *dual)
+
     def _bound(
-        self, values: Values, norm: float, alpha: Vector, scale: float = 1.0
+        self,
+        values: Values,
+        norm: float,
+        alpha: Vector,
+        scale: float = 1.0,
+        drift: float | None = None,
     ) -> tuple[float, float]:
         """Return D of ``scale alpha``, and a bound on its rounding error."""
         if values.used == 0.0:
@@ -181,7 +218,8 @@ class RegressionProblem(BinaryProblem):
         # The terms of the sum have both signs, so their sizes bound the error.
         size = float((np.abs(self.target) + self.loss.epsilon) @ np.abs(alpha))
         bent = values._replace(sum=0.0)
-        drift = rounding.drift(values) + own * values.reach
+        if drift is None:
+            drift = rounding.drift(values) + own * values.reach
         error = scale * (scale * rounding.of_dual(bent, norm, drift))
         straight = (rounding.term + rounding.closing + own) * size
         return dual, error + rounding.slack * scale * straight + rounding.underflow

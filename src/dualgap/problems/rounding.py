@@ -117,6 +117,20 @@ class Rounding:
         """Bound the length of v minus the exact ``sum_i alpha_i y_i x_i``."""
         return self.of_sum(values.used, values.reach)
 
+    def precise_drift(self, values: Values, norm: float) -> float:
+        """Bound the length of v minus the exact sum, for compensated products.
+
+        Parameters
+        ----------
+        values : Values
+        norm : float
+            Squared norm of v as stored.
+        """
+        added = ((values.used + 4) * self.unit) ** 2 * values.reach
+        rounded = 2.0 * self.unit * math.sqrt(norm)
+        lost = 2.0 * values.used * math.sqrt(self.width) * self.least
+        return self.slack * (2.0 * added + rounded) + lost
+
     def of_sum(self, used: float, reach: float) -> float:
         """Bound the length of a computed sum of rows minus the exact one.
 

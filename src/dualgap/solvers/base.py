@@ -29,6 +29,7 @@ from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
+from ..ranges import refuse_huge
 
 RowOrder = Literal["permutation", "fixed", "random", "cyclic"]
 
@@ -190,6 +191,7 @@ class Solver(ABC):
                 f"warm start: solver={self.name!r} keeps no dual variables to start "
                 "from; use solver='dcd' or 'sdca'"
             )
+        refuse_huge("warm", warm)
         warm = np.asarray(warm, dtype=np.float64)
         if warm.shape != (problem.n,):
             raise ValueError(

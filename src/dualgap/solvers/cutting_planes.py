@@ -384,4 +384,4 @@ class OCAS(CuttingPlane):
     def reject(self, state: PlaneState) -> None:
         # Margins are updated from point to point, so their rounding adds up.
         problem = state.problem
-        state.outputs = problem.margins(state.w)
+        state.outputs = problem.outcomes(state.w)

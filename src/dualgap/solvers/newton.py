@@ -24,12 +24,13 @@ import numpy as np
 from .. import core
 from ..checks import check_option
 from ..losses import Vector
+from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
 from .base import TINY, Solver, State, new_order
 from .registry import register, register_choice
-from .regression import RegressionDCD, RegressionSolver
+from .regression import RegressionDCD, RegressionSolver, ascended
 from .regression_interior import RegressionInterior
 from .some_rows import lone_blas
 
@@ -40,8 +41,12 @@ class Settings(regression.Settings):
 
     #: A factor that costs more products than this is replaced by conjugate gradients.
     most_products: float = 10.0
-    #: "auto" uses Newton's method from this many rows per feature on, else `dcd`.
+    #: "auto" uses Newton's method from this many rows per feature on, or from this
+    #: mean of c_i q_i on with up to `auto_features` features. Else `dcd` takes few
+    #: epochs, or Newton's matrix too long.
     rows_per_feature: int = 4
+    steep: float = 20.0
+    auto_features: int = 100
     #: Most features for a factor: d^2 doubles are 0.8 GB per thread.
     most_features: int = 10_000
     #: Conjugate gradients stop at this ||H s + g||/||g||, and later steps at less.
@@ -183,6 +188,14 @@ class ResidualNewton(RegressionSolver):
     def iterate(self, state: NewtonState) -> tuple[Vector, None]:
         return state.w, None
 
+    def claim(self, state: NewtonState) -> Claim:
+        if state.gap <= self.goal(state) * state.dual:
+            return Claim(state.w)
+        problem, r = state.problem, state.residual
+        beyond = np.maximum(np.abs(r) - problem.loss.epsilon, 0.0)
+        alpha = 2.0 * problem.cost * np.copysign(beyond, r)
+        return Claim(state.w, ascended(state, alpha))
+
 
 def factor_work(problem: BinaryProblem) -> float:
     """Return the cost of factoring H, in products with all rows.
@@ -199,13 +212,18 @@ def factor_work(problem: BinaryProblem) -> float:
 @register_choice("regression")
 def choose_regression(problem: RegressionProblem) -> Solver:
     """Return the solver for the loss and the counts of a regression problem."""
-    squared = problem.loss.name in ResidualNewton.losses
-    rows_per_feature = ResidualNewton.settings.rows_per_feature
-    many = problem.n >= rows_per_feature * problem.width
-    if squared:
-        return ResidualNewton() if many else RegressionDCD()
+    # `dcd` solves a single row in one step. Its dual may be too small for an interior
+    # point, or for a residual.
+    if np.count_nonzero(problem.cost) == 1:
+        return RegressionDCD()
+    steepness = float(problem.cost @ problem.q)
+    if problem.loss.name in ResidualNewton.losses:
+        newton = ResidualNewton.settings
+        many = problem.n >= newton.rows_per_feature * problem.width
+        steep = steepness >= newton.steep * problem.n
+        few = problem.width <= newton.auto_features
+        return ResidualNewton() if many or (steep and few) else RegressionDCD()
     settings = RegressionInterior.settings
-    size = settings.steep * float(np.abs(problem.target).sum())
-    steep = float(problem.cost @ problem.q) >= size
+    steep = steepness >= settings.steep * float(np.abs(problem.target).sum())
     few = problem.width <= settings.auto_features
     return RegressionInterior() if steep and few else RegressionDCD()

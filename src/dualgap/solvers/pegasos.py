@@ -161,7 +161,7 @@ class Pegasos(StochasticGradient):
         if self.bias == "batch":
             problem = state.problem
             w[-1] = 0.0
-            scores = problem.y * problem.margins(w)
+            scores = problem.y * problem.outcomes(w)
             w[-1] = best_bias(scores, problem.y, problem.cost, problem.loss)
         return w, alpha
 

@@ -26,6 +26,7 @@ Source     Chou, Lin and Lin, SDM 2020, "Dual coordinate-descent methods for lin
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -38,7 +39,7 @@ from ..problems.base import Claim, LinearHint
 from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
-from .base import Solver, new_order
+from .base import Solver, State, new_order
 from .dcd import DCDState, DualState
 from .registry import register
 
@@ -58,6 +59,8 @@ class Settings:
     repair_every: int = 64
     #: Most epochs for which shrinking skips a row.
     longest_skip: int = 127
+    #: Most epochs that undo the rounding of duals from another method.
+    most_ascents: int = 50
     #: An epoch of `pairs` moves at most one pair per this many rows.
     rows_per_pair: int = 10
 
@@ -163,6 +166,24 @@ class RegressionDCD(RegressionSolver):
         state.restore()
 
 
+def ascended(state: State, alpha: Vector) -> Vector:
+    """Return a dual point after some epochs of `dcd` from alpha.
+
+    Rounding of the duals costs D much where columns are large. An epoch regains it,
+    because each of its steps takes account of what the steps before have rounded.
+    """
+    problem: RegressionProblem = state.problem  # type: ignore[assignment]
+    solver, before = RegressionDCD(), -math.inf
+    inner = solver.start(problem, state.rng, alpha.copy())
+    for _ in range(solver.settings.most_ascents):
+        solver.step(inner, state.stop)
+        state.visited += problem.n
+        if not inner.dual - before > 0.1 * state.tol * inner.dual:
+            break
+        before = inner.dual
+    return inner.alpha
+
+
 @dataclass(kw_only=True)
 class PairState(DualState):
     """Dual point of sum `total`, its w, and scratch space of zeros for a row."""
@@ -197,7 +218,7 @@ class PairDescent(RegressionSolver):
         state.epochs += 1
         if state.epochs % self.settings.repair_every == 0:
             state.repair()
-        scores = problem.margins(state.w)
+        scores = problem.outcomes(state.w)
         norm = core.squared_norm(state.w)
         state.primal, _ = problem.values(scores, norm)
         state.dual = -0.5 * norm

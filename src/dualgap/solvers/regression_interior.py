@@ -28,7 +28,7 @@ from ..problems.regression import RegressionProblem
 from . import regression
 from .base import State, new_order
 from .registry import register
-from .regression import RegressionSolver
+from .regression import RegressionSolver, ascended
 from .some_rows import Outcome, iterations_of_epoch, lone_blas
 
 
@@ -53,12 +53,14 @@ class Settings(regression.Settings):
 
 
 class Point(NamedTuple):
-    """Dual point with its w, P and D."""
+    """Dual point and a primal point, with P and D."""
 
     alpha: Vector
     w: Vector
     primal: float
     dual: float
+    #: Whether w is another point than w(alpha).
+    apart: bool = False
 
     @property
     def gap(self) -> float:
@@ -69,7 +71,13 @@ class Point(NamedTuple):
         """Return the duals of all rows with their w, P and D."""
         w = problem.combine(alpha)
         dual = problem.dual_value(alpha, core.squared_norm(w))
-        return cls(alpha, w, problem.primal(w), dual)
+        return cls(alpha, w, problem.value(w), dual)
+
+    def with_model(self, w: Vector, primal: float) -> Point:
+        """Return the same duals with another primal point, if it is better."""
+        if not primal < self.primal:
+            return self
+        return self._replace(w=w, primal=primal, apart=True)
 
 
 @dataclass(kw_only=True)
@@ -78,7 +86,8 @@ class InteriorState(State):
 
     problem: RegressionProblem = field(kw_only=False)
     alpha: Vector
-    w: Vector  # of alpha
+    w: Vector
+    apart: bool = False  # whether w is another point than w(alpha)
     used: NDArray[np.uint32]
     inner: core.Interior | None = None
     gap: float = math.inf  # of the best point
@@ -87,6 +96,7 @@ class InteriorState(State):
     def keep(self, point: Point) -> None:
         """Make this the best point."""
         self.alpha, self.w, self.gap = point.alpha, point.w, point.gap
+        self.apart = point.apart
         self.primal, self.dual = point.primal, point.dual
 
 
@@ -147,7 +157,7 @@ class RegressionInterior(RegressionSolver):
         state.updates += made * len(state.used)
         if outcome == Outcome.SINGULAR or not made:
             state.idle = self.settings.most_idle
-        self._look(state)
+        self._look(state, stop)
 
     def _begin(self, state: InteriorState, stop: core.Stop) -> core.Interior | None:
         """Return the iteration at its first point; None on a stop request."""
@@ -174,13 +184,31 @@ class RegressionInterior(RegressionSolver):
         )
         return inner if inner.start(nothing, 0.0, stop) else None
 
-    def _look(self, state: InteriorState) -> None:
-        """Compute P and D at the duals of the iterate; keep them if the gap is less."""
-        assert state.inner is not None
-        above, below = state.inner.alpha.reshape(2, -1)
+    def _look(self, state: InteriorState, stop: core.Stop) -> None:
+        """Compute P and D at the duals of the iterate; keep them if the gap is less.
+
+        Rounding of the duals moves w(alpha), and with large columns its P: the
+        iterate's own w is then better, and an epoch of `dcd` improves the duals. Where
+        the iterate expected a smaller gap, rounding has added up in it, and it is
+        recomputed.
+        """
+        inner = state.inner
+        assert inner is not None
+        above, below = inner.alpha.reshape(2, -1)
         alpha = np.zeros(state.problem.n)
         alpha[state.used] = above - below
         point = Point.at(state.problem, alpha)
+        expected = max(state.tol * point.dual, 2.0 * (inner.primal - inner.dual))
+        if point.gap > expected:
+            w = inner.w
+            point = point.with_model(w, state.problem.value(w))
+        if point.gap > expected:
+            inner.refresh(stop)
+            start = alpha if point.dual > state.dual else state.alpha
+            other = Point.at(state.problem, ascended(state, start))
+            other = other.with_model(point.w, point.primal)
+            other = other.with_model(state.w, state.primal)
+            point = other if other.gap < point.gap else point
         if not point.gap < state.gap:
             state.idle += 1
             return
@@ -215,4 +243,6 @@ class RegressionInterior(RegressionSolver):
         sparse = self._sparser(state)
         if sparse is not None:
             state.keep(sparse)
+        if state.apart:
+            return Claim(state.w, state.alpha)
         return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))

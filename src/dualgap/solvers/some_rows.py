@@ -260,7 +260,7 @@ class SomeRowsState(State):
         # Valid bounds for w without dual variables.
         problem = self.problem
         nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
-        self.primal = problem.primal(self.w) if problem.free_bias else nothing
+        self.primal = problem.value(self.w) if problem.free_bias else nothing
         self.dual = 0.0
 
     def finite(self) -> bool:

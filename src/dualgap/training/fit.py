@@ -7,6 +7,7 @@ import logging
 import math
 import os
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..problems.base import Problem
+from ..ranges import refuse_huge
 from ..solvers.base import Solver
 from ..solvers.registry import check_kind
 from .checkpoint import Checkpoint, identity, restore
@@ -176,6 +178,19 @@ def _check_arguments(
     random_state: int,
     check_every: int | None,
 ) -> None:
+    given: dict[str, tuple[object, type]] = {
+        "tol": (tol, Real),
+        "atol": (atol, Real),
+        "max_epochs": (max_epochs, Integral),
+        "time_limit": (1.0 if time_limit is None else time_limit, Real),
+        "check_every": (1 if check_every is None else check_every, Integral),
+    }
+    for name, (value, kind) in given.items():
+        refuse_huge(name, value, whole=kind is Integral)
+        if not isinstance(value, kind):
+            words = "a whole number" if kind is Integral else "a number"
+            raise ValueError(f"{name}={value!r} is not {words}")
+    refuse_huge("random_state", random_state)
     if not (0.0 < tol < math.inf):
         raise ValueError(
             f"tol={tol!r} is out of range; give a positive relative gap, such as 1e-3"

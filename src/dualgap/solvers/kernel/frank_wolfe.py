@@ -35,6 +35,7 @@ from ...losses import Vector
 from ...problems.kernel import KernelProblem
 from ...problems.kernel_boxes import KernelSimplex
 from ...problems.kernel_matrix import scaled_values
+from ...ranges import refuse_huge
 from ..base import new_order
 from ..registry import register
 from .base import KernelSolver, KernelState
@@ -302,6 +303,7 @@ class FrankWolfe(KernelSolver):
                 object.__setattr__(self, "eps", self.settings.eps)
             check_step("eps", self.eps)
         elif self.eps is not None:
+            refuse_huge("eps", self.eps)
             raise ValueError(
                 f"eps={self.eps!r} is for stop='sampled' only; give tol to the fit"
             )
