@@ -143,6 +143,7 @@ def test_tiny_and_large_numbers_have_a_proof(X, y, options, tmp_path):
         assert part.dual <= dual <= primal <= part.primal
 
 
+@pytest.mark.filterwarnings("ignore:.*rounding decides")
 def test_numbers_that_do_not_fit_are_refused_with_the_reason(tmp_path):
     X, y = [[1e-150], [-2e-150], [1.0]], [0, 1, 2]
     model = SVC(kernel="poly", degree=10, gamma=1.0).fit(X, y)

@@ -26,7 +26,7 @@ from .. import estimators
 from ..data.types import Matrix, MatrixLike
 from ..kernel import Callable as FunctionKernel
 from ..kernel import Precomputed
-from ..kernels.functions import Kernel, KernelLike
+from ..kernels.functions import Kernel, KernelLike, takes_items
 from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
 from . import originals
@@ -379,8 +379,11 @@ class _KernelMachine(_base.BaseLibSVM):
         if callable(model.kernel):  # scikit-learn keeps all training rows
             own._fitted_kernel = FunctionKernel(model.kernel)
             rows = model._BaseLibSVM__Xfit
-            own.support_vectors_ = _safe_indexing(rows, model.support_)
-            own.n_features_in_ = rows.shape[1]
+            if takes_items(model.kernel, rows):
+                own._items = rows
+            else:
+                own.support_vectors_ = _safe_indexing(rows, model.support_)
+                own.n_features_in_ = rows.shape[1]
         return own
 
     def _record(self) -> Kernel:

@@ -443,8 +443,7 @@ class BinaryProblem(RowsProblem):
     def settled(self, w: Vector) -> Vector:
         """Return w, longer by some roundings if all margins are next to 1 or beyond.
 
-        Where a plane separates the classes, margins of 1 less a rounding have a loss
-        that may exceed the rest of P.
+        Margins of 1 less a rounding have a loss that may exceed the rest of P.
         """
         margins, v = np.empty(self.n), np.empty(self.width)
         self._evaluate(w, "precise", np.zeros(self.n), v, margins)
