@@ -26,7 +26,7 @@ from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
 from ..kernels.table import Table, whole_table
-from ..losses import Vector
+from ..losses import Vector, get_loss
 from ..solvers.labellings import few_enough
 from ..training.path import along
 from ._kernel_folds import Fold, Together, together_of
@@ -324,7 +324,7 @@ def _solves_together(model: BaseEstimator, X: MatrixLike) -> bool:
         return False
     n, d = X.shape
     plain = model.solver == "auto" and model.penalize_intercept
-    return plain and few_enough(n, d + model.fit_intercept)
+    return plain and few_enough(n, d + model.fit_intercept, get_loss(model.loss))
 
 
 def _linear(data: _Data, f: int) -> Iterator[None]:
