@@ -807,7 +807,7 @@ def test_clone_and_pickle():
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert repr(model) == (
-        "LinearSVC(loss=SmoothedHinge(gamma=0.2), random_state=0,\n"
+        "LinearSVC(loss=SmoothedHinge(gamma=0.2),\n"
         "          solver=SDCA(max_steps=None,\n"
         "                      order='random',\n"
         "                      init='zero',\n"

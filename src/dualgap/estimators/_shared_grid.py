@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .. import core
@@ -36,6 +36,7 @@ from .fitting import encode, silent_failures, validated
 from .kernel_regression import SVR
 from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
+from .seeds import seed_of
 from .svc import SVC
 from .training import fit_all
 
@@ -535,8 +536,7 @@ class _Rows:
 
     @staticmethod
     def _seed(model: BaseEstimator) -> int:
-        state = check_random_state(getattr(model, "random_state", None))
-        return int(state.randint(2**31 - 1))
+        return seed_of(model.random_state)
 
 
 def _weights(data: _Data) -> Vector:

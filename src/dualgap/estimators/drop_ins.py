@@ -215,7 +215,11 @@ class _LinearMachine:
             nonlocal found
             found = _train(
                 model,
-                lambda: model._counterpart(class_weight, seed),
+                # scikit-learn has drawn a seed where none was given. Equal fits are to
+                # have equal models.
+                lambda: model._counterpart(
+                    class_weight, 0 if model.random_state is None else seed
+                ),
                 X,
                 model._labels(y),
                 [] if sample_weight is None else others[-1],

@@ -118,9 +118,9 @@ class LinearSVC(
         rows and classes. If C has changed, start from their best multiple in the new
         box, as in :func:`svm_path`. For solvers that keep dual variables: "auto",
         "dcd", "sdca".
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the order of the rows. The same int gives the same model, bit for
-        bit, for the same `n_jobs`.
+        bit, for the same `n_jobs`. None draws a new seed for every fit.
     n_jobs : int, optional
         Number of threads. They share the binary problems; additional threads share the
         rows of a problem. None means 1 unless :func:`joblib.parallel_config` sets
@@ -285,7 +285,7 @@ class LinearSVC(
         class_weight: dict[Label, float] | str | None = None,
         multi_class: str = "ovr",
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,

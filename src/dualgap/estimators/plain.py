@@ -26,6 +26,7 @@ from ..solvers.labellings import solve_labellings
 from ..solvers.together import Parts
 from ..training import Solution, ctrl_c, solve
 from ._columns import StoredColumns
+from .seeds import seeds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ DEFAULTS: Parameters = {
     "multi_class": "ovr",
     "n_jobs": None,
     "penalize_intercept": True,
-    "random_state": None,
+    "random_state": 0,
     "solver": "auto",
     "time_limit": None,
     "tol": 1e-3,
@@ -123,10 +124,7 @@ class PlainLinearSVC:
             n_jobs=1,
         )
         problems = len(binary.labels)
-        # The seeds that scikit-learn's check_random_state leads to.
-        seeds = np.random.RandomState(p["random_state"]).randint(
-            2**31 - 1, size=problems
-        )
+        seeds = seeds_of(p["random_state"], problems)
         solver = get_solver(p["solver"])
 
         def train(k: int) -> Solution:
@@ -137,7 +135,7 @@ class PlainLinearSVC:
                 tol=p["tol"],
                 atol=p["atol"],
                 max_epochs=p["max_epochs"],
-                random_state=int(seeds[k]),
+                random_state=seeds[k],
                 on_epoch=told,
                 stop=stop,
             )
