@@ -41,7 +41,10 @@ from dualgap.model_selection import GridSearchCV
 
 from ..cli.running import call, write
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore::dualgap.DegenerateClassWarning",
+)
 
 X, Y = make_classification(
     90, 8, n_informative=5, n_classes=3, flip_y=0.2, random_state=0

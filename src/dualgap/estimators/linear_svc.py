@@ -30,12 +30,14 @@ from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
 from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
+from .degenerate import warn_of_constants
 from .fitting import (
     OnEpoch,
     VersionedPickle,
     checked,
     class_scores,
     encode,
+    is_silent,
     one_or_all,
     refuse_masks,
     validated,
@@ -72,7 +74,7 @@ class LinearSVC(
     C : float, default=1.0
         Weight of the loss, summed over the rows. A larger C fits the training data
         more closely and takes longer.
-    loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="hinge"
+    loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="squared_hinge"
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
     solver : str or Solver, default="auto"
@@ -241,7 +243,7 @@ class LinearSVC(
     >>> model.certificate_.certified
     True
     >>> print(f"{model.certificate_.primal:.4g}")
-    4.366
+    4.368
     >>> model.predict(X[:5])
     array([0, 0, 0, 0, 0])
     """
@@ -273,7 +275,7 @@ class LinearSVC(
         self,
         C: float = 1.0,
         *,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "squared_hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
         atol: float = 0.0,
@@ -356,6 +358,9 @@ class LinearSVC(
         ConvergenceWarning
             If the relative gap `tol` was not proved, or labels of `until` are not
             certain. The message tells what was proved.
+        DegenerateClassWarning
+            If the decision function of a class is no better than a constant on the
+            training rows. The message names the class and a remedy.
         """
         if until is None:
             return self._fit(X, y, sample_weight)
@@ -410,6 +415,16 @@ class LinearSVC(
             models = Models.of(solutions, problems.names)
         self._keep(rows, problems, models)
         training.end(self.certificate_, problems.several, name="LinearSVC")
+        if not is_silent():
+            warn_of_constants(
+                "LinearSVC",
+                problems.constant(models),
+                problems.names,
+                stacklevel=4,
+                loss=self.loss,
+                multi_class=self.multi_class,
+                class_weight=self.class_weight,
+            )
         return self
 
     def _validated(

@@ -193,7 +193,7 @@ penalize_intercept, class_weight
         *,
         cv: CrossValidation = None,
         scoring: str | Callable[..., float] | None = None,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "squared_hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
         atol: float = 0.0,

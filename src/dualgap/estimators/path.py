@@ -95,7 +95,7 @@ def svm_path(
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
-    loss: str | Loss = "hinge",
+    loss: str | Loss = "squared_hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
