@@ -41,8 +41,8 @@ def rival(C, tol):
 
 
 def ours(C, tol, solver):
-    return dualgap.LinearSVC(C=C, solver=solver, tol=tol, max_epochs=100_000,
-                             fit_intercept=False, random_state=0)  # fmt: skip
+    return dualgap.LinearSVC(C=C, loss="hinge", solver=solver, tol=tol,
+                             max_epochs=100_000, fit_intercept=False)  # fmt: skip
 
 
 def seconds(model, X, y) -> float:

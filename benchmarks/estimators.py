@@ -87,7 +87,8 @@ def crammer_singer(C: float) -> Case:
         loss = np.maximum(scores.max(axis=1) - own, 0.0).sum()
         return float(0.5 * (model.coef_**2).sum() + C * loss)
 
-    same = {"C": C, "multi_class": "crammer_singer", "fit_intercept": False}
+    same = {"C": C, "loss": "hinge", "multi_class": "crammer_singer"}
+    same |= {"fit_intercept": False}
     return Case(
         X,
         y,

@@ -196,7 +196,7 @@ def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any
     if given.linear:
         own = LinearSVC(loss="hinge", random_state=0)
         peer = sklearn.svm.LinearSVC(loss="hinge", random_state=0)
-        first = LinearSVCCV(grid["C"], random_state=0, **folds)
+        first = LinearSVCCV(grid["C"], loss="hinge", **folds)
     elif given.regression:
         common = {"gamma": gamma, "cache_size": cache}
         own, peer = SVR(**common), sklearn.svm.SVR(**common)

@@ -150,7 +150,7 @@ def originals(images, y, names):
 def fit(X, y, C):
     """Model, and what it warned of: shown in the report, not swallowed."""
     model = make_pipeline(
-        StandardScaler(), LinearSVC(C=C, tol=1e-3, max_epochs=500, random_state=0)
+        StandardScaler(), LinearSVC(C=C, loss="hinge", tol=1e-3, max_epochs=500)
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

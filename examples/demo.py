@@ -63,11 +63,11 @@ def main():
     name, X, y = load()
     print(f"{name}: {X.shape[0]:,} examples, {X.shape[1]} features\n")
 
-    model = LinearSVC(C=C).fit(X, y)
-    print(f"LinearSVC(C={C})\n{model.certificate_}\n")
+    model = LinearSVC(C=C, loss="hinge").fit(X, y)
+    print(f"LinearSVC(C={C}, loss='hinge')\n{model.certificate_}\n")
 
     # The lower bound of an accurate fit shows how far scikit-learn's models are.
-    ours = LinearSVC(C=C, tol=1e-6, random_state=0).fit(X, y)
+    ours = LinearSVC(C=C, loss="hinge", tol=1e-6).fit(X, y)
     theirs = fits_of_scikit_learn(X, y, ours.certificate_.dual)
     for row in theirs:
         above = row["primal"] / row["dual"] - 1.0

@@ -152,7 +152,7 @@ def check_classes(page, model, X, y):
     [
         LinearSVC(random_state=0),
         LinearSVC(multi_class="ovo", random_state=0),
-        LinearSVC(multi_class="crammer_singer", random_state=0),
+        LinearSVC(loss="hinge", multi_class="crammer_singer", random_state=0),
         SVC(random_state=0),
         SVC(decision_function_shape="ovo", random_state=0),
     ],
@@ -203,8 +203,8 @@ CHANGEABLE = "Labels that could still change"
 @pytest.mark.parametrize(
     "model",
     [
-        LinearSVC(tol=0.1, random_state=0),
-        LinearSVC(tol=0.1, penalize_intercept=False, random_state=0),
+        LinearSVC(loss="hinge", tol=0.1),
+        LinearSVC(loss="hinge", tol=0.1, penalize_intercept=False),
         SVC(random_state=0),  # a small problem, solved up to rounding
         LinearSVC(tol=1e-12, random_state=0),
     ],
@@ -366,7 +366,9 @@ def test_remarks_on_columns():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_badge_and_the_remedies():
     X, y = cancer()
-    rough = LinearSVC(solver="sgd-s", max_epochs=1, tol=1e-9, random_state=0).fit(X, y)
+    rough = LinearSVC(
+        loss="hinge", solver="sgd-s", max_epochs=1, tol=1e-9, random_state=0
+    ).fit(X, y)
     page = dualgap.report(rough, X, y).html
     assert not rough.certificate_.certified
     colour = "amber" if rough.certificate_.relative_gap < 0.1 else "red"

@@ -194,7 +194,8 @@ def test_a_loss_of_ones_own_is_trained_where_a_solver_names_it():
         name = "own"
 
     X, y = np.array([[1.0], [-2.0]]), [1, -1]
-    with pytest.raises(ValueError, match="loss='own'; name it in `losses` of a solver"):
+    text = "cannot train loss='own'; use loss='hinge' .*, or name it in `losses` of a"
+    with pytest.raises(ValueError, match=text):
         LinearSVC(loss=Own()).fit(X, y)
     solver = type("OwnDCD", (DCD,), {"losses": (*DCD.losses, "own")})()
     assert LinearSVC(loss=Own(), solver=solver).fit(X, y).certificate_.certified

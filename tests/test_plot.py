@@ -53,7 +53,7 @@ def cancer():
 def test_solvers_on_one_axis_by_gap_and_by_value():
     X, y = cancer()
     models = {
-        name: LinearSVC(solver=name, tol=0.05, random_state=0).fit(X, y)
+        name: LinearSVC(loss="hinge", solver=name, tol=0.05).fit(X, y)
         for name in ("dcd", "sdca", "sgd-s")
     }
     gaps = ConvergenceDisplay.from_estimators(models, x="epoch")
@@ -271,7 +271,11 @@ def test_the_notebook_names_classes_and_pairs():
     names = np.array(["<k>", "b", "c"])[y]
     linear = LinearSVC(random_state=0).fit(X, names)._repr_html_()
     kernel = SVC(random_state=0).fit(X, names)._repr_html_()
-    together = LinearSVC(multi_class="crammer_singer").fit(X, names)._repr_html_()
+    together = (
+        LinearSVC(loss="hinge", multi_class="crammer_singer")
+        .fit(X, names)
+        ._repr_html_()
+    )
     search = LinearSVCCV([0.1, 1.0], random_state=0).fit(X, names)._repr_html_()
     assert "class &lt;k&gt;" in linear
     assert "&lt;k&gt; against b" in kernel

@@ -434,7 +434,7 @@ def test_linear_svc(classes, tmp_path):
     y = rng.integers(0, classes, 90)
     X[np.arange(90), y] += 1.5
     model = LinearSVC(
-        penalize_intercept=False, tol=1e-6, max_epochs=10**6, random_state=0
+        loss="hinge", penalize_intercept=False, tol=1e-6, max_epochs=10**6
     )
     model.fit(X, y)
     np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0.0, atol=1e-13)
@@ -451,7 +451,7 @@ def test_linear_svc(classes, tmp_path):
         assert certificate.certified
         assert certificate.primal == pytest.approx(P, rel=1e-12)
     # The penalised bias is another model, and a worse one here.
-    other = LinearSVC(tol=1e-6, max_epochs=10**6, random_state=0).fit(X, y)
+    other = LinearSVC(loss="hinge", tol=1e-6, max_epochs=10**6).fit(X, y)
     assert np.abs(model.intercept_ - other.intercept_).max() > 0.1
 
     path = tmp_path / "model.safetensors"

@@ -108,8 +108,8 @@ def row(name, C, of_tolerance, X, y, new) -> None:
 
 
 LINEAR_MODELS = {
-    "hinge, penalised bias": {},
-    "hinge, unpenalised bias": {"penalize_intercept": False},
+    "hinge, penalised bias": {"loss": "hinge"},
+    "hinge, unpenalised bias": {"loss": "hinge", "penalize_intercept": False},
     "squared hinge, penalised bias": {"loss": "squared_hinge"},
     "squared hinge, unpenalised bias": {
         "loss": "squared_hinge",

@@ -79,7 +79,7 @@ def main() -> None:
             data, proof = Path(folder, "data"), Path(folder, "proof")
             write(data, *make())
             X, y = load_svmlight(str(data))
-            model = LinearSVC(C=0.1, tol=1e-4, random_state=0).fit(X, y)
+            model = LinearSVC(C=0.1, loss="hinge", tol=1e-4).fit(X, y)
             write_proof(model, X, y, proof, data=data)
             size = os.path.getsize(proof) / 1e6
             alone, both = seconds(proof), seconds(proof, data)

@@ -38,7 +38,7 @@ class Solver(BaseSolver):
     def set_objective(self, X, y, C):
         self.X, self.y = X, y
         self.model = LinearSVC(
-            C=C, solver=self.solver, fit_intercept=False, random_state=0
+            C=C, loss="hinge", solver=self.solver, fit_intercept=False
         )
 
     def run(self, tol):

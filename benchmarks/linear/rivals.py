@@ -94,9 +94,10 @@ class Dualgap(Rival):
         return DCD() if DCD().shrinking is True else DCD(shrinking="hsieh")
 
     def make(self, n, C, family, value, seed):
-        return self.model(C=C, solver=self.solver(family), tol=value, max_epochs=MANY,
-                          time_limit=self.time_limit, n_jobs=self.n_jobs,
-                          fit_intercept=False, random_state=seed)  # fmt: skip
+        return self.model(C=C, loss="hinge", solver=self.solver(family), tol=value,
+                          max_epochs=MANY, time_limit=self.time_limit,
+                          n_jobs=self.n_jobs, fit_intercept=False,
+                          random_state=seed)  # fmt: skip
 
     def weights(self, model):
         certificate = model.certificate_

@@ -46,7 +46,7 @@ from dualgap import LinearSVC
 from dualgap.data import RowStore
 warnings.simplefilter("ignore")
 store = RowStore.open(sys.argv[1], buffer=2**22)
-model = LinearSVC(C=10.0, tol=1e-9, max_epochs=int(sys.argv[4]), random_state=0,
+model = LinearSVC(C=10.0, loss="hinge", tol=1e-9, max_epochs=int(sys.argv[4]),
                   checkpoint=sys.argv[2], checkpoint_every=0.05).fit(store)
 np.save(sys.argv[3] + ".part.npy", model.coef_)
 import os
@@ -69,7 +69,7 @@ import numpy as np
 from dualgap import LinearSVC
 from dualgap.data import RowStore
 store = RowStore.open(sys.argv[1], buffer=int(float(sys.argv[2]) * 1e9 / 32))
-model = LinearSVC(C=0.1, tol=1e-3, random_state=0, checkpoint=sys.argv[3],
+model = LinearSVC(C=0.1, loss="hinge", tol=1e-3, checkpoint=sys.argv[3],
                   checkpoint_every=3.0).fit(store)
 print(model.certificate_)
 np.save(sys.argv[4] + ".part.npy", np.append(model.coef_, model.intercept_))

@@ -47,7 +47,9 @@ def ours(client, X, y, C):
     pieces = [[client.scatter(X[rows]), client.scatter(y[rows])] for rows in parts]
 
     def fit(tol):
-        model = LinearSVC(C, fit_intercept=False, client=client, tol=tol).fit(pieces)
+        model = LinearSVC(
+            C, loss="hinge", fit_intercept=False, client=client, tol=tol
+        ).fit(pieces)
         return model.coef_[0]
 
     return [(f"tol={tol:g}", lambda tol=tol: fit(tol)) for tol in TOLERANCES]

@@ -73,7 +73,7 @@ def outside(X, y, weight, C, model, duals):
 
 def compare(X, y, weight, C, client, folder, tol=1e-3, class_weight=None):
     """The three fits of one problem."""
-    options = {"C": C, "tol": tol, "class_weight": class_weight, "random_state": 0}
+    options = {"C": C, "loss": "hinge", "tol": tol, "class_weight": class_weight}
     n = len(y)
     batch = (X, y) if weight is None else (X, y, weight)
     kind = "csr" if sparse.issparse(X) else "dense"

@@ -244,7 +244,9 @@ def linear_estimators() -> Iterator[Fit]:
             yield (
                 f"LinearSVC/{strategy}/{layout}",
                 lambda data=data, strategy=strategy: fitted(
-                    dualgap.LinearSVC(multi_class=strategy, random_state=0),
+                    dualgap.LinearSVC(
+                        loss="hinge", multi_class=strategy, random_state=0
+                    ),
                     data, several, sample_weight=weights(len(y)),
                 ),
             )  # fmt: skip
@@ -443,7 +445,12 @@ def foreign_models() -> Iterator[Fit]:
     for model, labels in (
         (theirs.LinearSVC(random_state=0), several),
         (theirs.LinearSVC(loss="hinge", random_state=0), y),
-        (theirs.LinearSVC(multi_class="crammer_singer", random_state=0), several),
+        (
+            theirs.LinearSVC(
+                loss="hinge", multi_class="crammer_singer", random_state=0
+            ),
+            several,
+        ),
         (theirs.SVC(), several),
         (theirs.SVC(kernel="linear"), y),
         (theirs.SVR(), target),

@@ -22,8 +22,12 @@ X_train, X_test, y_train, y_test = train_test_split(
 # strategy together.
 
 found = {}
-for strategy in ("ovr", "ovo", "crammer_singer"):
-    model = LinearSVC(C=0.3, multi_class=strategy, random_state=0)
+for strategy, loss in (
+    ("ovr", "squared_hinge"),
+    ("ovo", "squared_hinge"),
+    ("crammer_singer", "hinge"),
+):
+    model = LinearSVC(C=0.3, loss=loss, multi_class=strategy)
     model.fit(X_train, y_train)
     found[strategy] = model.score(X_test, y_test)
     print(f"{strategy:14} {found[strategy]:.1%}  {model.certificate_.message}")

@@ -82,7 +82,7 @@ class HeldRows final : public RowSet {
   Index n_ = 0;
 };
 
-// The rows of one accessor, which is kept alive elsewhere.
+// The rows of one accessor, all or chosen ones, which are kept alive elsewhere.
 template <class Rows>
 class OneBlock final : public RowSet {
  public:
@@ -95,7 +95,7 @@ class OneBlock final : public RowSet {
   }
 
  private:
-  const Rows &rows_;
+  Rows rows_;
   RowBlockOf<Rows> block_;
 };
 
@@ -345,7 +345,13 @@ void bind_labellings(nb::module_ &m) {
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             using Rows = std::decay_t<decltype(x)>;
-            const auto set = [&] { return std::make_unique<OneBlock<Rows>>(x); };
+            const auto set =
+                [&](const std::vector<Order> &kept) -> std::unique_ptr<RowSet> {
+              const auto m = static_cast<Index>(kept.size());
+              if (m == x.rows()) return std::make_unique<OneBlock<Rows>>(x);
+              using Chosen = ChosenRows<Rows>;
+              return std::make_unique<OneBlock<Chosen>>(Chosen(x, kept.data(), m));
+            };
             return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
                 .solve(all, settings, poll, stop);
           });

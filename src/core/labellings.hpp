@@ -3,7 +3,8 @@
 // Problem    min over w of  1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i) for every labelling
 // Update     smoothing_newton.hpp, over all rows together
 // Guarantee  as in smoothing_newton.hpp
-// Cost       as in smoothing_newton.hpp; the labellings one after another
+// Cost       as in smoothing_newton.hpp; the labellings one after another, each over its
+//            rows of positive cost
 // Source     as in smoothing_newton.hpp
 #pragma once
 
@@ -53,9 +54,9 @@ struct LabellingProofs {
 template <class Rows>
 class LabellingSolver : private LabellingTuning {
  public:
-  using MakeSet = std::function<std::unique_ptr<RowSet>()>;
+  using MakeSet = std::function<std::unique_ptr<RowSet>(const std::vector<Order> &)>;
 
-  // `q` are the squared norms of the rows. `make_set` returns all rows.
+  // `q` are the squared norms of the rows. `make_set` returns the rows of an order.
   LabellingSolver(const Rows &rows, const double *q, const Loss &loss, MakeSet make_set,
                   Team &threads, const LinearAlgebra &algebra)
       : rows_(rows),
@@ -86,12 +87,20 @@ class LabellingSolver : private LabellingTuning {
   bool minimise(const Labelling &of, const LabellingSettings &settings,
                 std::vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
     const Index n = rows_.rows(), width = rows_.width();
-    SomeRows data{make_set_(), {of.y, of.y + n}, Vec(of.cost, of.cost + n),
+    std::vector<Order> kept;
+    std::vector<std::int8_t> y;
+    Vec cost;
+    for (Index i = 0; i < n; ++i) {
+      if (of.cost[i] == 0.0) continue;
+      kept.push_back(static_cast<Order>(i));
+      y.push_back(of.y[i]), cost.push_back(of.cost[i]);
+    }
+    SomeRows data{make_set_(kept), std::move(y), std::move(cost),
                   Vec(static_cast<std::size_t>(width)), 0.0};
     SmoothingNewton newton(std::move(data), loss_, false, team_, algebra_);
     const Vec origin(static_cast<std::size_t>(width));
     if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
-    const double entries = static_cast<double>(n * width);
+    const double entries = static_cast<double>(kept.size()) * static_cast<double>(width);
     // The gap is relative to P here, and to D in a proof.
     const double enough = kSafe * settings.tol / (1.0 + settings.tol);
     int steps = 0;
@@ -108,7 +117,8 @@ class LabellingSolver : private LabellingTuning {
               gap <= std::max(goal * newton.primal(), kSafe * settings.atol);
     }
     std::copy(newton.w().begin(), newton.w().end(), of.w);
-    std::copy(newton.alpha().begin(), newton.alpha().end(), of.alpha);
+    std::fill_n(of.alpha, n, 0.0);
+    for (std::size_t t = 0; t < kept.size(); ++t) of.alpha[kept[t]] = newton.alpha()[t];
     return true;
   }
 

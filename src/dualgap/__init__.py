@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         svc_path,
         svm_path,
     )
+    from .estimators.degenerate import DegenerateClassWarning
     from .html_report import Report, report
     from .losses import (
         EpsilonInsensitive,
@@ -93,6 +94,7 @@ _HOME = {
     "SVMPath": ".estimators",
     "BinaryProblem": ".problems.binary",
     "Decided": ".answers.decided",
+    "DegenerateClassWarning": ".estimators.degenerate",
     "ErrorBounds": ".models",
     "WhatIf": ".models",
     "Certificate": ".certificate",
@@ -158,6 +160,7 @@ __all__ = [
     "BinaryProblem",
     "Certificate",
     "Decided",
+    "DegenerateClassWarning",
     "EpsilonInsensitive",
     "ErrorBounds",
     "Hinge",

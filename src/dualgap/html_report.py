@@ -26,13 +26,13 @@ from .estimators.arguments import check_array, column_or_1d
 from .kernels.functions import refuse_items
 from .models import certify
 from .models.certification import refuse_other_rows
+from .models.linear import constant_remarks
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.base import BaseEstimator
-
 
 __all__ = ["Report", "report"]
 
@@ -149,6 +149,7 @@ def report(
     names = _column_names(given, before, feature_names)
     colour, badge = _verdict(certificate)
     advice = _remarks_on_the_fit(model, certificate, colour)
+    advice += constant_remarks(model, X, y, certificate, options.get("sample_weight"))
     if getattr(model, "kernel", None) != "precomputed":
         advice += _remarks_on_columns(X, names)
     sections = {"Certificate": _parts(certificate)}
@@ -255,8 +256,7 @@ def _parts(certificate: Certificate) -> str:
 
 def _convergence(model: BaseEstimator, certificate: Certificate) -> str:
     """Return the plot of the best proved gaps against time."""
-    several = isinstance(model.history_, list)
-    histories = model.history_ if several else [model.history_]
+    histories = model.history_ if isinstance(model.history_, list) else [model.history_]
     # matplotlib takes text between dollars for a formula.
     names = [
         part.name.replace("$", r"\$") or type(model).__name__ for part in certificate

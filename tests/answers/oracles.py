@@ -271,7 +271,7 @@ def together(rng: Generator, _: int) -> Found:
     X, y, new = several(rng, classes)
     C, fit_intercept = 10.0 ** rng.uniform(-2, 1), bool(rng.random() < 0.5)
     model = LinearSVC(
-        C, multi_class="crammer_singer", fit_intercept=fit_intercept, random_state=0,
+        C, loss="hinge", multi_class="crammer_singer", fit_intercept=fit_intercept,
         tol=10.0 ** rng.uniform(-9, 0), max_epochs=int(rng.integers(1, 200)),
     ).fit(X, y)  # fmt: skip
     F = np.vstack([X, new])

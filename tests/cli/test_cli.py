@@ -32,6 +32,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import app
 from dualgap.cli.data import Data
+from dualgap.cli.parameters import default_loss
 from dualgap.cli.quality import Settings, on_training_rows
 from dualgap.cli.train import _on_training_rows
 from dualgap.estimators.plain import PlainLinearSVC
@@ -42,7 +43,8 @@ from .running import call, refused, write
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and files")
 # Never certified, and never out of epochs.
-ENDLESS = ("--solver", "norma", "--tol", "1e-12", "--max-epochs", "1000000000")
+ENDLESS = ("--loss", "hinge", "--solver", "norma", "--tol", "1e-12")
+ENDLESS += ("--max-epochs", "1000000000")
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
@@ -69,13 +71,14 @@ def primal(
 
 def test_the_certificate_is_that_of_the_written_model() -> None:
     X, y = write("data", [-1, 1])
-    arguments = ("train", "data", "model", "--C", "0.3", "--tol", "1e-4")
+    arguments = ("train", "data", "model", "--loss", "hinge", "--C", "0.3")
+    arguments += ("--tol", "1e-4")
     report = json.loads(call(*arguments, "--json").stdout)
     (certificate,) = report["certificates"]
     P, D = certificate["primal"], certificate["dual"]
     tensors = safetensors.numpy.load_file("model")
     assert primal(tensors, X, y, 0.3) == pytest.approx(P, rel=1e-12)
-    best = LinearSVC(C=0.3, tol=1e-10, solver="dcd", random_state=1).fit(X, y)
+    best = LinearSVC(C=0.3, loss="hinge", tol=1e-10, random_state=1).fit(X, y)
     assert best.certificate_.dual * (1 - 1e-12) <= P
     assert D <= best.certificate_.primal * (1 + 1e-12)
     assert (P - D) / D == pytest.approx(certificate["relative_gap"], rel=1e-6)
@@ -129,7 +132,8 @@ def test_shares_are_rounded_up(x: float, text: str) -> None:
 
 def test_several_classes() -> None:
     X, y = write("data", [3, 1, 7])
-    report = json.loads(call("train", "data", "model", "--json").stdout)
+    train = ("train", "data", "model", "--loss", "hinge")
+    report = json.loads(call(*train, "--json").stdout)
     tensors = safetensors.numpy.load_file("model")
     assert [c["class"] for c in report["certificates"]] == [1, 3, 7]
     for k, certificate in enumerate(report["certificates"]):
@@ -149,7 +153,8 @@ def test_several_classes() -> None:
 
 def test_the_worst_of_several_classes_is_named() -> None:
     write("data", [3, 1, 7])
-    arguments = ("--solver", "norma", "--tol", "1e-9", "--max-epochs", "3")
+    arguments = ("--loss", "hinge", "--solver", "norma", "--tol", "1e-9")
+    arguments += ("--max-epochs", "3")
     lines = call("train", "data", "model", *arguments, status=3).stdout.splitlines()
     certificates = load_model("model").certificate_.parts
     worst = max(range(3), key=lambda k: certificates[k].relative_gap)
@@ -185,7 +190,8 @@ def test_a_kernel_model_is_judged_on_a_sample() -> None:
 
 def test_stopped_early_is_status_3_and_the_model_is_written() -> None:
     X, y = write("data", [-1, 1])
-    arguments = ("train", "data", "model", "--solver", "norma", "--tol", "1e-9")
+    arguments = ("train", "data", "model", "--loss", "hinge", "--solver", "norma")
+    arguments += ("--tol", "1e-9")
     result = call(*arguments, "--max-epochs", "3", "--json", status=3)
     (certificate,) = (report := json.loads(result.stdout))["certificates"]
     assert report["certified"] is False
@@ -246,15 +252,18 @@ def test_quiet_and_the_streams() -> None:
         (("-c", "4"), {"C": 4.0}),
         (("--solver", "liblinear"), {}),
         (("--lambda", "0.5"), {"C": 1 / (0.5 * 60)}),
-        (("--loss", "squared_hinge"), {"loss": "squared_hinge"}),
+        (("--loss", "hinge"), {"loss": "hinge"}),
         (
             ("--loss", "smoothed_hinge", "--gamma", "0.25"),
             {"loss": dualgap.SmoothedHinge(0.25)},
         ),
         (("--solver", "sdca"), {"solver": "sdca"}),
         (
-            ("--solver", "pegasos", "--solver-option", "batch-size=6"),
-            {"solver": dualgap.Pegasos(batch_size=6)},
+            (
+                *("--loss", "hinge", "--solver", "pegasos"),
+                *("--solver-option", "batch-size=6"),
+            ),
+            {"loss": "hinge", "solver": dualgap.Pegasos(batch_size=6)},
         ),
         (
             ("--solver", "sdca", "--solver-option", "order=cyclic"),
@@ -396,7 +405,8 @@ def test_ways_to_train_several_classes(way: str, parameter: str) -> None:
     report = json.loads(call(*train, "--json").stdout)
     model = load_model("model")
     assert model.multi_class == parameter
-    expected = LinearSVC(multi_class=parameter, random_state=0).fit(X, y)
+    loss = "hinge" if way == "crammer-singer" else "squared_hinge"
+    expected = LinearSVC(loss=loss, multi_class=parameter).fit(X, y)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert report["parameters"]["multi_class"] == parameter
     about = [c.get("pair", c.get("class")) for c in report["certificates"]]
@@ -545,7 +555,10 @@ def test_n_features() -> None:
         (("--no-intercept", "--no-penalize-intercept"), "needs --intercept"),
         (("--no-penalize-intercept", "--intercept-scaling", "2"), "has no effect"),
         (("--no-penalize-intercept", "--solver", "sdca"), "sdca penalises the bias"),
-        (("--solver", "sgd-s", "--loss", "squared_hinge"), "sgd-s needs --loss hinge"),
+        (
+            ("--solver", "sgd-s"),
+            "sgd-s cannot train --loss squared_hinge; use --loss hi",
+        ),
         (("--class-weight", "heavy"), "'heavy' is not LABEL=W"),
         (("--class-weight", "blanced"), "Did you mean 'balanced'?"),
         (("--class-weight", "1=2,-1"), "'-1' is not LABEL=W"),
@@ -1041,11 +1054,12 @@ def test_help_imports_no_numerical_package() -> None:
 
 def test_a_number_of_steps_is_an_option_of_the_solver() -> None:
     X, y = write("data", [-1, 1])
-    options = ("--solver", "pegasos", "--solver-option", "max-steps=30")
+    options = ("--loss", "hinge", "--solver", "pegasos")
+    options += ("--solver-option", "max-steps=30")
     done = call("train", "data", "model", *options, status=3)
     assert "Stopped at max_steps of the solver: raise it" in done.stdout
     solver = dualgap.Pegasos(max_steps=30)
-    expected = LinearSVC(solver=solver, random_state=0)
+    expected = LinearSVC(loss="hinge", solver=solver)
     with pytest.warns(ConvergenceWarning):
         expected.fit(X, y)
     model = load_model("model")
@@ -1057,8 +1071,12 @@ def test_a_number_of_steps_is_an_option_of_the_solver() -> None:
 def test_defaults_are_the_estimators() -> None:
     from typer.main import get_command
 
-    options = {p.name: p.default for p in get_command(app).commands["train"].params}
+    commands = get_command(app).commands
+    options = {p.name: p.default for p in commands["train"].params}
     defaults = LinearSVC().get_params()
+    for command in ("path", "compare"):
+        loss = {p.name: p.default for p in commands[command].params}["loss"]
+        assert loss == defaults["loss"] == default_loss("ovr")
     for name in ("tol", "max_epochs", "time_limit", "solver", "n_jobs"):
         assert options[name] == defaults[name] == SVC().get_params()[name]
     assert options["intercept"] is defaults["fit_intercept"]

@@ -143,6 +143,31 @@ def test_several_classes_share_rounds(client, loss):
     )
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_classes_that_are_constants_are_named(client, C):
+    """At the smaller C the indicators make a constant that is cheaper than the bias."""
+    rng = np.random.default_rng(0)
+    kind, x = rng.integers(0, 4, 1500), rng.normal(size=1500)
+    y = np.digitize(x + rng.normal(0, 1, 1500), [0.0, 0.7, 1.6])
+    X = np.column_stack([x, np.eye(4)[kind]])
+    who = r"LinearSVC: 3 of 4 classes \(1, 2, 3\) have a decision function that is no"
+    with pytest.warns(dualgap.DegenerateClassWarning, match=who):
+        alone = dualgap.LinearSVC(C, loss="hinge").fit(X, y)
+    model = svc(client).set_params(C=C, loss="hinge", class_weight=None)
+    with pytest.warns(dualgap.DegenerateClassWarning, match=who):
+        model.fit(da.from_array(X, (500, 5)), da.from_array(y, 500))
+    assert model.certificate_.certified
+    assert alone.certificate_.certified
+    constant = np.append(np.zeros(5), -1.0)
+    for k in (1, 2, 3):
+        signs = np.where(y == k, 1, -1)
+        problem = dualgap.Problem(X, signs, C, loss="hinge", fit_intercept=True)
+        bias = problem.primal(constant) <= alone.certificate_.parts[k].primal
+        assert bias == (C == 1.0)
+    model.set_params(loss="squared_hinge")
+    model.fit(da.from_array(X, (500, 5)), da.from_array(y, 500))
+
+
 @pytest.mark.long
 def test_pairs_of_classes(client):
     X, y = data(classes=4)

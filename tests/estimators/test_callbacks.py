@@ -94,7 +94,7 @@ def history(array):
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_every_epoch_is_a_leaf_with_its_numbers(solver):
     recorder = Recorder()
-    model = LinearSVC(solver=solver, max_epochs=100, random_state=0)
+    model = LinearSVC(loss="hinge", solver=solver, max_epochs=100)
     quiet(model.set_callbacks(recorder), BINARY)
     root = recorder.contexts("setup")[0]
     assert root.task_name == "fit"
@@ -179,7 +179,7 @@ def test_callbacks_do_not_change_the_model():
 @pytest.mark.parametrize("solver", ["dcd", "sgd-s"])
 def test_the_model_so_far_can_predict(y, solver):
     recorder = Recorder()
-    model = LinearSVC(solver=solver, max_epochs=30, random_state=0)
+    model = LinearSVC(loss="hinge", solver=solver, max_epochs=30)
     quiet(model.set_callbacks(recorder), y, sample_weight=np.ones(len(y)))
     ended = recorder.ended()
     for _, kept in ended:
@@ -203,7 +203,7 @@ def test_the_model_so_far_can_predict(y, solver):
 @supported
 def test_the_exact_primal_value_is_that_of_the_model_so_far():
     recorder = Recorder()
-    model = LinearSVC(solver="dcd", tol=1e-6, max_epochs=100_000, random_state=0)
+    model = LinearSVC(loss="hinge", solver="dcd", tol=1e-6, max_epochs=100_000)
     model.set_callbacks(recorder).fit(X, BINARY)
     checked = [(c.epoch_info, k["model"]) for c, k in recorder.ended()]
     checked = [(info, model) for info, model in checked if info.exact]

@@ -97,8 +97,8 @@ def test_a_path_inspects_x_once(multi_class: str, layout: Any) -> None:
 def test_six_functions_lead_from_fit_to_the_solver(multi_class: str) -> None:
     """Count functions of the package; scikit-learn's check of parameters is not one."""
     X, y = make_classification(60, 5, random_state=0)
-    model = LinearSVC(solver="dcd" if multi_class == "ovr" else "auto")
-    model.set_params(multi_class=multi_class)
+    model = LinearSVC(loss="hinge", multi_class=multi_class)
+    model.set_params(solver="dcd" if multi_class == "ovr" else "auto")
     paths: set[tuple[str, ...]] = set()
 
     def watch(frame: FrameType, event: str, _: object) -> None:

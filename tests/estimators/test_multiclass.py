@@ -29,7 +29,7 @@ def test_one_versus_one(kind):
     # The votes of the pairs are those of our kernel estimator, which has them built in.
     kernel = SVC(kernel="linear", tol=1e-8, random_state=0).fit(X, y)
     free = OneVsOneClassifier(
-        LinearSVC(penalize_intercept=False, tol=1e-8, random_state=0)
+        LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-8)
     ).fit(X, y)
     values = [model.decision_function(X) for model in free.estimators_]
     sure = np.abs(values).min(axis=0) > 1e-3

@@ -273,7 +273,7 @@ def test_a_search_finds_what_the_grid_finds():
 
 def test_the_linear_kernel_has_the_same_votes():
     X, y, _ = make()
-    linear = ovo(penalize_intercept=False, tol=1e-9).fit(X, y)
+    linear = ovo(loss="hinge", penalize_intercept=False, tol=1e-9).fit(X, y)
     kernel = SVC(kernel="linear", tol=1e-9, random_state=0).fit(X, y)
     np.testing.assert_allclose(kernel.coef_, -linear.coef_, atol=1e-5)
     np.testing.assert_allclose(

@@ -8,10 +8,14 @@ import re
 from typing import Any
 
 import pytest
+import sklearn.svm
 
 import dualgap
 from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators.parameters import SHARED
+from dualgap.estimators.plain import DEFAULTS, PlainLinearSVC
+
+from ..cli.running import call
 
 ESTIMATORS = [
     *(dualgap.LinearSVC, dualgap.LinearSVCCV, dualgap.LinearSVR),
@@ -53,6 +57,45 @@ def test_constraints_and_docstrings_follow_the_table(estimator: Any) -> None:
             kind, text = written[name]
             assert kind == shared.type, name
             assert text.startswith(shared.text), name
+
+
+@pytest.mark.parametrize(
+    "face",
+    [
+        *(dualgap.LinearSVCCV, dualgap.svm_path, DistributedLinearSVC),
+        *(sklearn.svm.LinearSVC, PlainLinearSVC),
+    ],
+)
+def test_linear_classifiers_have_the_same_loss(face: Any) -> None:
+    default = inspect.signature(dualgap.LinearSVC).parameters["loss"].default
+    if face is PlainLinearSVC:
+        model = dualgap.LinearSVC().get_params()
+        assert {name: DEFAULTS[name] for name in model} == DEFAULTS == model
+        return
+    assert inspect.signature(face).parameters["loss"].default == default
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        name
+        for name, record in dualgap.SOLVERS.items()
+        if "squared_hinge" not in record.losses
+    ],
+)
+def test_solvers_that_need_the_hinge_say_so_in_one_sentence(solver: str) -> None:
+    with pytest.raises(ValueError, match="; use loss='hinge'") as caught:
+        dualgap.LinearSVC(solver=solver).fit([[0.0], [1.0]], [0, 1])
+    words = str(caught.value)
+    assert words.startswith(f"solver='{solver}' cannot train loss='squared_hinge'")
+    assert ". " not in words
+    told = call("train", "no data", "model", "--solver", solver, status=2).stderr
+    told = " ".join(told.split())
+    assert (
+        f"--solver {solver} cannot train --loss squared_hinge; use --loss hinge" in told
+    )
+    with pytest.raises(ValueError, match="use loss='hinge', or"):
+        dualgap.LinearSVC(multi_class="crammer_singer").fit([[0.0], [1.0]], [0, 1])
 
 
 def test_every_shared_parameter_is_shared() -> None:

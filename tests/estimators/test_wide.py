@@ -9,7 +9,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import LinearOneClassSVM, LinearSVC, LinearSVR, Problem, solve, svm_path
+from dualgap import (
+    DegenerateClassWarning,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    Problem,
+    solve,
+    svm_path,
+)
 from dualgap.solvers import DCD, Auto
 
 N, WIDTH = 30, 2_000_000
@@ -35,8 +43,8 @@ MODELS = {
     "dcd": (LinearSVC(solver="dcd"), TWO),
     "one versus rest": (LinearSVC(), THREE),
     "one versus one": (LinearSVC(multi_class="ovo"), THREE),
-    "together": (LinearSVC(multi_class="crammer_singer"), THREE),
-    "two together": (LinearSVC(multi_class="crammer_singer"), TWO),
+    "together": (LinearSVC(loss="hinge", multi_class="crammer_singer"), THREE),
+    "two together": (LinearSVC(loss="hinge", multi_class="crammer_singer"), TWO),
     "regression": (LinearSVR(), np.arange(N)),
     "squared": (LinearSVR(loss="squared_epsilon_insensitive"), np.arange(N)),
     "one class": (LinearOneClassSVM(), None),
@@ -101,7 +109,8 @@ def test_formats_and_empty_rows_are_as_good():
     assert np.array_equal(found != 0.0, coef != 0.0)
     assert np.allclose(found, coef, rtol=1e-5, atol=1e-9)
     nothing = sparse.csr_matrix((N, WIDTH))
-    assert not LinearSVC().fit(nothing, TWO).coef_.any()
+    with pytest.warns(DegenerateClassWarning, match="class 1 has a decision function"):
+        assert not LinearSVC().fit(nothing, TWO).coef_.any()
     with pytest.warns(UserWarning, match="no plane separates enough rows"):
         assert not LinearOneClassSVM().fit(nothing).coef_.any()
 

@@ -248,7 +248,7 @@ def whole_models() -> list[tuple[dict[str, Any], dict[str, np.ndarray]]]:
     fitted = [
         LinearSVC().fit(X, y2),
         LinearSVC(class_weight={0: 2.0}).fit(X, y3),
-        LinearSVC(multi_class="crammer_singer").fit(X, y3),
+        LinearSVC(loss="hinge", multi_class="crammer_singer").fit(X, y3),
         SVC().fit(X, y3),
         SVC(kernel="poly", degree=2).fit(sparse.csr_matrix(X), y2),
         SVC(kernel="precomputed").fit(X @ X.T, y2),

@@ -173,7 +173,9 @@ def refusals():
     bare = LinearSVC(random_state=0).fit(X, y)
     del bare.dual_coef_
     yield bare, X, y[::-1], {}, "not the training data"
-    together = LinearSVC(multi_class="crammer_singer", random_state=0).fit(X, y)
+    together = LinearSVC(
+        loss="hinge", multi_class="crammer_singer", random_state=0
+    ).fit(X, y)
     yield together, X, y, {}, "multi_class='ovr'"
     landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)
     yield landmarks, X, y, {}, "landmarks"

@@ -406,7 +406,10 @@ def fitted_attributes(model: Any) -> set[str]:
 @pytest.mark.parametrize(
     "model",
     [
-        *(LinearSVC(multi_class=way) for way in ("ovr", "ovo", "crammer_singer")),
+        *(
+            LinearSVC(loss="hinge", multi_class=way)
+            for way in ("ovr", "ovo", "crammer_singer")
+        ),
         SVC(kernel="linear"),
         SVC(solver="nystroem"),
         *(LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()),
@@ -438,7 +441,7 @@ def test_a_loaded_model_has_every_attribute(
 
 def test_files_of_before_some_parameters(tmp_path: Path) -> None:
     X, y = data(2)
-    linear = LinearSVC(solver=Pegasos(batch_size=3), tol=0.5).fit(X, y)
+    linear = LinearSVC(loss="hinge", solver=Pegasos(batch_size=3), tol=0.5).fit(X, y)
     kernel = SVC(solver=KernelPegasos(), tol=0.5).fit(X, y)
     options = ("batch_size", "sampling", "output", "max_steps")
     for model, lost, option in (

@@ -184,7 +184,7 @@ def test_a_time_limit_and_ctrl_c_keep_the_bounds_so_far(monkeypatch):
 
 def test_refusals_name_a_remedy():
     two, labels = iris(2, 30)
-    together = LinearSVC(multi_class="crammer_singer").fit(two, labels)
+    together = LinearSVC(loss="hinge", multi_class="crammer_singer").fit(two, labels)
     with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):
         loo_bounds(together, two, labels)
     with pytest.raises(ValueError, match="refine"):

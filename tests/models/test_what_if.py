@@ -106,7 +106,7 @@ def test_refusals_name_a_remedy():
     free = LinearSVC(penalize_intercept=False).fit(X, y)
     with pytest.raises(ValueError, match="use what_if"):
         influence(free, X, y, X)
-    joint = LinearSVC(multi_class="crammer_singer").fit(X, y)
+    joint = LinearSVC(loss="hinge", multi_class="crammer_singer").fit(X, y)
     with pytest.raises(ValueError, match="crammer_singer"):
         what_if(joint, X, y, without=[0])
 

@@ -144,7 +144,9 @@ def test_the_objective_of_liblinear(load):
     X, y = load(return_X_y=True)
     X = np.nan_to_num(scale(X))[::2]
     y = y[::2]
-    ours = LinearSVC(0.1, multi_class="crammer_singer", tol=1e-5, random_state=0)
+    ours = LinearSVC(
+        0.1, loss="hinge", multi_class="crammer_singer", tol=1e-5, random_state=0
+    )
     ours.fit(X, y)
     theirs = SklearnLinearSVC(
         C=0.1, multi_class="crammer_singer", max_iter=100_000, tol=1e-6, random_state=0
@@ -162,14 +164,16 @@ def test_the_objective_of_liblinear(load):
 
 def test_two_classes_decide_by_the_difference():
     X, y, _ = make(K=2)
-    ours = LinearSVC(multi_class="crammer_singer", tol=1e-9, random_state=0).fit(X, y)
+    ours = LinearSVC(
+        loss="hinge", multi_class="crammer_singer", tol=1e-9, random_state=0
+    ).fit(X, y)
     theirs = SklearnLinearSVC(
         multi_class="crammer_singer", max_iter=100_000, tol=1e-9, random_state=0
     ).fit(X, y)
     assert ours.coef_.shape == (1, 5)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
     # w_1 = -w_0 = v/2 makes P = 1/2 (1/2 |v|^2 + 2 sum c hinge(v)).
-    binary = LinearSVC(C=2.0, tol=1e-9, random_state=0).fit(X, y)
+    binary = LinearSVC(C=2.0, loss="hinge", tol=1e-9, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.coef_, binary.coef_, atol=1e-4)
     assert certify(ours, X, y, tol=1e-9).relative_gap <= 2e-9
     assert 2 * ours.certificate_.primal == pytest.approx(binary.certificate_.primal)
@@ -179,7 +183,7 @@ def test_weights_are_worth_repeated_rows():
     X, y, _ = make(zero_rows=False)
     k = np.random.default_rng(0).integers(0, 3, len(y))
     k[:4] = 1
-    options = {"multi_class": "crammer_singer", "tol": 1e-8, "random_state": 0}
+    options = {"loss": "hinge", "multi_class": "crammer_singer", "tol": 1e-8}
     weighted = LinearSVC(**options).fit(X, y, k)
     repeated = LinearSVC(**options).fit(np.repeat(X, k, axis=0), np.repeat(y, k))
     assert weighted.certificate_.primal == pytest.approx(
@@ -193,7 +197,9 @@ def test_weights_are_worth_repeated_rows():
 def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
     X, y, _ = make()
     names = np.array(["a", "b", "c", "d"])[y]
-    model = LinearSVC(multi_class="crammer_singer", warm_start=True, random_state=0)
+    model = LinearSVC(
+        loss="hinge", multi_class="crammer_singer", warm_start=True, random_state=0
+    )
     model.fit(X, names)
     W = model.dual_coef_ @ X[model.support_]
     np.testing.assert_allclose(W, model.coef_, atol=1e-12)
@@ -215,7 +221,9 @@ def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
 
 def test_a_fit_cut_short_says_how_far_it_came():
     X, y = load_digits(return_X_y=True)
-    model = LinearSVC(multi_class="crammer_singer", tol=1e-12, max_epochs=2)
+    model = LinearSVC(
+        loss="hinge", multi_class="crammer_singer", tol=1e-12, max_epochs=2
+    )
     with pytest.warns(ConvergenceWarning, match="Stopped at max_epochs"):
         model.fit(X, y)
     assert 0 < model.certificate_.dual < model.certificate_.primal
@@ -238,7 +246,9 @@ def test_a_fit_cut_short_says_how_far_it_came():
 def test_what_it_cannot_do_is_refused(options, text):
     X, y, _ = make()
     with pytest.raises(ValueError, match=text):
-        LinearSVC(multi_class="crammer_singer", **options).fit(X, y)
+        LinearSVC(**{"loss": "hinge", "multi_class": "crammer_singer"} | options).fit(
+            X, y
+        )
 
 
 def test_its_solver_is_for_it_alone():

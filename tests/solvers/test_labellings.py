@@ -106,6 +106,7 @@ def test_the_bounds_overlap_those_of_other_solvers(load, loss, C):
     assert (np.linalg.norm(np.hstack(apart), axis=1) <= most).all()
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(3, 90),
@@ -149,16 +150,46 @@ def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
         assert part.relative_gap <= 1e-2
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_rows_of_cost_0_are_as_if_they_were_not_there(loss, layout):
+    X, signs, cost = table(5)
+    cost = np.where(np.arange(len(X)) % 3 == 0, 0.0, cost)
+    kept = np.flatnonzero(cost)
+    options = {"loss": loss, "fit_intercept": True}
+    whole = Problem(layout(X), signs[0], 1.0, sample_weight=cost, **options)
+    part = Problem(layout(X[kept]), signs[0, kept], 1.0, **options)
+    found = solved(whole, signs, cost[None])
+    alone = solved(part, signs[:, kept].copy(), cost[None, kept].copy())
+    np.testing.assert_allclose(found.w, alone.w, rtol=1e-9, atol=1e-12)
+    assert not found.alpha[:, cost == 0.0].any()
+    for k, bounds in enumerate(found.bounds):
+        assert bounds.meets(1e-3)
+        assert whole.with_labels(signs[k], cost).primal(found.w[k]) <= bounds.primal
+        assert bounds.dual <= alone.bounds[k].primal
+    # Each labelling may have rows of its own.
+    several = np.stack([np.roll(cost, k) for k in range(len(signs))])
+    for k, bounds in enumerate(solved(whole, signs, several).bounds):
+        own = solved(whole, signs[k : k + 1].copy(), several[k : k + 1].copy())
+        assert own.bounds == [bounds]
+
+
 def test_what_is_not_small_is_left_to_the_ordinary_solver():
     X, signs, cost = table(2)
     problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
     assert solved(problem, signs, cost[None]) is not None
-    assert solved(problem, signs, np.where(cost < 1.0, 0.0, cost)[None]) is None
     free = Problem(X, signs[0], 1.0, fit_intercept=True, penalize_intercept=False)
     assert solved(free, signs, cost[None]) is None
     few = 2 * problem.width
     separable = Problem(X[:few], signs[0, :few], 1.0, fit_intercept=True)
     assert solved(separable, signs[:, :few].copy(), cost[None, :few].copy()) is None
+    for width, small in (
+        (128, True),
+        (129, False),
+    ):  # few rows are for the squared hinge
+        wide = Problem(np.eye(20, width), signs[0, :20], 1.0, loss="squared_hinge")
+        found = solved(wide, signs[:, :20].copy(), cost[None, :20].copy())
+        assert (found is not None) == small
     many = Problem(np.ones((SETTINGS.most_entries, 2)), np.ones(SETTINGS.most_entries))
     assert solved(many, signs, cost[None]) is None
 
@@ -197,7 +228,7 @@ def test_a_stop_leaves_nothing():
 def test_too_few_epochs_are_reported():
     X, y = load_wine(return_X_y=True)
     with pytest.warns(match="Stopped at max_epochs"):
-        model = LinearSVC(max_epochs=1, tol=1e-9).fit(X, y)
+        model = LinearSVC(loss="hinge", max_epochs=1, tol=1e-9).fit(X, y)
     assert model.n_iter_ == 1
 
 

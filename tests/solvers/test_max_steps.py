@@ -256,7 +256,7 @@ def test_other_solvers_have_no_budget():
 
 def test_the_estimator_takes_a_budget_per_problem():
     bench = make(n=120)
-    model = LinearSVC(solver=Pegasos(max_steps=50), tol=1e-12, random_state=0)
+    model = LinearSVC(loss="hinge", solver=Pegasos(max_steps=50), tol=1e-12)
     with pytest.warns(UserWarning, match="Stopped at max_steps"):
         model.fit(bench.X, np.arange(120) % 3)
     assert len(model.certificate_) == 3

@@ -318,7 +318,7 @@ def test_what_cannot_be_done_is_said_before_any_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="create it first"):
         solve(problem, DCD(), checkpoint=tmp_path / "none" / "c")
     with pytest.raises(ValueError, match="needs an integer random_state"):
-        LinearSVC(checkpoint=tmp_path / "c").fit(*rows())
+        LinearSVC(random_state=None, checkpoint=tmp_path / "c").fit(*rows())
     assert os.listdir(tmp_path) == []
 
 

@@ -1201,7 +1201,7 @@ def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
 
 def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():
     problem = Problem(np.identity(2), [1, -1], loss="squared_hinge")
-    text = "solver='sgd-s' needs loss='hinge', got loss='squared_hinge'; use solver="
+    text = "solver='sgd-s' cannot train loss='squared_hinge'; use loss='hinge', or"
     with pytest.raises(ValueError, match=text):
         solve(problem, SGDs())
 

@@ -487,8 +487,8 @@ _OPTION_OF = {
 }
 _ARGUMENTS = (
     *("C", "class_weight", "coef0", "degree", "epsilon", "gamma", "intercept_scaling"),
-    *("kernel", "label", "loss", "max_epochs", "memory", "n_features", "n_jobs", "nu"),
-    *("atol", "seed", "solver", "time_limit", "tol", "weight"),
+    *("kernel", "label", "loss", "max_epochs", "memory", "multi_class", "n_features"),
+    *("n_jobs", "nu", "atol", "seed", "solver", "time_limit", "tol", "weight"),
 )
 _OPTION_OF |= {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS}
 _ARGUMENT = re.compile(rf"(?<![\w./-])({'|'.join(_OPTION_OF)})=('[^']*'|[^\s,;:)]+)")

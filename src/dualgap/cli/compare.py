@@ -75,12 +75,12 @@ class Options(TrainingOptions):
     solvers: Annotated[
         str,
         typer.Option(metavar="NAME,...", help="Solvers of dualgap."),
-    ] = "auto,dcd,sdca,sgd-s,pegasos"
+    ] = "auto,dcd,newton,sdca"
     C: Annotated[
         str,
         typer.Option("--C", "-C", "-c", metavar="C,...", help="Values of C."),
     ] = "1"
-    loss: LinearLoss = "hinge"
+    loss: LinearLoss = "squared_hinge"
     tol: Annotated[
         float,
         typer.Option(callback=fraction, help="Relative duality gap to prove."),
@@ -202,7 +202,8 @@ def _solvers(text: str, loss: str) -> list[str]:
         if loss not in SOLVERS[name].losses:
             able = [name for name, record in SOLVERS.items() if loss in record.losses]
             raise typer.BadParameter(
-                f"--solvers: {name} cannot train {loss}; use {', '.join(able)}."
+                f"--solvers: {name} cannot train --loss {loss}; use --loss "
+                f"{' or '.join(SOLVERS[name].losses)}, or {', '.join(able)}."
             )
     return list(dict.fromkeys(names))
 

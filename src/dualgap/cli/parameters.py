@@ -110,7 +110,8 @@ def of_linear_svc(
     multi_class: str,
 ) -> Parameters:
     """Return the parameters of LinearSVC, after checking the options."""
-    loss, gamma, scaling = loss or "hinge", shape["gamma"], bias["intercept_scaling"]
+    loss = loss or default_loss(multi_class)
+    gamma, scaling = shape["gamma"], bias["intercept_scaling"]
     for name, option in _ONLY_KERNEL.items():
         if shape[name] is not None:
             raise typer.BadParameter(f"{option} needs --kernel.")
@@ -186,6 +187,11 @@ def of_svc(
     return own | given
 
 
+def default_loss(multi_class: str) -> str:
+    """Return the loss of linear SVMs without --loss; the joint problem has its own."""
+    return "hinge" if multi_class == "crammer-singer" else "squared_hinge"
+
+
 _ONLY_KERNEL = {"degree": "--degree", "coef0": "--coef0", "cache_size": "--cache"}
 
 
@@ -202,8 +208,8 @@ def refuse_mismatch(solver: str, loss: str) -> None:
     if loss not in losses:
         able = [name for name, record in SOLVERS.items() if loss in record.losses]
         raise typer.BadParameter(
-            f"--solver {solver} needs --loss {' or '.join(losses)}; for {loss} use "
-            f"--solver {', '.join(able)}."
+            f"--solver {solver} cannot train --loss {loss}; use --loss "
+            f"{' or '.join(losses)}, or --solver {', '.join(able)}."
         )
 
 

@@ -35,7 +35,7 @@ from .options import (
     solver_name,
 )
 from .parameters import Parameters, refuse_mismatch
-from .report import picture_format, print_json, table
+from .report import picture_format, plain_warnings, print_json, table
 
 if TYPE_CHECKING:
     from ..data.model_file import Scalar
@@ -85,7 +85,7 @@ class Options(TrainingOptions):
             show_default=False,
         ),
     ] = None
-    loss: LinearLoss = "hinge"
+    loss: LinearLoss = "squared_hinge"
     solver: Annotated[
         str,
         typer.Option(
@@ -137,10 +137,14 @@ class Options(TrainingOptions):
 @taking(Options)
 def path(options: Options) -> None:
     """Train linear SVMs for many values of C, each with its proven gap."""
+    from ..solvers import SOLVERS
+
     if options.C is not None and options.n_costs is not None:
         raise typer.BadParameter("--C and --n-Cs exclude each other.")
     grid = options.n_costs or positive_numbers("--C", ",".join(options.C or [_GRID]))
-    refuse_mismatch(options.solver, options.loss)
+    record = SOLVERS.get(options.solver)
+    if record is None or record.dual:  # the other solvers are refused for any loss
+        refuse_mismatch(options.solver, options.loss)
     if options.model is not None and options.cv is None:
         raise typer.BadParameter("--model needs --cv, which chooses the C.")
     with told_plainly(options.debug):
@@ -154,7 +158,8 @@ def path(options: Options) -> None:
         _refuse_folds(options.cv or 0, examples)
         if not options.quiet:
             typer.echo(summary(examples), err=True)
-        found = _trained(options, examples, scaling, grid)
+        with plain_warnings("dualgap train "):
+            found = _trained(options, examples, scaling, grid)
         if options.picture is not None:
             found.draw().figure_.figure.savefig(options.picture, dpi=150)
         _say(options, found, examples)

@@ -8,12 +8,14 @@ import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from ..certificate import Status, distance
+from .app import in_options
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
@@ -23,6 +25,36 @@ if TYPE_CHECKING:
 
     #: Certificates of the problems of a model, each with the problem's label.
     Certificates = Sequence[tuple[ProblemLabel | None, Certificate]]
+
+
+@contextlib.contextmanager
+def plain_warnings(before: str = "") -> Iterator[None]:
+    """Print warnings about degenerate classes as sentences, with options.
+
+    `before` stands before an option of another command, such as "dualgap train ".
+    """
+    from ..estimators.degenerate import DegenerateClassWarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, DegenerateClassWarning):
+            shown(message, category, filename, lineno, file, line)
+            return
+        sentence = in_options(str(message).removeprefix("LinearSVC: "))
+        sentence = sentence.replace("--multi-class", f"{before}--multi-class")
+        typer.echo(f"Warning: {sentence}.", err=True)
+
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+        warnings.showwarning = show
+        warnings.simplefilter("always", DegenerateClassWarning)
+        yield
 
 
 @contextlib.contextmanager

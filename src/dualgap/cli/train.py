@@ -29,6 +29,7 @@ from .parameters import (
     Parameters,
     class_weights,
     configured_solver,
+    default_loss,
     of_linear_svc,
     of_svc,
     weights_of_labels,
@@ -37,6 +38,7 @@ from .quality import Figures, on_training_rows
 from .report import (
     by_problem,
     name_of,
+    plain_warnings,
     print_details,
     print_json,
     print_outcome,
@@ -94,7 +96,8 @@ def train(options: TrainOptions) -> None:
             _tell_of(examples, options.task, seconds)
         common = _common(options, examples) | {"class_weight": weights}
         parameters = _without_foreign(options, common | {"solver": solver} | own)
-        model = _train(options, parameters, examples, scaling)
+        with plain_warnings():
+            model = _train(options, parameters, examples, scaling)
         certificates = by_problem(model)
         figures = on_training_rows(model, examples, options.n_jobs)
         certified = all(c.certified for _, c in certificates)
@@ -164,8 +167,9 @@ def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
             else "--nu needs --task one-class."
         )
     elif o.kernel is None:
-        own = of_linear_svc(o.solver, o.loss, bias, shape, o.multi_class or "ovr")
-        told = {"loss": o.loss or "hinge", "gamma": o.gamma}
+        multi_class = o.multi_class or "ovr"
+        own = of_linear_svc(o.solver, o.loss, bias, shape, multi_class)
+        told = {"loss": o.loss or default_loss(multi_class), "gamma": o.gamma}
         own |= {"checkpoint": o.checkpoint, "checkpoint_every": o.checkpoint_every}
     else:
         own = of_svc(o.solver, o.loss, bias, shape, o.kernel)

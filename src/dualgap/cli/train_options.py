@@ -98,7 +98,7 @@ class TrainOptions(TrainingOptions):
             help="hinge, squared_hinge or, without --kernel, smoothed_hinge. For "
             "regression: epsilon_insensitive or, without --kernel, "
             "squared_epsilon_insensitive.",
-            show_default="hinge; epsilon_insensitive",
+            show_default="squared_hinge, with --kernel hinge; epsilon_insensitive",
         ),
     ] = None
     kernel: Annotated[

@@ -47,6 +47,7 @@ from .tasks import (
     _hold,
     _later,
     _merge,
+    _moments,
     _outcome,
     _recover,
     _take_part,
@@ -528,6 +529,12 @@ class Cluster(Engine):
         """Return the duals and labels of every piece."""
         with self._one_clear_error():
             return self._ask_all(_duals_and_labels)
+
+    def moments(self, k: int, w: Vector) -> Vector:
+        """Return the moments of the decision values of problem k over all rows."""
+        alike = [[value] * self.count for value in (self.setup, k, w)]
+        with self._one_clear_error():
+            return np.sum(self._ask_all(_moments, *alike), axis=0)
 
     # Errors and cleanup
 

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..data.types import Label, Parameters
+from ..estimators.degenerate import warn_of_constants
 from ..estimators.fitting import (
     checked,
     class_factors,
@@ -30,10 +31,11 @@ from ..estimators.hints import ParameterHints, ProbabilityHints
 from ..estimators.parameters import constraints
 from ..estimators.training import begin, fit_all
 from ..losses import LOSSES, Loss, Vector, get_loss
-from ..problems.multiclass import certificate_of, refuse_missing
+from ..problems.multiclass import certificate_of, problem_names, refuse_missing
 from ..training import Solution, solve
 from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
 from .collections import blocks, have_their_own, is_dask
+from .constant import constant_problems, labels_of
 from .piece import Census, Setup
 from .prediction import Parts, classify, count_right, decide, over_batches
 from .stores import holds_stores, in_batches
@@ -168,7 +170,7 @@ class DistributedLinearSVC(
         self,
         C: float = 1.0,
         *,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "squared_hinge",
         tol: float = 1e-3,
         atol: float = 0.0,
         max_rounds: int = 10_000,
@@ -284,6 +286,9 @@ class DistributedLinearSVC(
                 cluster.stop = stop
                 rounds = Rounds(cluster, setup.problems, deadline)
                 solutions = self._solve(rounds, solver, loss, stop)
+                constant = constant_problems(
+                    cluster, setup, solutions, self.tol, self.atol
+                )
                 if self.keep_duals:
                     self.dual_coef_ = _signed(cluster.all_duals(), setup)
             finally:
@@ -291,12 +296,20 @@ class DistributedLinearSVC(
         self._keep(cluster, rounds, solutions, setup)
         several = "pairs" if self.multi_class == "ovo" else "classes"
         warn_of_failures("LinearSVC", self.certificate_, several)
+        warn_of_constants(
+            "LinearSVC",
+            constant,
+            problem_names(self),
+            stacklevel=4,
+            loss=loss,
+            multi_class=self.multi_class,
+            class_weight=self.class_weight,
+        )
         return self
 
     def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
         _check_alike(census)
-        labels = np.concatenate([c.labels for c in census if c.rows])
-        weights = np.concatenate([c.weights for c in census if c.rows])
+        labels, weights = labels_of(census)
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:

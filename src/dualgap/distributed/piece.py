@@ -45,6 +45,7 @@ from ..data.types import MatrixLike
 from ..losses import Loss, Vector
 from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
+from ..problems.constant import moments
 from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
@@ -95,6 +96,12 @@ class Setup:
         Two classes make one problem. More classes make one each, or one per pair.
         """
         return len(self.subjects)
+
+    def costs(self, total: Vector) -> tuple[list[float], list[float]]:
+        """Return the summed costs of both sides of each problem, given the classes'."""
+        if self.multi_class == "ovo" and len(self.classes) > 2:
+            return one_vs_one.costs((total * self.factors).tolist())
+        return one_vs_rest.costs(total.tolist(), self.factors.tolist())
 
     def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
         """Return the labels -1 and +1 of binary problem k."""
@@ -448,6 +455,11 @@ class Piece:
         reply.seconds = time.perf_counter() - begun
         self.round, self.reply = order.round, reply
         return reply
+
+    def moments(self, setup: Setup, k: int, w: Vector) -> Vector:
+        """Return the moments of the decision values of problem k over the rows."""
+        binary = self.open(setup)[k]
+        return np.zeros(3) if binary is None else moments(binary.problem, w)
 
     def duals(self) -> list[Vector | None]:
         """Return copies of the duals that all pieces agreed on, per binary problem."""

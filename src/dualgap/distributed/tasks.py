@@ -76,6 +76,10 @@ def _duals_and_labels(piece: Piece) -> tuple[list[Vector | None], NDArray[np.gen
     return piece.duals(), piece.y
 
 
+def _moments(piece: Piece, setup: Setup, k: int, w: Vector) -> Vector:
+    return piece.moments(setup, k, w)
+
+
 def _hold(duals: list[Vector | None]) -> list[Vector | None]:
     return duals
 

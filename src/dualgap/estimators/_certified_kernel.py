@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 
 from ..core import StoppedError
 from ..data.types import Parameters
@@ -19,6 +18,7 @@ from ._certified import Found, Settings, search
 from ._certified_folds import KernelFolds
 from ._kernel_search import Results, Work
 from .fitting import weights
+from .seeds import seed_of
 from .training import fit_all, fit_options
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _folds(
 ) -> KernelFolds | None:
     """Return the folds for a gamma; None if the search is to end."""
     model = own._model(gamma=gamma)
-    seed = int(check_random_state(own.random_state).randint(2**31 - 1))
+    seed = seed_of(own.random_state)
     points = work.points
     kernel = model._kernel_record().resolve(points.X)
     threads = min(effective_n_jobs(own.n_jobs), len(work.folds))

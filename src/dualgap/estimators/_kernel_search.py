@@ -19,7 +19,6 @@ import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 from sklearn.base import (
     BaseEstimator,
     is_classifier,
@@ -27,7 +26,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -55,6 +54,7 @@ from ._search import (
     Scorer,
     best_of,
     part_of,
+    ranks,
     run_folds,
     scorer_of,
     why_ended,
@@ -64,6 +64,7 @@ from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
 from .hints import ParameterHints
 from .parameters import Constraints, constraints
 from .path import grid_of
+from .seeds import seed_of
 from .training import begin
 
 __all__ = ["CONSTRAINTS", "KernelSearch", "Results", "Work", "has_final_model"]
@@ -219,8 +220,7 @@ class Results:
         mean = self.scores.mean(axis=0)
         out["mean_test_score"] = mean
         out["std_test_score"] = self.scores.std(axis=0)
-        last = np.where(np.isnan(mean), -np.inf, mean)
-        out["rank_test_score"] = rankdata(-last, method="min").astype(np.int32)
+        out["rank_test_score"] = ranks(mean)
         for fold, gaps in enumerate(self.gaps):
             out[f"split{fold}_relative_gap"] = gaps
         return out
@@ -368,7 +368,7 @@ class KernelSearch(
         X, points, y, targets, folds, Cs, others, stop = work
         at_once = self._folds_at_once(work)
         threads = min(effective_n_jobs(self.n_jobs), at_once)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
 
         def score_path(
             fold: int, matrix: Table | Gram, kernel: Kernel, params: Parameters
@@ -487,7 +487,10 @@ class KernelSearch(
         table = results.table()
         found = np.flatnonzero(done)
         mean = table["mean_test_score"]
-        best = best_of(mean[found], stop, "candidate", self.scoring, self.time_limit)
+        Cs = [results.candidates[k]["C"] for k in found]
+        best = best_of(
+            mean[found], Cs, stop, "candidate", self.scoring, self.time_limit
+        )
         self.cv_results_ = table
         self.best_index_ = int(found[best])
         self.best_params_ = results.candidates[self.best_index_]

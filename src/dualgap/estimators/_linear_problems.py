@@ -10,9 +10,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ..certificate import Certificate
+from ..certificate import Bounds, Certificate
 from ..losses import Vector, get_loss
 from ..problems.binary import BinaryProblem
+from ..problems.constant import constant_problems
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import OneVsRest, binary_problems, number_of_problems
 from ..solvers import SequentialDual, get_solver
@@ -37,6 +38,8 @@ class Models(NamedTuple):
     ----------
     w, alpha : sequence of ndarray
         One per problem.
+    bounds : sequence of Bounds
+        What is proved about each problem.
     certificate : Certificate
     epochs : int
         The largest number of epochs of a problem.
@@ -45,6 +48,7 @@ class Models(NamedTuple):
 
     w: Sequence[Vector]
     alpha: Sequence[Vector]
+    bounds: Sequence[Bounds]
     certificate: Certificate
     epochs: int
     histories: list[NDArray[np.void]]
@@ -56,6 +60,7 @@ class Models(NamedTuple):
         return cls(
             [solution.w for solution in solutions],
             [solution.alpha for solution in solutions],
+            [part.bounds for part in parts],
             Certificate.total(parts, names),
             max(part.epochs for part in parts),
             [solution.history for solution in solutions],
@@ -64,8 +69,15 @@ class Models(NamedTuple):
     @classmethod
     def together(cls, found: SolutionsTogether) -> Models:
         """Return the solutions of problems that were solved in one call."""
-        w, alpha = list(found.solved.w), list(found.solved.alpha)
-        return cls(w, alpha, found.certificate(), found.epochs, found.histories)
+        solved = found.solved
+        return cls(
+            list(solved.w),
+            list(solved.alpha),
+            solved.bounds,
+            found.certificate(),
+            found.epochs,
+            found.histories,
+        )
 
 
 class Rows(NamedTuple):
@@ -191,6 +203,11 @@ class SeparateProblems:
         """Return the ``dual_coef_`` of all rows."""
         return self.binary.pack(alphas)
 
+    def constant(self, models: Models) -> list[int]:
+        """Return the numbers of the models that are no better than a constant."""
+        p = self.parameters
+        return constant_problems(self.binary, models.w, models.bounds, p.tol, p.atol)
+
 
 class JointProblem:
     """The problem of Crammer and Singer, for all classes together.
@@ -251,6 +268,10 @@ class JointProblem:
     def table(self, alphas: Sequence[Vector]) -> Vector:
         """Return the ``dual_coef_`` of all rows."""
         return alphas[0].reshape(-1, len(self.data.classes)).T
+
+    def constant(self, _: Models) -> list[int]:
+        """Return no number: the joint problem compares the classes."""
+        return []
 
 
 def _joint_solver(parameters: LinearSVC) -> SequentialDual:

@@ -23,7 +23,9 @@ from .training import fit_all
 __all__ = [
     "CUT_SHORT",
     "best_of",
+    "first_best",
     "part_of",
+    "ranks",
     "run_folds",
     "scorer_of",
     "why_ended",
@@ -40,6 +42,10 @@ Scorer = Callable[..., float]
 
 #: A model with one of these statuses is incomplete and is not scored.
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+#: Relative difference up to which mean scores are equal: the same scores, added in
+#: another order, differ by rounding.
+_ROUNDING = 1e-12
 
 
 def scorer_of(
@@ -106,19 +112,46 @@ def why_ended(stop: core.Stop, time_limit: float | None) -> str:
     return "interrupted" if stop.requested else f"{time_limit=!r} was reached"
 
 
+def ranks(mean: Vector) -> NDArray[np.int32]:
+    """Return the ranks of mean scores from 1; equal ones share the better rank.
+
+    NaN has the last rank.
+    """
+    order = np.argsort(-mean, kind="stable")  # NaN last
+    falling = np.where(np.isnan(mean), -np.inf, mean)[order]
+    equal = np.isclose(falling[1:], falling[:-1], rtol=_ROUNDING, atol=0.0)
+    place = np.arange(1, len(mean) + 1)
+    place[1:][equal] = 0
+    found = np.empty(len(mean), np.int32)
+    found[order] = np.maximum.accumulate(place)
+    return found
+
+
+def first_best(mean: Vector, Cs: ArrayLike) -> int:
+    """Return the index of the best mean score: the smallest C of equal ones, the first.
+
+    `Cs` has the C of every score; infinity where there is none.
+    """
+    tied = np.flatnonzero(ranks(mean) == 1)
+    return int(tied[np.argmin(np.asarray(Cs)[tied])])
+
+
 def best_of(
     mean: Vector,
+    Cs: ArrayLike,
     stop: core.Stop,
     what: str,
     scoring: str | Callable[..., float] | None,
     time_limit: float | None,
 ) -> int:
-    """Return the index of the best mean score; the first of equal ones.
+    """Return the index of the best mean score, as :func:`first_best`, or raise.
 
     Parameters
     ----------
     mean : ndarray of shape (n,)
         Mean scores of what was scored on all folds; empty if nothing was.
+    Cs : array-like of shape (n,)
+        The C of each.
     stop : core.Stop
     what : str
         Word for what is scored, such as "C".
@@ -133,7 +166,7 @@ def best_of(
         If there is no score because of Ctrl-C.
     """
     if not np.isnan(mean).all():
-        return int(np.nanargmax(mean))
+        return first_best(mean, Cs)
     if mean.size:
         raise ValueError(
             f"scoring={scoring!r} gave NaN for every {what}; choose another score"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
 from .. import core
@@ -26,7 +26,7 @@ from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
 from ..kernels.table import Table, whole_table
-from ..losses import Vector
+from ..losses import Vector, get_loss
 from ..solvers.labellings import few_enough
 from ..training.path import along
 from ._kernel_folds import Fold, Together, together_of
@@ -36,6 +36,7 @@ from .fitting import encode, silent_failures, validated
 from .kernel_regression import SVR
 from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
+from .seeds import seed_of
 from .svc import SVC
 from .training import fit_all
 
@@ -324,7 +325,7 @@ def _solves_together(model: BaseEstimator, X: MatrixLike) -> bool:
         return False
     n, d = X.shape
     plain = model.solver == "auto" and model.penalize_intercept
-    return plain and few_enough(n, d + model.fit_intercept)
+    return plain and few_enough(n, d + model.fit_intercept, get_loss(model.loss))
 
 
 def _linear(data: _Data, f: int) -> Iterator[None]:
@@ -542,8 +543,7 @@ class _Rows:
 
     @staticmethod
     def _seed(model: BaseEstimator) -> int:
-        state = check_random_state(getattr(model, "random_state", None))
-        return int(state.randint(2**31 - 1))
+        return seed_of(model.random_state)
 
 
 def _weights(data: _Data) -> Vector:

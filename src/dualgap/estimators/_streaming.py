@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 
@@ -35,6 +34,7 @@ from .fitting import (
     refuse_masks,
     validated,
 )
+from .seeds import seeds_of
 from .training import begin, fit_all
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ class StreamingMixin(SmallPickle):
 
     def _begin_stream(self, classes: NDArray[np.generic], problems: int) -> None:
         self.classes_ = classes
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=problems)
+        seeds = seeds_of(self.random_state, problems)
         width = self.n_features_in_ + bool(self.fit_intercept)
         self._stream = Stream.begin(width, seeds)
         self._about = {name: copy.copy(getattr(self, name)) for name in FIXED}

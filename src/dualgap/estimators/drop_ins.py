@@ -153,7 +153,12 @@ class _LinearMachine:
                 model.class_weight_ = class_weight
             found = train(
                 model,
-                lambda: model._counterpart(by_label(model, class_weight), seed),
+                # scikit-learn has drawn a seed where none was given. Equal fits are to
+                # have equal models.
+                lambda: model._counterpart(
+                    by_label(model, class_weight),
+                    0 if model.random_state is None else seed,
+                ),
                 X,
                 model._labels(y),
                 [] if sample_weight is None else others[-1],

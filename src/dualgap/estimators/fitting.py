@@ -45,6 +45,7 @@ __all__ = [
     "class_factors",
     "class_scores",
     "encode",
+    "is_silent",
     "listener",
     "need_duals",
     "one_or_all",
@@ -443,6 +444,11 @@ def silent_failures() -> Iterator[None]:
         yield
     finally:
         _SILENT.reset(before)
+
+
+def is_silent() -> bool:
+    """Whether fits of this thread end without warnings; see :func:`silent_failures`."""
+    return _SILENT.get()
 
 
 def warn_of_failures(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +17,20 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _check_method_params
 
 from ..data.types import MatrixLike, Parameters
+from ._search import first_best, ranks
 from ._shared_grid import Score, Scored, Scores, plan_of, search
 from .arguments import check_sample_weight
 from .fitting import warn_of_models
 from .hints import refuse_scores_of_probabilities
 
 __all__ = ["GridSearchCV"]
+
+
+def _cost_of(params: Parameters) -> float:
+    """Return the C of a candidate; infinity if it has none."""
+    named = (v for k, v in sorted(params.items()) if k == "C" or k.endswith("__C"))
+    return next((float(v) for v in named if isinstance(v, Real)), math.inf)
+
 
 logger = logging.getLogger("dualgap")
 
@@ -39,7 +49,8 @@ class GridSearchCV(_GridSearchCV):
     - all folds of a kernel SVM that share the matrix are trained together.
 
     Every model is proved to its `tol`, as a single fit is. scikit-learn's own search
-    runs in all other cases; see Notes.
+    runs in all other cases; see Notes. Of candidates with equal mean scores, the one
+    with the smallest C is chosen, and of these the first.
 
     Parameters
     ----------
@@ -189,6 +200,23 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         if self.refit:
             self._refit(X, y, own)
         return scored
+
+    def _format_results(self, *arguments: object, **named: object) -> Parameters:
+        results: Parameters = super()._format_results(*arguments, **named)
+        for key in results:
+            if key.startswith("rank_test_"):
+                results[key] = ranks(results[key.replace("rank", "mean", 1)])
+        return results
+
+    @staticmethod
+    def _select_best_index(
+        refit: bool | str | Callable[..., int], refit_metric: str, results: Parameters
+    ) -> int:
+        if callable(refit):
+            chosen: int = _GridSearchCV._select_best_index(refit, refit_metric, results)
+            return chosen
+        Cs = [_cost_of(params) for params in results["params"]]
+        return first_best(results[f"mean_test_{refit_metric}"], Cs)
 
     def _set_results(
         self,

@@ -88,7 +88,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     accuracy : float, default=0.01
         Difference of errors to prove, as a fraction of the test rows. The number of
         fits grows like the inverse.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
         Number of threads, shared by the folds. None means 1 unless
@@ -101,8 +101,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     C_, gamma_ : float
         Best parameters, as in `Cs` and `gammas`.
     best_params_ : dict
-        The same by name. Of equal mean scores the first candidate wins. Only candidates
-        that were scored on all folds count.
+        The same by name. Of equal mean scores the smallest C wins, then the first
+        candidate. Only candidates that were scored on all folds count.
     best_index_ : int
         Index of the best candidate in `cv_results_`.
     best_score_ : float
@@ -221,7 +221,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         refit: bool = True,
         certify: str | None = None,
         accuracy: float = 0.01,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -389,7 +389,7 @@ class SVRCV(RegressorMixin, KernelSearch):
         As for :class:`SVCCV`.
     refit : bool, default=True
         Whether to train a final model on all rows with the best parameters.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the solver.
     n_jobs : int, optional
         Number of threads, shared by the folds. None means 1 unless
@@ -456,7 +456,7 @@ class SVRCV(RegressorMixin, KernelSearch):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         refit: bool = True,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

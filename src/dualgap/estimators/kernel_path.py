@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .. import core
 from ..certificate import Certificate
@@ -37,6 +36,7 @@ from ._search import CUT_SHORT, why_ended
 from .arguments import check_sample_weight
 from .fitting import encode, refuse_masks, validated, warn_of_failures, weights
 from .path import grid_of
+from .seeds import seed_of
 from .svc import SVC
 from .training import begin, fit_all
 
@@ -459,7 +459,7 @@ def svc_path(
     record = template._kernel_record()
     points = points_of(X.tocsr() if sparse.issparse(X) else X, record)
     kernel = record.resolve(points.X)
-    seed = int(check_random_state(template.random_state).randint(2**31 - 1))
+    seed = seed_of(template.random_state)
 
     def path() -> Path:
         matrix = shared_matrix(points, kernel, template.cache_size, 1, stop)

@@ -66,7 +66,7 @@ class SVR(
         Seconds for the fit.
     cache_size : float, default=200
         Size of the cache of kernel values in megabytes (10**6 bytes).
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the solver. The same int gives the same model, bit for bit, for the same
         `cache_size`.
     n_jobs : int, optional
@@ -161,7 +161,7 @@ class SVR(
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -341,7 +341,7 @@ class OneClassSVM(
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -149,7 +149,7 @@ class LinearSVR(
     warm_start : bool, default=False
         Start from the dual variables of the previous fit, which must have had the same
         rows.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the order of the rows. The same int gives the same model, bit for bit,
         for the same `n_jobs`.
     n_jobs : int, optional
@@ -243,7 +243,7 @@ class LinearSVR(
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

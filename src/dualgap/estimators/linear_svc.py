@@ -31,11 +31,13 @@ from ._html import CertificateHTMLMixin
 from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
 from .arguments import validate_data
+from .degenerate import warn_of_constants
 from .fitting import (
     OnEpoch,
     checked,
     class_scores,
     encode,
+    is_silent,
     need_duals,
     one_or_all,
     refuse_masks,
@@ -72,7 +74,7 @@ class LinearSVC(
     C : float, default=1.0
         Weight of the loss, summed over the rows. A larger C fits the training data
         more closely and takes longer.
-    loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="hinge"
+    loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="squared_hinge"
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
     solver : str or Solver, default="auto"
@@ -118,9 +120,9 @@ class LinearSVC(
         rows and classes. If C has changed, start from their best multiple in the new
         box, as in :func:`svm_path`. For solvers that keep dual variables: "auto",
         "dcd", "sdca".
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the order of the rows. The same int gives the same model, bit for
-        bit, for the same `n_jobs`.
+        bit, for the same `n_jobs`. None draws a new seed for every fit.
     n_jobs : int, optional
         Number of threads. They share the binary problems; additional threads share the
         rows of a problem. None means 1 unless :func:`joblib.parallel_config` sets
@@ -242,7 +244,7 @@ class LinearSVC(
     >>> model.certificate_.certified
     True
     >>> print(f"{model.certificate_.primal:.4g}")
-    4.366
+    4.368
     >>> model.predict(X[:5])
     array([0, 0, 0, 0, 0])
     """
@@ -274,7 +276,7 @@ class LinearSVC(
         self,
         C: float = 1.0,
         *,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "squared_hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
         atol: float = 0.0,
@@ -286,7 +288,7 @@ class LinearSVC(
         class_weight: dict[Label, float] | str | None = None,
         multi_class: str = "ovr",
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -357,6 +359,9 @@ class LinearSVC(
         ConvergenceWarning
             If the relative gap `tol` was not proved, or labels of `until` are not
             certain. The message tells what was proved.
+        DegenerateClassWarning
+            If the decision function of a class is no better than a constant on the
+            training rows. The message names the class and a remedy.
         """
         if until is None:
             return self._fit(X, y, sample_weight)
@@ -411,6 +416,16 @@ class LinearSVC(
             models = Models.of(solutions, problems.names)
         self._keep(rows, problems, models)
         training.end(self.certificate_, problems.several, name="LinearSVC")
+        if not is_silent():
+            warn_of_constants(
+                "LinearSVC",
+                problems.constant(models),
+                problems.names,
+                stacklevel=4,
+                loss=self.loss,
+                multi_class=self.multi_class,
+                class_weight=self.class_weight,
+            )
         return self
 
     def _validated(

@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .. import core
@@ -45,6 +44,7 @@ from .hints import ParameterHints, ProbabilityHints
 from .linear_svc import LinearSVC
 from .parameters import OF_LINEAR_SEARCHES, Constraints, constraints
 from .path import PATH_ON_STORE, grid_of
+from .seeds import seed_of
 from .training import begin, fit_all
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ penalize_intercept, class_weight
     accuracy : float, default=0.01
         Difference of errors to prove, as a fraction of the test rows. The number of
         fits grows like the inverse.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
         Number of threads, shared by the folds. None means 1 unless
@@ -193,7 +193,7 @@ penalize_intercept, class_weight
         *,
         cv: CrossValidation = None,
         scoring: str | Callable[..., float] | None = None,
-        loss: str | Loss = "hinge",
+        loss: str | Loss = "squared_hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
         atol: float = 0.0,
@@ -207,7 +207,7 @@ penalize_intercept, class_weight
         refit: bool = True,
         certify: str | None = None,
         accuracy: float = 0.01,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -348,7 +348,7 @@ penalize_intercept, class_weight
             binary,
             owns=[binary.reweighted(*own) for own in zip(parts, factors, strict=True)],
             tests=[test for _, test in folds],
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=seed_of(self.random_state),
             stop=stop,
         )
 
@@ -371,7 +371,14 @@ penalize_intercept, class_weight
             ]
         whole = min(len(part.scores) for part in found)  # values scored on all folds
         mean = scores.mean(axis=0)[order]
-        best = best_of(mean[:whole], stop, "C", self.scoring, self.time_limit)
+        best = best_of(
+            mean[:whole],
+            grid[order[:whole]],
+            stop,
+            "C",
+            self.scoring,
+            self.time_limit,
+        )
         self.Cs_, self.classes_ = grid, walks.classes
         self.scores_, self.relative_gaps_ = scores, gaps
         self.C_ = float(grid[order[best]])

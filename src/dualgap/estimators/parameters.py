@@ -73,7 +73,7 @@ SHARED = {
     ),
     "random_state": Shared(
         ["random_state"],
-        "int, RandomState instance or None, default=None",
+        "int, RandomState instance or None, default=0",
         "Seed of the ",
     ),
     "n_jobs": Shared(N_JOBS, "int, optional", "Number of threads"),

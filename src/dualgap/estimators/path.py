@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from ..certificate import Certificate
@@ -30,6 +29,7 @@ from .fitting import (
     weights,
 )
 from .parameters import OF_LINEAR_SEARCHES, constraints
+from .seeds import seeds_of
 from .training import begin, fit_all
 
 __all__ = ["SVMPath", "svm_path"]
@@ -97,7 +97,7 @@ def svm_path(
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
-    loss: str | Loss = "hinge",
+    loss: str | Loss = "squared_hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
@@ -109,7 +109,7 @@ def svm_path(
     class_weight: dict[Label, float] | str | None = None,
     multi_class: str = "ovr",
     sample_weight: ArrayLike | None = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> SVMPath:
@@ -190,7 +190,7 @@ class_weight, random_state
     classes, codes = encode(np.asarray(y))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
     problems = number_of_problems(multi_class, len(classes))
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=problems)
+    seeds = seeds_of(random_state, problems)
     method = get_solver(solver)
     columns = StoredColumns(X)
     binary = binary_problems(
@@ -219,7 +219,7 @@ class_weight, random_state
             tol=tol,
             atol=atol,
             max_epochs=max_epochs,
-            random_state=int(seeds[k]),
+            random_state=seeds[k],
             stop=stop,
         )
         return [(solution.w, solution.certificate) for solution in found]

@@ -7,7 +7,7 @@ certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,16 @@ from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
-from ..losses import Loss
+from ..losses import Loss, Vector
+from ..problems.constant import constant_problems
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import Solver, get_solver
 from ..solvers.labellings import solve_labellings
 from ..solvers.together import Parts
 from ..training import Solution, ctrl_c, solve
 from ._columns import StoredColumns
+from .degenerate import warn_of_constants
+from .seeds import seeds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,12 +46,12 @@ DEFAULTS: Parameters = {
     "class_weight": None,
     "fit_intercept": True,
     "intercept_scaling": 1.0,
-    "loss": "hinge",
+    "loss": "squared_hinge",
     "max_epochs": 10_000,
     "multi_class": "ovr",
     "n_jobs": None,
     "penalize_intercept": True,
-    "random_state": None,
+    "random_state": 0,
     "solver": "auto",
     "time_limit": None,
     "tol": 1e-3,
@@ -123,10 +126,7 @@ class PlainLinearSVC:
             n_jobs=1,
         )
         problems = len(binary.labels)
-        # The seeds that scikit-learn's check_random_state leads to.
-        seeds = np.random.RandomState(p["random_state"]).randint(
-            2**31 - 1, size=problems
-        )
+        seeds = seeds_of(p["random_state"], problems)
         solver = get_solver(p["solver"])
 
         def train(k: int) -> Solution:
@@ -137,7 +137,7 @@ class PlainLinearSVC:
                 tol=p["tol"],
                 atol=p["atol"],
                 max_epochs=p["max_epochs"],
-                random_state=int(seeds[k]),
+                random_state=seeds[k],
                 on_epoch=told,
                 stop=stop,
             )
@@ -175,7 +175,21 @@ class PlainLinearSVC:
         counts = np.bincount(codes[self.support_], minlength=len(classes))
         self.n_support_ = counts.astype(np.int32)
         self.certificate_ = certificate_of(self, parts)
+        self._warn_of_constants(binary, w)
         return self
+
+    def _warn_of_constants(self, binary: OneVsRest, w: Sequence[Vector]) -> None:
+        p = self.parameters
+        bounds = [part.bounds for part in self.certificate_]
+        warn_of_constants(
+            "LinearSVC",
+            constant_problems(binary, w, bounds, p["tol"], p["atol"]),
+            binary.names,
+            loss=p["loss"],
+            multi_class=self.multi_class,
+            class_weight=p["class_weight"],
+            stacklevel=3,
+        )
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return decision values, shape (n,) or (n, K), as LinearSVC does."""

@@ -148,7 +148,7 @@ class SingleFit(
     verbose: int
     #: Frames from a warning up to the caller of fit.
     _depth: ClassVar[int] = 5
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
     #: Called with a name and an EpochInfo after every epoch, for the command line.
     _tell: OnEpoch | None = None
 

@@ -132,7 +132,7 @@ class SVC(
     break_ties : bool, default=False
         With "ovr" and more than two classes, break ties between equal votes by the
         confidence instead of taking the first class.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the solver. The same int gives the same model, bit for bit, for the same
         `n_jobs` and `cache_size`. These two matter because the memory of a pair bounds
         the working sets of the block solver, and pairs that are trained at the same
@@ -312,7 +312,7 @@ class SVC(
         penalize_intercept: bool | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

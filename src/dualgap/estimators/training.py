@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol, TypedDict, TypeVar, cast
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .. import core
@@ -29,6 +28,7 @@ from ..solvers import Solver
 from ..training import EpochInfo, Solution, ctrl_c, solve
 from ._callbacks import Attributes, FitTasks
 from .fitting import OnEpoch, listener, warn_of_failures
+from .seeds import seeds_of
 
 __all__ = [
     "FitOptions",
@@ -214,8 +214,7 @@ class Training:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self.tasks = FitTasks(estimator, data, names, stop)
-        rng = check_random_state(estimator.random_state)
-        self.seeds = rng.randint(2**31 - 1, size=len(names))
+        self.seeds = seeds_of(estimator.random_state, len(names))
 
     @property
     def stopped(self) -> bool:
@@ -233,7 +232,7 @@ class Training:
 
     def options(self, k: int) -> FitOptions:
         """Return the options of the fit of problem k."""
-        return fit_options(self.estimator, int(self.seeds[k]), self.stop)
+        return fit_options(self.estimator, self.seeds[k], self.stop)
 
     def limits(self, k: int, callback: Callback | None) -> Limits:
         """Return the limits of problem k; `callback` is from :meth:`problem`."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import N_JOBS, checking
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.seeds import seed_of
 from ..estimators.svc import SVC
 from ..estimators.training import begin
 from ..losses import (
@@ -79,7 +79,7 @@ def certify(
     class_weight: Any = None,
     tol: float = 1e-3,
     time_limit: float | None = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
 ) -> Certificate:
     """Bound how far a trained model is from the optimum of its training problem.
@@ -133,7 +133,7 @@ def certify(
         fraction of the optimum. A smaller value takes longer.
     time_limit : float, optional
         Seconds for the fit. If it ends early, the bound holds but may be loose.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the fit.
     n_jobs : int, optional
         Threads over the rows. None means 1 unless :func:`joblib.parallel_config` sets
@@ -173,7 +173,7 @@ def certify(
                 f"{name} is the estimator {type(value).__name__}; the model comes "
                 "first: certify(model, X, y)"
             )
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = seed_of(random_state)
     stop = begin(time_limit)
     given = {
         "intercept": intercept,

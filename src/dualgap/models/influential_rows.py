@@ -82,7 +82,7 @@ def influence(
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = scale(X)
-    >>> model = LinearSVC(C=0.01, random_state=0).fit(X, y)
+    >>> model = LinearSVC(C=0.01, loss="hinge").fit(X, y)
     >>> flips = influence(model, X, y, X[:100])
     >>> flips.shape
     (100, 569)

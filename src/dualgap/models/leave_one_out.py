@@ -196,7 +196,7 @@ def loo_bounds(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LinearSVC(C=0.01, random_state=0).fit(scale(X), y)
     >>> print(loo_bounds(model, scale(X), y, refine="exact"))
-    The leave-one-out error of the exact optimum is 1.5817 %, proved for all rows.
+    The leave-one-out error of the exact optimum is 1.9332 %, proved for all rows.
     """
     model, X = unwrap(model, X)
     balls, codes = problems_of(model, X, y, sample_weight)

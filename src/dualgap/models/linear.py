@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
+from ..estimators.degenerate import sentence_about
 from ..estimators.fitting import ROWS, weights
 from ..estimators.linear_svc import LinearSVC
 from ..losses import (
@@ -25,6 +26,7 @@ from ..losses import (
 )
 from ..problems.base import Claim, Problem
 from ..problems.binary import BinaryProblem
+from ..problems.constant import constant_problems
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import (
     BinaryProblems,
@@ -41,6 +43,10 @@ from .single_problems import (
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+
+#: Relative gap of models of other packages that are compared with constants.
+_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,42 @@ def binary_of(
         n_jobs=effective_n_jobs(n_jobs),
         copies=copies,
     )
+
+
+def constant_remarks(
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None,
+    certificate: Certificate,
+    sample_weight: ArrayLike | None,
+) -> list[str]:
+    """Return a sentence if linear models of classes are no better than a constant.
+
+    The certificate is about the model on its training rows.
+    """
+    scheme = getattr(model, "multi_class", "ovr")
+    linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
+    if y is None or not (linear and hasattr(model, "classes_")):
+        return []
+    if scheme == "crammer_singer":
+        return []
+    terms = linear_terms(model, np.shape(X)[0])
+    binary = binary_of(terms, check_array(X, **ROWS), y, terms.C, sample_weight, None)
+    models = [w for _, w in linear_problems(terms, binary)]
+    bounds = [part.bounds for part in certificate]
+    # A model without a target that is far from the optimum is told about as that.
+    tol = _NEAR if math.isnan(certificate.tol) else certificate.tol
+    found = constant_problems(binary, models, bounds, tol, certificate.atol)
+    if not found:
+        return []
+    sentence = sentence_about(
+        found,
+        binary.names,
+        loss=model.loss,
+        multi_class=scheme if isinstance(model, LinearSVC) else None,
+        class_weight=model.class_weight,
+    )
+    return [f"{sentence[0].upper()}{sentence[1:]}."]
 
 
 def linear_problems(

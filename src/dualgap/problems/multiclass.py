@@ -119,6 +119,12 @@ class OneVsRest:
             return self.rows.cost[None]
         return np.stack([self.problem(k).cost for k in range(self.tables)])
 
+    def class_costs(self) -> tuple[list[float], list[float]]:
+        """Return the summed costs of the positive rows, and of the others."""
+        count = np.bincount(self.codes, self.weight, len(self.factor)).tolist()
+        total = [self.rows.C * each for each in count]
+        return one_vs_rest.costs(total, self.factor.tolist())
+
     def problem(self, k: int) -> BinaryProblem:
         """Return problem k."""
         if k == 0 and not self.changed:
@@ -191,6 +197,11 @@ class OneVsOne:
     def weights(self, k: int) -> Vector:
         """Return the weights of all rows in problem k; 0 for rows of other classes."""
         return one_vs_one.weights(self.codes, self.pairs[k], self.weight)
+
+    def class_costs(self) -> tuple[list[float], list[float]]:
+        """Return the summed costs of the positive rows, and of the others."""
+        count = np.bincount(self.codes, self.weight, len(self.classes)).tolist()
+        return one_vs_one.costs([self.rows.C * each for each in count])
 
     def place(self, k: int) -> NDArray[np.intp]:
         """Return the indices of the rows of problem k."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..losses import Vector
 
-__all__ = ["pack", "pairs", "rows", "signs", "unpack", "weights"]
+__all__ = ["costs", "pack", "pairs", "rows", "signs", "unpack", "weights"]
 
 
 def pairs(classes: int) -> list[tuple[int, int]]:
@@ -34,6 +34,12 @@ def rows(
 def signs(codes: NDArray[np.intp], pair: tuple[int, int]) -> NDArray[np.int8]:
     """Return +1 for rows of the second class of a pair, -1 for all other rows."""
     return np.where(codes == pair[1], np.int8(1), np.int8(-1))
+
+
+def costs(total: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return the summed weights of the second and of the first class of each pair."""
+    both = pairs(len(total))
+    return [total[second] for _, second in both], [total[first] for first, _ in both]
 
 
 def weights(codes: NDArray[np.intp], pair: tuple[int, int], weight: Vector) -> Vector:

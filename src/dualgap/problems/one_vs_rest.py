@@ -6,12 +6,14 @@ make one problem for each class.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Vector
 
-__all__ = ["positives", "signs", "weights"]
+__all__ = ["costs", "positives", "signs", "weights"]
 
 
 def positives(classes: int) -> range:
@@ -27,6 +29,21 @@ def signs(
     Several positive classes, of shape (k, 1), give an array of shape (k, n).
     """
     return np.where(codes == positive, np.int8(1), np.int8(-1))
+
+
+def costs(
+    total: Sequence[float], factors: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Return the summed weights of the positive rows and of the rest of each problem.
+
+    `total` has the summed sample weights of every class, and `factors` their factors,
+    which count as in :func:`weights`.
+    """
+    own = [part * factor for part, factor in zip(total, factors, strict=True)]
+    if len(own) == 2:
+        return own[1:], own[:1]
+    whole = sum(total)
+    return own, [whole - part for part in total]
 
 
 def weights(

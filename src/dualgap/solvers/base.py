@@ -158,12 +158,12 @@ class Solver(ABC):
         """
         if problem.loss.name not in self.losses:
             known = " or ".join(map(repr, self.losses))
-            remedy = "use solver='dcd' or 'sdca' for it"
+            remedy = "solver='dcd' or 'sdca'"
             if problem.loss.name not in Solver.losses:
                 remedy = "name it in `losses` of a solver that can train it"
             raise ValueError(
-                f"solver={self.name!r} needs loss={known}, got "
-                f"loss={problem.loss.name!r}; {remedy}"
+                f"solver={self.name!r} cannot train loss={problem.loss.name!r}; use "
+                f"loss={known}, or {remedy}"
             )
         if problem.free_bias and not self.free_bias:
             raise ValueError(

@@ -8,6 +8,7 @@ whose accuracy is not proved.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..blas import algebra, one_thread
-from ..losses import Vector
+from ..losses import Loss, Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Values
 from .auto import Auto
@@ -30,6 +31,9 @@ from .together import SolvedProblems
 class Settings:
     """Tuning constants of :func:`solve_labellings`."""
 
+    #: Features of the largest problem with few rows that is small, for the squared
+    #: hinge: `dcd` takes hundreds of epochs to its optimum, `newton` a few steps.
+    most_separable_features: int = 128
     #: Rows times features of a problem that is always small.
     most_entries: int = 20_000
     #: Rows times features of the largest problem, which has to be steep.
@@ -48,19 +52,22 @@ class Settings:
 SETTINGS = Settings()
 
 
-def few_enough(n: int, width: int, steepness: float = 0.0) -> bool:
+def few_enough(n: int, width: int, loss: Loss, steepness: float = 0.0) -> bool:
     """Whether the core solves problems of n rows, whose w has `width` entries.
 
-    Fewer rows are for `dcd`, as :class:`Auto` says.
+    Fewer rows are for `dcd`, as :class:`Auto` says, with few exceptions.
 
     Parameters
     ----------
     n, width : int
+    loss : Loss
     steepness : float, default=0.0
         The mean of c_i q_i.
     """
     if n <= Auto.settings.separable_rows * width:
-        return False
+        squared = math.isinf(loss.slope)
+        if not squared or width > SETTINGS.most_separable_features:
+            return False
     steep = steepness >= SETTINGS.steep and width <= SETTINGS.most_steep_features
     most = SETTINGS.most_steep_entries if steep else SETTINGS.most_entries
     return n * width <= most
@@ -97,17 +104,16 @@ def solve_labellings(
     Returns
     -------
     SolvedProblems or None
-        None if the solver is not `Auto`, the rows are many or on disk, a cost is 0, the
-        bias is unpenalised, or `stop` ended the work.
+        None if the solver is not `Auto`, the rows are many or on disk, the bias is
+        unpenalised, or `stop` ended the work.
     """
     if type(solver) is not Auto or rows.streamed or rows.free_bias:
         return None
-    if not few_enough(rows.n, rows.width, float(rows.cost @ rows.q) / rows.n):
+    steepness = float(rows.cost @ rows.q) / rows.n
+    if not few_enough(rows.n, rows.width, rows.loss, steepness):
         return None
     n, width = rows.n, rows.width
     y, cost = signs(), costs()
-    if not cost.min() > 0.0:
-        return None
     begun = time.perf_counter()
     newton = SmoothingNewton.settings
     settings = core.LabellingSettings(

@@ -1,0 +1,87 @@
+"""Warning about classes whose score is no better than a constant."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from ..losses import Loss, get_loss
+
+__all__ = ["DegenerateClassWarning", "sentence_about", "warn_of_constants"]
+
+#: Names of classes in a warning before the rest is left out.
+_NAMED = 30
+
+
+class DegenerateClassWarning(UserWarning):
+    """Warning that the score of a class is no better than a constant.
+
+    The best model of a class against the rest can be a constant, most often with
+    ``loss="hinge"``. Rounding then decides the predictions of that class.
+    """
+
+
+def warn_of_constants(
+    name: str,
+    found: Sequence[int],
+    names: Sequence[str],
+    *,
+    loss: str | Loss,
+    multi_class: str,
+    class_weight: object,
+    stacklevel: int,
+) -> None:
+    """Warn if models of a classifier are no better than a constant.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    found : sequence of int
+        Numbers of these models.
+    names : sequence of str
+        Names of all binary problems.
+    loss, multi_class, class_weight
+        Parameters of the estimator.
+    stacklevel : int
+        As for `warnings.warn`, seen from the caller.
+    """
+    if found:
+        sentence = sentence_about(
+            found, names, loss=loss, multi_class=multi_class, class_weight=class_weight
+        )
+        warnings.warn(
+            f"{name}: {sentence}", DegenerateClassWarning, stacklevel=stacklevel + 1
+        )
+
+
+def sentence_about(
+    found: Sequence[int],
+    names: Sequence[str],
+    *,
+    loss: str | Loss,
+    multi_class: str | None = None,
+    class_weight: object = None,
+) -> str:
+    """Return a sentence about models that are no better than a constant.
+
+    `multi_class` is None for an estimator that has no such parameter.
+    """
+    who, have = names[found[0]], "has"
+    if len(found) > 1:
+        several = "pairs" if multi_class == "ovo" else "classes"
+        first = [names[k].removeprefix("class ") for k in found[:_NAMED]]
+        more = ", ..." if len(found) > _NAMED else ""
+        who = f"{len(found)} of {len(names)} {several} ({', '.join(first)}{more})"
+        have = "have"
+    other_loss = get_loss(loss).name != "squared_hinge"
+    remedies = ["loss='squared_hinge'"] if other_loss else []
+    if multi_class == "ovr" and len(names) > 1:
+        remedies.append("multi_class='ovo'")
+    elif other_loss and class_weight is None:
+        remedies.append("class_weight='balanced'")
+    remedy = " or ".join(remedies) or "other features or a larger C"
+    return (
+        f"{who} {have} a decision function that is no better than a constant on the "
+        f"training rows, so rounding may decide the predictions; use {remedy}"
+    )

@@ -1,0 +1,197 @@
+"""Binary problems whose decision function is no better than a constant.
+
+With the hinge the best model of a class against the rest is often w = 0: it gives every
+row the same score, and between such classes rounding decides. With W+ and W- for the
+summed costs of both sides, a constant c has the loss L(c) = W+ l(c) + W- l(-c).
+
+A model is no better than a constant where one of these holds:
+
+1. The best constant of the bias alone has an objective, 1/2 c^2/s^2 + L(c) for the
+   constant feature s, of at most P.
+2. The features make the constant, as indicator columns that add up to 1 can: the
+   decision values of the training rows are one number but for their spread, and one
+   number in their place would lose no more than the proved gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..certificate import Bounds
+from ..losses import Loss, Vector
+from .binary import BinaryProblem
+from .multiclass import BinaryProblems
+
+__all__ = ["Constants", "constant_problems", "moments"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the comparison."""
+
+    #: Relative error of sums over the rows, above their rounding.
+    rounding: float = 1e-9
+    #: Standard deviation of decision values that are one number, as part of their mean.
+    spread: float = 0.01
+    #: Halvings of the interval that holds the best constant: all bits of a float.
+    halvings: int = 60
+
+
+SETTINGS = Settings()
+
+
+class Constants(NamedTuple):
+    """Constant decision functions of binary problems over the same rows.
+
+    Attributes
+    ----------
+    loss : Loss
+    bias : float
+        Value of the constant feature; 0 without a bias, inf if it is not penalised.
+    positive, negative : list of float
+        Summed costs of the rows of either side, for each problem.
+    """
+
+    loss: Loss
+    bias: float
+    positive: list[float]
+    negative: list[float]
+
+    def least(self, k: int) -> tuple[float, float]:
+        """Return the constant with the least loss in problem k, and that loss."""
+        positive, negative = self.positive[k], self.negative[k]
+        most, few = max(positive, negative), min(positive, negative)
+        # The derivatives of both sides balance at this distance from the larger one.
+        knee = self.loss.slope * self.loss.curvature
+        u = min(2.0 * (few / (most + few)), knee * (few / most)) if few > 0.0 else 0.0
+        c = 1.0 - u if positive >= negative else u - 1.0
+        return c, self.value(k, c)
+
+    def value(self, k: int, c: float) -> float:
+        """Return the loss of the constant c in problem k."""
+        positive, negative = self.loss.value([c, -c]).tolist()
+        return float(self.positive[k] * positive + self.negative[k] * negative)
+
+    def objective(self, k: int) -> float:
+        """Return the least objective of a constant of the bias alone in problem k."""
+        price = 1.0 / self.bias / self.bias if self.bias else math.inf
+        if math.isinf(price):
+            return self.value(k, 0.0)
+        low, high = -1.0, 1.0
+        for _ in range(SETTINGS.halvings):
+            c = 0.5 * (low + high)
+            positive, negative = self.loss.derivative([c, -c]).tolist()
+            down, up = self.positive[k] * positive, self.negative[k] * negative
+            low, high = (low, c) if price * c + up > down else (c, high)
+        c = 0.5 * (low + high)
+        return 0.5 * price * c * c + self.value(k, c)
+
+    def suspects(self, primal: Iterable[float]) -> list[int]:
+        """Return the problems whose objective a constant may reach."""
+        middle = _middle(self.loss)
+        sides = zip(primal, self.positive, self.negative, strict=True)
+        return [
+            k
+            for k, (P, positive, negative) in enumerate(sides)
+            if min(positive, negative) * middle <= P  # clears most problems
+            and self.least(k)[1] * (1.0 - SETTINGS.rounding) <= P
+        ]
+
+    def reached(
+        self,
+        bounds: Sequence[Bounds],
+        norm: Callable[[int], float],
+        moments: Callable[[int], Vector],
+        tol: float,
+        atol: float = 0.0,
+    ) -> list[int]:
+        """Return the problems whose model is no better than a constant.
+
+        Parameters
+        ----------
+        bounds : sequence of Bounds
+            Problems whose bounds do not prove `tol` or `atol` are left out.
+        norm : callable
+            Returns ``||w||^2`` of the model of problem k.
+        moments : callable
+            Returns its :func:`moments`. It is called where the loss of the model is as
+            large as the loss of a constant, and the bias alone does not decide.
+        tol, atol : float
+
+        Returns
+        -------
+        list of int
+        """
+        return [
+            k
+            for k in self.suspects(part.primal for part in bounds)
+            if bounds[k].meets(tol, atol)
+            and (
+                self.objective(k) <= bounds[k].primal + bounds[k].rounding
+                or self._is_one_number(k, bounds[k], norm, moments)
+            )
+        ]
+
+    def _is_one_number(
+        self,
+        k: int,
+        bounds: Bounds,
+        norm: Callable[[int], float],
+        moments: Callable[[int], Vector],
+    ) -> bool:
+        """Whether the decision values of a model may as well be one number."""
+        if math.isinf(self.bias):  # which makes every constant at no price
+            return False
+        best, least = self.least(k)
+        gap = bounds.primal - bounds.dual + bounds.rounding
+        loss = bounds.primal - 0.5 * norm(k) + gap
+        if least > loss:
+            return False
+        cost, first, second = moments(k)
+        mean = first / cost
+        if second / cost - mean**2 > (SETTINGS.spread * mean) ** 2:
+            return False
+        # Beyond the mean a constant would cost a longer w.
+        c = float(np.clip(best, min(mean, 0.0), max(mean, 0.0)))
+        return self.value(k, c) <= loss
+
+
+@lru_cache(maxsize=16)  # the call of a loss is a third of the work on small data
+def _middle(loss: Loss) -> float:
+    """Return a lower bound of ``l(c) + l(-c)`` for all c: ``2 l(0)``, by convexity."""
+    return 2.0 * float(loss.value(0.0)) * (1.0 - SETTINGS.rounding)
+
+
+def moments(problem: BinaryProblem, w: Vector) -> Vector:
+    """Return ``sum_i c_i f_i^p`` of the decision values f_i, for p = 0, 1 and 2."""
+    values, cost = problem.margins(w) * problem.y, problem.cost
+    return np.array([cost.sum(), cost @ values, cost @ values**2])
+
+
+def constant_problems(
+    binary: BinaryProblems,
+    models: Sequence[Vector],
+    bounds: Sequence[Bounds],
+    tol: float,
+    atol: float = 0.0,
+) -> list[int]:
+    """Return the problems of a classifier whose model is no better than a constant.
+
+    See :meth:`Constants.reached`.
+    """
+    rows = binary.rows
+    bias = math.inf if rows.free_bias else rows.intercept_scaling
+    constants = Constants(rows.loss, bias, *binary.class_costs())
+    return constants.reached(
+        bounds,
+        lambda k: rows.squared_norm(models[k]),
+        lambda k: moments(binary.problem(k), models[k]),
+        tol,
+        atol,
+    )

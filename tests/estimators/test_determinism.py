@@ -1,0 +1,272 @@
+"""Equal fits and searches give equal models, bit for bit; ties go to the smallest C."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.linear_model
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dualgap
+from dualgap import (
+    SVC,
+    SVCCV,
+    SVR,
+    SVRCV,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    OneClassSVM,
+    SVCPath,
+    SVMPath,
+    certify,
+    svc_path,
+    svm_path,
+)
+from dualgap.distributed.linear_svc import DistributedLinearSVC
+from dualgap.estimators import drop_ins
+from dualgap.estimators._search import first_best, ranks
+from dualgap.estimators.seeds import seed_of, seeds_of
+from dualgap.model_selection import GridSearchCV
+
+from ..cli.running import call, write
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore::dualgap.DegenerateClassWarning",
+)
+
+X, Y = make_classification(
+    90, 8, n_informative=5, n_classes=3, flip_y=0.2, random_state=0
+)
+TARGET = X[:, 0] + 0.1 * X[:, 1] ** 2
+
+#: Fits that draw random numbers. Each is made twice.
+FITS: dict[str, Callable[[], Any]] = {
+    **{
+        f"LinearSVC, {solver}": lambda solver=solver: LinearSVC(
+            loss="hinge", solver=solver, tol=0.1, max_epochs=20
+        ).fit(X, Y)
+        for solver in sorted(dualgap.SOLVERS)
+    },
+    "LinearSVC, joint": lambda: LinearSVC(
+        loss="hinge", multi_class="crammer_singer", tol=0.1
+    ).fit(X, Y),
+    "LinearSVC, pairs": lambda: LinearSVC(multi_class="ovo", solver="dcd").fit(X, Y),
+    "LinearSVC, stream": lambda: LinearSVC().partial_fit(X, Y, [0, 1, 2]),
+    "LinearSVCCV": lambda: LinearSVCCV([0.1, 1.0], solver="dcd", cv=3).fit(X, Y),
+    "LinearSVCCV, threads": lambda: LinearSVCCV(4, cv=3, n_jobs=2).fit(X, Y),
+    "LinearSVR": lambda: LinearSVR(solver="dcd").fit(X, TARGET),
+    "LinearOneClassSVM": lambda: LinearOneClassSVM().fit(X),
+    "SVC": lambda: SVC(solver="block").fit(X, Y),
+    "SVC, Pegasos": lambda: SVC(solver="kernel-pegasos", tol=0.5).fit(X, Y),
+    "SVC, landmarks": lambda: SVC(solver="nystroem").fit(X, Y),
+    "SVC, Frank-Wolfe": lambda: SVC(
+        loss="squared_hinge", solver="mfw", max_epochs=30
+    ).fit(X, Y),
+    "SVR": lambda: SVR().fit(X, TARGET),
+    "OneClassSVM": lambda: OneClassSVM(nu=0.3).fit(X),
+    "SVCCV": lambda: SVCCV([0.1, 1.0], [0.1, 0.3], cv=3).fit(X, Y),
+    "SVCCV, landmarks": lambda: SVCCV(2, solver="nystroem", cv=3).fit(X, Y),
+    "SVRCV": lambda: SVRCV([0.1, 1.0], 0.1, cv=3).fit(X, TARGET),
+    "GridSearchCV, linear": lambda: GridSearchCV(
+        LinearSVC(solver="dcd"), {"C": [0.1, 1.0]}, cv=3
+    ).fit(X, Y),
+    "GridSearchCV, kernel": lambda: GridSearchCV(
+        SVC(solver="block"), {"C": [0.1, 1.0], "gamma": ["scale", 0.1]}, cv=3
+    ).fit(X, Y),
+    "svm_path": lambda: svm_path(X, Y, 3, solver="sdca"),
+    "svc_path": lambda: svc_path(X, Y, [0.1, 1.0]),
+    "certify": lambda: certify(LinearSVC(tol=0.5, solver="dcd").fit(X, Y), X, Y),
+    "patched LinearSVC": lambda: drop_ins.LinearSVC().fit(X, Y),
+    "patched LinearSVR": lambda: drop_ins.LinearSVR(dual=True).fit(X, TARGET),
+    "patched SVC": lambda: drop_ins.SVC().fit(X, Y),
+}
+
+
+def numbers(found: Any) -> dict[str, bytes]:
+    """All numbers of a result but for its times."""
+    if isinstance(found, (SVMPath, SVCPath)):
+        certificates = {k: numbers(c) for k, c in enumerate(found.certificates)}
+        if isinstance(found, SVMPath):
+            coefs = found.coefs
+        else:
+            coefs = np.concatenate([part.data for part in found.dual_coefs])
+        return {"coefs": coefs.tobytes()} | {
+            f"{k}": part["bounds"] for k, part in certificates.items()
+        }
+    if isinstance(found, dualgap.Certificate):
+        return {"bounds": repr([part.bounds for part in found]).encode()}
+    kept = {
+        name: value
+        for name, value in vars(found).items()
+        if name.endswith("_") and not name.startswith("_") and "time" not in name
+    }
+    out = {k: v.tobytes() for k, v in kept.items() if isinstance(v, np.ndarray)
+           and v.dtype != object and k != "history_"}  # fmt: skip
+    if "certificate_" in kept:
+        out |= numbers(kept["certificate_"])
+    if "best_estimator_" in kept:
+        best = numbers(kept["best_estimator_"])
+        out |= {f"best {name}": value for name, value in best.items()}
+        best_params = getattr(found, "best_params_", found.best_estimator_.C)
+        out["chosen"] = repr(best_params).encode()
+    assert out
+    return out
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", sorted(FITS))
+def test_equal_fits_give_equal_models(name: str) -> None:
+    np.random.seed(1)  # noqa: NPY002
+    one = numbers(FITS[name]())
+    np.random.seed(2)  # noqa: NPY002
+    assert numbers(FITS[name]()) == one
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *(LinearSVC, LinearSVCCV, LinearSVR, SVC, SVR, SVCCV, SVRCV, svm_path, certify),
+        DistributedLinearSVC,
+    ],
+)
+def test_the_seed_is_0(estimator: Any) -> None:
+    assert inspect.signature(estimator).parameters["random_state"].default == 0
+
+
+def test_scikit_learns_classes_keep_their_signature() -> None:
+    for name, drop_in in drop_ins.DROP_INS.items():
+        parameters = inspect.signature(drop_in).parameters
+        assert parameters == inspect.signature(drop_in._original).parameters, name
+
+
+def test_a_state_or_none_gives_other_models() -> None:
+    model = LinearSVC(solver="dcd", tol=0.5, random_state=np.random.RandomState(0))
+    one, two = (clone(model).fit(X, Y).coef_ for _ in range(2))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(model.fit(X, Y).coef_, model.fit(X, Y).coef_)
+    model = LinearSVC(solver="dcd", tol=0.5, random_state=None)
+    assert not np.array_equal(model.fit(X, Y).coef_, model.fit(X, Y).coef_)
+
+
+def test_seeds_are_those_of_scikit_learns_states() -> None:
+    for seed in (0, 3, np.int64(7), 2**32 - 1):
+        state = np.random.RandomState(seed)
+        drawn = state.randint(2**31 - 1, size=5).tolist()
+        assert list(seeds_of(seed, 5)) == drawn
+        assert seeds_of(np.random.RandomState(seed), 5) == drawn
+        assert seed_of(seed) == drawn[0]
+    with pytest.raises(ValueError, match="between 0 and 2\\*\\*32 - 1"):
+        seed_of(-1)
+
+
+# ---------------------------------------------------------------------------- ties
+
+
+def level(model: Any, X: Any, y: Any) -> float:
+    """The same score for every model."""
+    return 0.75
+
+
+COSTS = [10.0, 0.1, 1.0]
+SEARCHES: dict[str, Callable[[], Any]] = {
+    "LinearSVCCV": lambda: LinearSVCCV(COSTS, scoring=level, cv=3).fit(X, Y),
+    "SVCCV": lambda: SVCCV(COSTS, [0.5, 0.1], scoring=level, cv=3).fit(X, Y),
+    "SVCCV, landmarks": lambda: SVCCV(
+        COSTS, [0.5, 0.1], solver="nystroem", scoring=level, cv=3
+    ).fit(X, Y),
+    "SVRCV": lambda: SVRCV(COSTS, [0.5, 0.1], scoring=level, cv=3).fit(X, TARGET),
+    "GridSearchCV": lambda: GridSearchCV(
+        SVC(), {"gamma": [0.5, 0.1], "C": COSTS}, scoring=level, cv=3
+    ).fit(X, Y),
+    "GridSearchCV, several scores": lambda: GridSearchCV(
+        LinearSVC(), {"C": COSTS}, scoring={"a": level, "b": level}, refit="b", cv=3
+    ).fit(X, Y),
+    "GridSearchCV, pipeline": lambda: GridSearchCV(
+        make_pipeline(StandardScaler(), LinearSVC()),
+        {"linearsvc__C": COSTS},
+        scoring=level,
+        cv=3,
+    ).fit(X, Y),
+    "GridSearchCV, another package": lambda: GridSearchCV(
+        sklearn.linear_model.LogisticRegression(), {"C": COSTS}, scoring=level, cv=3
+    ).fit(X, Y),
+}
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", sorted(SEARCHES))
+def test_of_equal_scores_the_smallest_C_wins_then_the_first(name: str) -> None:
+    search = SEARCHES[name]()
+    chosen = getattr(search, "best_params_", None) or {"C": search.C_}
+    (C,) = (value for key, value in chosen.items() if key.endswith("C"))
+    assert C == 0.1
+    if "gamma" in chosen:
+        assert chosen["gamma"] == 0.5
+    if hasattr(search, "cv_results_"):
+        rank = next(v for k, v in search.cv_results_.items() if k.startswith("rank"))
+        assert (rank == 1).all()
+
+
+def test_candidates_without_C_take_the_first() -> None:
+    grid = {"tol": [1e-2, 1e-3]}
+    search = GridSearchCV(LinearSVC(), grid, scoring=level, cv=3).fit(X, Y)
+    assert not search.shared_
+    assert search.best_index_ == 0
+
+
+def test_a_callable_refit_chooses_itself() -> None:
+    search = GridSearchCV(
+        LinearSVC(), {"C": COSTS}, scoring=level, refit=lambda results: 2, cv=3
+    ).fit(X, Y)
+    assert search.best_index_ == 2
+
+
+def test_certified_searches_take_the_smallest_C_of_equal_scores() -> None:
+    easy = np.r_[np.full(20, -1.0), np.full(20, 1.0)][:, None] * [1.0, 2.0]
+    y = easy[:, 0] > 0.0
+    linear = LinearSVCCV((0.1, 10.0), certify="error", accuracy=0.5, cv=2).fit(easy, y)
+    kernel = SVCCV(
+        (0.1, 10.0), [0.5, 0.1], certify="error", accuracy=0.5, cv=2
+    ).fit(easy, y)  # fmt: skip
+    assert linear.best_score_ == kernel.best_score_ == 1.0
+    assert linear.C_ == kernel.C_ == 0.1
+    assert kernel.gamma_ == 0.5
+
+
+def test_the_command_line_takes_the_smallest_C_of_equal_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("data", [-1, 1])
+    path = ("path", "data", "--cv", "3", "--C", "100,10,1e-5,1e-6", "--json")
+    found = json.loads(call(*path).stdout)
+    scores = {model["C"]: model["mean_score"] for model in found["models"]}
+    best = max(scores.values())
+    tied = [C for C, score in scores.items() if score >= best - 1e-12]
+    assert found["best_C"] == min(tied)
+
+
+def test_scores_that_differ_by_the_order_of_their_sum_are_equal() -> None:
+    folds = np.array([[0.1, 0.7, 0.4], [0.4, 0.1, 0.7], [0.7, 0.4, 0.1]])
+    sums = np.array([[sum(row) for row in folds]]).ravel()
+    mean = np.append(sums / 3, [0.4 - 1e-9, np.nan])
+    assert len(set(mean[:3])) > 1  # they do differ
+    assert ranks(mean).tolist() == [1, 1, 1, 4, 5]
+    assert first_best(mean, [3.0, 1.0, 2.0, 0.1, 0.1]) == 1
+    assert first_best(mean, [1.0, 1.0, 1.0, 0.1, 0.1]) == 0
+    inf = np.array([-np.inf, np.inf, np.inf, 0.0])
+    assert ranks(inf).tolist() == [4, 1, 1, 3]
+    assert ranks(np.full(3, np.nan)).tolist() == [1, 1, 1]
+    assert ranks(np.array([-2e-30, -1e-30])).tolist() == [2, 1]
