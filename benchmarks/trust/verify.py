@@ -1,11 +1,12 @@
-"""Certificates of nasty random problems, checked in exact arithmetic.
+"""Certificates and statements about optima, checked in exact arithmetic.
 
     python benchmarks/trust/verify.py --problems 20000 --seed 0 --jobs 2
     python benchmarks/trust/verify.py --classes svc,svr --problems 500
     python benchmarks/trust/verify.py --classes svc --only 123     one problem again
+    python benchmarks/trust/verify.py --tables FILE                tables of --json FILE
 
-Prints one row per class of attack, and fails if any certificate is false. The classes
-are in tests/trust/attacks.py, the exact values in tests/trust/verifier.py.
+Prints one row per class of attack, and fails if anything is false. The classes are in
+tests/trust/attacks.py and statements.py, the exact values in tests/trust/verifier.py.
 """
 
 from __future__ import annotations
@@ -26,16 +27,23 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process is one of --jobs
 
 import numpy as np
 
-from tests.trust.attacks import ATTACKS, Tally, counts, run
+from tests.trust.statements import ATTACKS, Tally, counts, run
 
 CHUNK = 20
 SHOWN = 20  # faults of a class in full
-COLUMNS = ("problems", "refused", "certificates", "certified", "false", "worst")
+#: Columns of the two tables of the documents.
+CERTIFICATES = ("problems", "certificates", "optima", "certified", "false", "worst")
+STATEMENTS = ("problems", "statements", "false")
+HEADS = {"optima": "against the exact optimum"}
+COLUMNS = ("problems", "refused", *CERTIFICATES[1:4], *STATEMENTS[1:], "worst")
 
 
 def main() -> int:
     arguments = parse()
-    logging.disable(logging.WARNING)
+    if arguments.tables:
+        report = json.loads(Path(arguments.tables).read_text())
+        print(markdown(report, CERTIFICATES), markdown(report, STATEMENTS), sep="\n\n")
+        return 0
     names = arguments.classes.split(",") if arguments.classes else list(ATTACKS)
     unknown = sorted(set(names) - set(ATTACKS))
     if unknown:
@@ -66,9 +74,12 @@ def main() -> int:
             )
     report = {name: summary(tally) for name, tally in tallies.items()}
     report["all"] = summary(sum_of(list(tallies.values())))
-    print(table(report, arguments.markdown))
+    print(table(report))
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+        rows = [
+            f"{json.dumps(name)}: {json.dumps(row)}" for name, row in report.items()
+        ]
+        Path(arguments.json).write_text("{\n" + ",\n".join(rows) + "\n}\n")
     return 1 if report["all"]["false"] else 0
 
 
@@ -82,11 +93,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--classes", metavar="A,B", help=", ".join(ATTACKS))
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one of each class")
     parser.add_argument("--json", metavar="FILE", help="write the table and the faults")
-    parser.add_argument("--markdown", action="store_true", help="a table to be pasted")
+    parser.add_argument("--tables", metavar="FILE", help="print the documents' of it")
     return parser.parse_args()
 
 
 def check(name: str, problems: range, seed: int) -> tuple[str, Tally]:
+    logging.disable(logging.WARNING)
     return name, sum_of([run(name, problem, seed) for problem in problems])
 
 
@@ -109,7 +121,7 @@ def results(chunks: list[tuple[str, range, int]], jobs: int) -> Iterator[tuple]:
 
 def summary(tally: Tally) -> dict:
     found = {name: getattr(tally, name) for name in COLUMNS}
-    room = np.quantile(tally.room or [np.nan], [0.5, 0.9])
+    room = np.quantile(tally.room or [0.0], [0.5, 0.9])
     return found | {
         "room_median": room[0],
         "room_90": room[1],
@@ -119,17 +131,10 @@ def summary(tally: Tally) -> dict:
     }
 
 
-def table(report: dict, markdown: bool) -> str:
-    columns = [name for name in COLUMNS if not (markdown and name == "refused")]
-    lines = [["class", *columns, "problems/s"]]
+def table(report: dict) -> str:
+    lines = [["class", *COLUMNS, "problems/s"]]
     for name, row in report.items():
-        title = ATTACKS[name].title if markdown and name in ATTACKS else name
-        cells = [f"{row[column]:,}" for column in columns[:-1]]
-        worst = f"{row['worst']:.1e}" if row["worst"] else "-"
-        lines.append([title, *cells, worst, str(row["problems_per_second"])])
-    if markdown:
-        rows = ["| " + " | ".join(line[:-1]) + " |" for line in lines]
-        return "\n".join([rows[0], "|---" * len(lines[0][:-1]) + "|", *rows[1:]])
+        lines.append([name, *cells(row, COLUMNS), str(row["problems_per_second"])])
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
     room = (
         "room for rounding, relative to P: median {room_median:.0e}, 90 % {room_90:.0e}"
@@ -143,6 +148,22 @@ def table(report: dict, markdown: bool) -> str:
             room.format(**report["all"]),
         ]
     )
+
+
+def markdown(report: dict, columns: tuple[str, ...]) -> str:
+    """Return the table of the documents of the classes with values in column 1."""
+    rows = {ATTACKS[k].title: row for k, row in report.items() if k in ATTACKS}
+    rows = {title: row for title, row in rows.items() if row[columns[1]]}
+    rows["all"] = {name: sum(row[name] for row in rows.values()) for name in COLUMNS}
+    titles = [HEADS.get(name, name) for name in columns]
+    lines = [f"| class | {' | '.join(titles)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += [f"| {k} | {' | '.join(cells(row, columns))} |" for k, row in rows.items()]
+    return "\n".join(lines)
+
+
+def cells(row: dict, columns: tuple[str, ...]) -> list[str]:
+    size = f"{row['worst']:.1e}" if row["worst"] else "-"
+    return [size if name == "worst" else f"{row[name]:,}" for name in columns]
 
 
 if __name__ == "__main__":

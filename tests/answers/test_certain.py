@@ -23,6 +23,7 @@ from dualgap import (
     Hinge,
     LinearSVC,
     LinearSVR,
+    influence,
     load_model,
     save_model,
     what_if,
@@ -30,6 +31,7 @@ from dualgap import (
 from dualgap.answers.bias import Side
 from dualgap.certificate import Bounds, Certificate
 from dualgap.data import convert, model_file
+from dualgap.kernel import Polynomial, Sigmoid
 from dualgap.models.balls import balls_of
 from dualgap.models.certification import other_objective
 
@@ -220,6 +222,64 @@ def test_forms_of_rows(form, dtype):
             wrong[3, 1] = bad
             with pytest.raises(ValueError, match=r"NaN|infinit"):
                 model.decision_bounds(form(wrong))
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear"])
+def test_a_model_of_sparse_rows_answers_about_dense_ones(kernel):
+    X, y, _, new = data()
+    options = {"kernel": kernel, "gamma": 0.5, "tol": 1e-6, "random_state": 0}
+    for loss in ("hinge", "squared_hinge"):
+        model, other = (
+            SVC(loss=loss, **options).fit(form(X), y).bound_optimum(form(X), y)
+            for form in (np.asarray, sparse.csr_matrix)
+        )
+        near = np.array(model.decision_bounds(new))
+        for form in (np.asarray, sparse.csr_matrix):
+            found = np.array(other.decision_bounds(form(new)))
+            np.testing.assert_allclose(found, near, rtol=1e-5, atol=1e-8)
+    flips = influence(model, X, y, new)
+    for rows, points in ((sparse.csr_matrix(X), new), (X, sparse.csr_matrix(new))):
+        np.testing.assert_array_equal(influence(other, rows, y, points), flips)
+
+
+def tanh(A, B):
+    return np.tanh(np.asarray(A @ B.T))
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("sigmoid", "'sigmoid' has no bounds on decisions.*use 'rbf'"),
+        (Sigmoid(gamma=1.0), "'sigmoid' has no bounds on decisions"),
+        (Polynomial(1, gamma=1.0, coef0=-0.001), "'poly' has no bounds on decisions"),
+        ("precomputed", "'precomputed' has no bounds on decisions"),
+        (tanh, "the kernel matrix is indefinite"),
+    ],
+)
+def test_kernels_that_new_rows_make_indefinite_have_no_bounds_there(kernel, message):
+    """The rows are near 0, where the matrix of tanh is positive; the new ones not."""
+    X, y, new = (
+        np.diag([0.3, 0.2]),
+        np.array([0, 1]),
+        np.array([[9.0, 1.0], [0.1, -2.0]]),
+    )
+    if kernel == "precomputed":
+        X, new = X @ X.T, new @ X.T
+    options = {"kernel": kernel, "gamma": 1.0, "loss": "squared_hinge", "tol": 0.1}
+    model = SVC(**options).fit(X, y)
+    for ask in (
+        lambda: model.decision_bounds(new),
+        lambda: model.bound_optimum(X, y).decision_bounds(new),
+        lambda: model.certified_labels(new),
+        lambda: model.predict(new, undecided=-1),
+        lambda: influence(model, X, y, new),
+        lambda: what_if(model, X, y).decision_bounds(new),
+        lambda: SVC(**options).fit(X, y, until=Decided(new)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
 
 
 def test_a_store_of_rows(tmp_path):
@@ -419,8 +479,6 @@ def test_refusals():
         SVC(solver="nystroem").fit(X, y).bound_optimum(X, y)
     with pytest.raises(ValueError, match="nystroem"):
         SVC(solver="nystroem").fit(X, y, until=Decided(new))
-    with pytest.raises(ValueError, match=r"k\(x, x\)"):
-        SVC(kernel="precomputed").fit(X @ X.T, y).bound_optimum(X @ X.T, y)
     with pytest.raises(AttributeError, match="linear"):
         SVC().fit(X, y).coef_bounds()
     streamed = LinearSVC().partial_fit(X, y, classes=[0, 1]).partial_fit(-X, y)

@@ -53,4 +53,7 @@ def test_refusals():
         ("predict", "data", "model", "--undecided", "?", "--scores"),
     ):
         assert refused(*options, status=2)
+    for task in ("classification", "regression"):
+        options = ("--task", task, "--kernel", "sigmoid", "--gamma", "1e-6", "--bounds")
+        assert "no bounds on decisions" in refused("train", "data", "m", *options)
     assert not Path("m").exists()

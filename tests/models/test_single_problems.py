@@ -9,10 +9,12 @@ from liblinear import liblinearutil
 from libsvm import svmutil
 from scipy import sparse
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.fixes import parse_version
 
 from dualgap import (
+    SVC,
     SVR,
     LinearOneClassSVM,
     LinearSVR,
@@ -256,3 +258,33 @@ def test_refusals(arguments, message):
     X, y, _ = make()
     with pytest.raises(ValueError, match=message):
         certify(**({"X": X, "y": y} | arguments))
+
+
+#: Indefinite by its last row.
+LAST = np.array([[2.0, 1.0, 0.0, 9.0], [1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0],
+                 [9.0, 0.0, 0.0, 1.0]])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OneClassSVM(kernel="precomputed", nu=0.7),
+        SVR(kernel="precomputed", epsilon=0.2),
+        SVC(kernel="precomputed"),
+        SVC(kernel="precomputed", loss="squared_hinge"),
+        svm.OneClassSVM(kernel="precomputed", nu=0.7),
+        svm.SVR(kernel="precomputed", epsilon=0.2),
+        svm.SVC(kernel="precomputed"),
+    ],
+)
+def test_rows_without_weight_do_not_make_a_kernel_indefinite(model):
+    y, weight = [0.0, 1.0, 1.0, 0.0], np.array([1.0, 2.0, 1.0, 0.0])
+    model = clone(model).fit(LAST, y, sample_weight=weight)
+    found = certify(model, LAST, y, sample_weight=weight)
+    assert found.relative_gap < 1e-2
+    kept = slice(3)
+    other = clone(model).fit(LAST[kept, kept], y[kept], sample_weight=weight[kept])
+    same = certify(other, LAST[kept, kept], y[kept], sample_weight=weight[kept])
+    assert found.primal == pytest.approx(same.primal, rel=1e-12)
+    with pytest.raises(ValueError, match="indefinite"):
+        certify(model, LAST, y, sample_weight=weight + 1.0)

@@ -50,12 +50,13 @@ from .verifier import (
     Kernel,
     ManyExponentials,
     Rows,
+    Statement,
     exponential,
     faults,
 )
 
-#: A problem in exact numbers, and what was claimed about it.
-Group = tuple[Any, list[Claim]]
+#: A problem in exact numbers, None where only statements follow, and what was claimed.
+Group = tuple[Any, list[Any]]
 
 
 #: Seconds for the fit that `certify` makes of a kernel model, which has no other limit.
@@ -92,7 +93,11 @@ class Tally:
     refused: int = 0
     certificates: int = 0
     certified: int = 0
-    #: Certificates with a fault.
+    #: Certificates that were compared with the exact optimum.
+    optima: int = 0
+    #: Statements about exact optima.
+    statements: int = 0
+    #: Certificates and statements with a fault.
     false: int = 0
     #: The largest fault, relative to P.
     worst: float = 0.0
@@ -108,7 +113,7 @@ class Tally:
             setattr(self, name, max(own, value) if name == "worst" else own + value)
 
     def blame(self, about: str, found: list[Fault]) -> None:
-        """Note the faults of the certificates of one problem."""
+        """Note the faults of what is claimed about one problem."""
         self.false += len({fault.claim for fault in found})
         self.worst = max([self.worst, *(fault.size for fault in found)])
         self.faults += [f"{about}: {fault.what}" for fault in found]
@@ -130,8 +135,11 @@ def run(name: str, problem: int, seed: int = 0) -> Tally:
         except Exception as error:  # whatever it is, it is a finding
             sentence = f"{type(error).__name__}: {error}"
             tally.blame(about, [Fault(0, sentence, math.inf)])
-    for certificate in (c.certificate for _, claims in groups for c in claims):
-        if certificate is not None:
+    for posed, claim in ((posed, claim) for posed, said in groups for claim in said):
+        if isinstance(claim, Statement):
+            tally.statements += 1
+        elif (certificate := claim.certificate) is not None:
+            tally.optima += posed.small
             tally.certificates += 1
             tally.certified += certificate.certified
             if 0.0 < certificate.primal < math.inf and certificate.rounding < math.inf:

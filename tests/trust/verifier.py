@@ -16,32 +16,45 @@ kernel matrix will do; w is then sum_i m_i phi(x_i) for any coefficients m.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .lemke import maximise
+
 HALF = Fraction(1, 2)
 #: More than the relative error of 260 bits.
 WRONG = 2.0**-200
 UNIT = 2.0**-53
+#: More than the distance of a value of an exponential kernel from its rounding to 220
+#: bits, with what makes the matrix of them positive definite.
+COARSE = Fraction(1, 2**190)
+#: An infinite bias: any bound below it is finite.
+BEYOND = Fraction(10**400)
+#: Bits of the matrix of a dual problem, up to which `faults` finds the optimum.
+MOST = 30_000
 
 
 class Exact:
-    """An array of the numbers ``digits * 2**exponent``."""
+    """An array of the numbers ``digits * 2**exponent / over``."""
 
-    def __init__(self, digits: Any, exponent: int) -> None:
-        self.digits, self.exponent = digits, exponent
+    def __init__(self, digits: Any, exponent: int, over: int = 1) -> None:
+        self.digits, self.exponent, self.over = digits, exponent, over
 
     @classmethod
     def of(cls, values: Any) -> Exact:
-        """Floats of any precision, or Exact numbers, as they are."""
+        """Floats of any precision, a fraction, or Exact numbers, as they are."""
         if isinstance(values, Exact):
             return values
+        if isinstance(values, Fraction):
+            return cls(np.asarray(values.numerator, object), 0, values.denominator)
         part, exponents = np.frexp(np.asarray(values, np.float64))
         digits = (part * 2.0**53).astype(np.int64)
         if not digits.any():
@@ -51,52 +64,66 @@ class Exact:
         shifted = np.asarray(digits.astype(object) << shift.astype(object), object)
         return cls(shifted, least - 53)
 
-    def _aligned(self, other: Any) -> tuple[Any, Any, int]:
+    @classmethod
+    def vector(cls, values: Sequence[Fraction]) -> Exact:
+        """Fractions, over their common denominator."""
+        over = math.lcm(*(v.denominator for v in values))
+        return cls(np.array([int(v * over) for v in values], object), 0, over)
+
+    def _with(self, digits: Any) -> Exact:
+        return Exact(digits, self.exponent, self.over)
+
+    def _aligned(self, other: Any) -> tuple[Any, Any, Exact]:
+        """Return the digits of both in the same units, and these."""
         other = Exact.of(other)
-        least = min(self.exponent, other.exponent)
-        return (
-            self.digits << (self.exponent - least),
-            other.digits << (other.exponent - least),
-            least,
-        )
+        least, a, b = min(self.exponent, other.exponent), self.digits, other.digits
+        a, b = a << (self.exponent - least), b << (other.exponent - least)
+        over = self.over
+        if over != other.over:
+            a, b, over = a * other.over, b * over, over * other.over
+        return a, b, Exact(1, least, over)
 
     def __add__(self, other: Any) -> Exact:
-        a, b, exponent = self._aligned(other)
-        return Exact(a + b, exponent)
+        a, b, unit = self._aligned(other)
+        return unit._with(a + b)
 
     def __sub__(self, other: Any) -> Exact:
-        a, b, exponent = self._aligned(other)
-        return Exact(a - b, exponent)
+        a, b, unit = self._aligned(other)
+        return unit._with(a - b)
+
+    def _times(self, other: Exact, digits: Any) -> Exact:
+        exponent = self.exponent + other.exponent
+        return Exact(digits, exponent, self.over * other.over)
 
     def __mul__(self, other: Any) -> Exact:
         other = Exact.of(other)
-        return Exact(self.digits * other.digits, self.exponent + other.exponent)
+        return self._times(other, self.digits * other.digits)
 
     def __matmul__(self, other: Any) -> Exact:
         other = Exact.of(other)
-        return Exact(self.digits @ other.digits, self.exponent + other.exponent)
+        return self._times(other, self.digits @ other.digits)
 
     def __neg__(self) -> Exact:
-        return Exact(-self.digits, self.exponent)
+        return self._with(-self.digits)
 
     def __abs__(self) -> Exact:
-        return Exact(abs(self.digits), self.exponent)
+        return self._with(abs(self.digits))
 
     def __pow__(self, power: int) -> Exact:
-        return Exact(self.digits**power, self.exponent * power)
+        return Exact(self.digits**power, self.exponent * power, self.over**power)
 
     def __getitem__(self, at: Any) -> Exact:
-        return Exact(np.asarray(self.digits[at], object), self.exponent)
+        return self._with(np.asarray(self.digits[at], object))
 
     def __len__(self) -> int:
         return len(self.digits)
 
     @property
     def T(self) -> Exact:
-        return Exact(self.digits.T, self.exponent)
+        return self._with(self.digits.T)
 
     def positive_part(self) -> Exact:
-        return Exact(np.where(self.digits > 0, self.digits, 0), self.exponent)
+        return self._with(np.where(self.digits > 0, self.digits, 0))
 
     def above(self, other: Any) -> Any:
         """Return a mask of the places where it is larger."""
@@ -104,14 +131,18 @@ class Exact:
         return np.asarray(a > b, bool)
 
     def sum(self) -> Exact:
-        return Exact(np.asarray(self.digits.sum(), object), self.exponent)
+        return self._with(np.asarray(self.digits.sum(), object))
 
     def fraction(self) -> Fraction:
         """The only number of an array of one."""
         digits = int(np.asarray(self.digits, object).item())
         if self.exponent >= 0:
-            return Fraction(digits << self.exponent)
-        return Fraction(digits, 1 << -self.exponent)
+            return Fraction(digits << self.exponent, self.over)
+        return Fraction(digits, self.over << -self.exponent)
+
+    def fractions(self) -> list[Fraction]:
+        """All numbers of a vector."""
+        return [self[i].fraction() for i in range(len(self))]
 
 
 class Rows:
@@ -132,6 +163,21 @@ class Rows:
     def unknown(self, a: Exact) -> tuple[Fraction, Exact] | None:
         """Return bounds on the errors of norm and scores, None if both are exact."""
         return None
+
+    def gram(self) -> Exact:
+        """Return the matrix of inner products."""
+        return self.X @ self.X.T
+
+    def of_duals(self, a: Exact) -> Exact:
+        """Return the model of dual variables."""
+        return a @ self.X
+
+    def first(self, n: int) -> Rows:
+        return Rows(self.X[:n])
+
+    def seen(self, rows: Any, n: int) -> Exact:
+        """Return what a model of the first n points needs of some points."""
+        return self.X[rows]
 
 
 class Kernel(Rows):
@@ -163,6 +209,39 @@ class Kernel(Rows):
             return None
         off = abs(self.K) @ abs(a) * self.wrong
         return (abs(a) @ off).fraction(), off
+
+    def gram(self) -> Exact:
+        return self.K
+
+    def of_duals(self, a: Exact) -> Exact:
+        return a
+
+    def first(self, n: int) -> Kernel:
+        return Kernel(self.K[:n, :n], 0.0, self.wrong)
+
+    def seen(self, rows: Any, n: int) -> Exact:
+        return self.K[rows][:, :n]
+
+    def rounded(self) -> Kernel:
+        """Return a positive definite matrix near that of an exponential kernel."""
+        cut = max(0, -220 - self.K.exponent)
+        K = Exact(self.K.digits >> cut, self.K.exponent + cut)
+        return Kernel(K + Exact(np.diag([1] * len(K)).astype(object), -192))
+
+
+def semidefinite(K: Exact) -> bool:
+    """Whether a symmetric matrix has no eigenvalue below 0, by exact elimination."""
+    left, unit = K.digits, 1
+    while len(left):
+        diagonal = left.diagonal()
+        if (diagonal < 0).any() or (left[diagonal == 0] != 0).any():
+            return False
+        left = left[diagonal > 0][:, diagonal > 0]
+        if len(left):
+            first, pivot = left[0], left[0, 0]
+            left = (pivot * left - np.multiply.outer(first, first))[1:, 1:] // unit
+            unit = pivot
+    return True
 
 
 def exponential(X: Any, gamma: float, power: int) -> Kernel:
@@ -240,6 +319,43 @@ class ManyExponentials(Rows):
         return (abs(a) @ off).fraction(), off
 
 
+class Optimum(NamedTuple):
+    """All optima of a problem, which differ in the bias and in dual variables.
+
+    Attributes
+    ----------
+    value, off : Fraction
+        P*, and how far it may be off; that is 0 unless kernel values are rounded.
+    model, duals : Exact
+        w or the coefficients, and dual variables that are optimal.
+    bias : Fraction
+        The one that Lemke's method found.
+    biases : tuple of Fraction
+        The least and the largest one.
+    apart : Fraction
+        How far decisions may be off, at points whose image has length 1.
+    """
+
+    value: Fraction
+    off: Fraction
+    model: Any
+    duals: Any
+    bias: Any = Fraction(0)
+    biases: tuple[Any, Any] = (Fraction(0), Fraction(0))
+    apart: Fraction = Fraction(0)
+
+    def decisions(self, Z: Exact) -> list[tuple[Any, Any]]:
+        """Return the least and the largest optimal decision at each row of Z.
+
+        These are points, or for kernels the kernel values of points with all rows.
+        """
+        least, most = self.biases
+        return [
+            (v - self.apart + least, v + self.apart + most)
+            for v in (Z @ self.model).fractions()
+        ]
+
+
 @dataclass
 class SVM:
     """One problem: points, losses, and what the bias is.
@@ -251,7 +367,7 @@ class SVM:
         "hinge", "squared_hinge", "smoothed_hinge", "epsilon_insensitive",
         "squared_epsilon_insensitive" or "one_class".
     target : array of shape (n,)
-        Labels -1 and +1, or targets; of one class ignored.
+        Labels -1 and +1, or targets; of one class the linear term of D.
     cost : array of shape (n,)
     parameter : float
         gamma of the smoothed hinge, epsilon of a regression.
@@ -278,6 +394,8 @@ class SVM:
         self.weighs = np.asarray(self.cost) > 0.0
         self.cost = Exact.of(self.cost)
         self.target = Exact.of(self.target)
+        bend = {"squared": HALF, "smoothed": Fraction(self.parameter)}
+        self._bend = bend.get(self.loss.split("_")[0], Fraction(0))
 
     # ------------------------------------------------------------------- primal
 
@@ -286,7 +404,7 @@ class SVM:
         if self.signed:
             return Exact.of(1.0) - self.target * scores
         if self.loss == "one_class":
-            return -scores
+            return self.target - scores
         return abs(self.target - scores) - self.parameter
 
     def losses(self, residuals: Exact) -> Fraction:
@@ -297,8 +415,8 @@ class SVM:
             return (self.cost @ u).fraction()
         gamma = Exact.of(self.parameter)
         far, square, line = u.above(gamma), u * u, u * gamma * 2.0 - gamma * gamma
-        a, b, exponent = square._aligned(line)
-        rounded = Exact(np.where(far, b, a), exponent)
+        a, b, unit = square._aligned(line)
+        rounded = unit._with(np.where(far, b, a))
         return (self.cost @ rounded).fraction() / (2 * Fraction(self.parameter))
 
     def primal(self, model: Any, bias: float = 0.0) -> Fraction:
@@ -331,14 +449,11 @@ class SVM:
         value = -self.points.norm(a) / 2
         if self.bias == "penalised":
             value -= (Fraction(self.scaling) * a.sum().fraction()) ** 2 / 2
-        if self.loss != "one_class":
-            value += (self.target @ a).fraction()
+        value += (self.target @ a).fraction()
         if not self.signed:
             value -= Fraction(self.parameter) * abs(a).sum().fraction()
-        bend = {"squared": HALF, "smoothed": Fraction(self.parameter)}
-        kind = self.loss.split("_")[0]
-        if kind in bend:
-            value -= bend[kind] * self._over_cost(a) / 2
+        if self._bend:
+            value -= self._bend * self._over_cost(a) / 2
         return value
 
     def _over_cost(self, a: Exact) -> Fraction:
@@ -347,7 +462,7 @@ class SVM:
         for c, square in zip(self.cost.digits, (a * a).digits, strict=True):
             if c:
                 by_cost[c] = by_cost.get(c, 0) + square
-        unit = Exact(1, 2 * a.exponent - self.cost.exponent).fraction()
+        unit = Exact(1, 2 * a.exponent - self.cost.exponent, a.over**2).fraction()
         return sum((Fraction(s, c) for c, s in by_cost.items()), Fraction(0)) * unit
 
     def in_box(self, duals: Any) -> bool:
@@ -364,11 +479,11 @@ class SVM:
         a = Exact.of(duals)
         if self.bias != "free":
             return a
-        total, cost, exponent = Exact.of(self.total)._aligned(self.cost)
-        least = min(exponent, a.exponent)
+        total, cost, unit = Exact.of(self.total)._aligned(self.cost)
+        least = min(unit.exponent, a.exponent)
         digits = (a.digits << (a.exponent - least)).tolist()
-        upper = (cost << (exponent - least)).tolist()
-        off = sum(digits) - (int(total) << (exponent - least))
+        upper = (cost << (unit.exponent - least)).tolist()
+        off = sum(digits) - (int(total) << (unit.exponent - least))
         for i in sorted(range(len(digits)), key=lambda i: -abs(digits[i])):
             if off > 0:  # take from what is positive
                 move = -min(off, max(digits[i], 0))
@@ -379,6 +494,95 @@ class SVM:
             digits[i] += move
             off += move
         return None if off else Exact(np.array(digits, object), least)
+
+    # ------------------------------------------------------------------ optimum
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether the optimum is found in a moment."""
+        many = int(self.weighs.sum()) * (2 if self.loss.endswith("insensitive") else 1)
+        if many * many > MOST or isinstance(self.points, ManyExponentials):
+            return False
+        wrong = getattr(self.points, "wrong", 0.0)
+        K = self.points.rounded().K if wrong else self.points.gram()
+        return many * many * max(int(v).bit_length() for v in K.digits.flat) <= MOST
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The optimum, by Lemke's method."""
+        if isinstance(self.points, Kernel) and self.points.wrong:
+            return self._near(self.points.rounded())
+        K, used = self.points.gram(), np.flatnonzero(self.weighs)
+        assert semidefinite(K[np.ix_(used, used)]), "the kernel matrix is indefinite"
+        if self.bias == "penalised":
+            K = K + Exact.of(self.scaling) ** 2
+        target, cost = self.target.fractions(), self.cost.fractions()
+        # Each variable is the positive or the negative part of a dual variable.
+        rows, signs, epsilon = used, np.ones(len(used), int), Fraction(self.parameter)
+        if self.signed:
+            signs, epsilon = np.array([int(target[i]) for i in used]), Fraction(0)
+        elif self.loss != "one_class":
+            rows, signs = np.tile(used, 2), np.concatenate([signs, -signs])
+        p = [s * target[i] - epsilon for i, s in zip(rows, signs.tolist(), strict=True)]
+        Q = np.diag([self._bend / cost[i] for i in rows])
+        for k, i in enumerate(rows):
+            for m, j in enumerate(rows):
+                Q[k, m] += int(signs[k] * signs[m]) * K[i, j].fraction()
+        limits = [] if self.squared else [([k], cost[i]) for k, i in enumerate(rows)]
+        equation = (signs.tolist(), Fraction(self.total))
+        x, bias = maximise(Q, p, limits, equation if self.bias == "free" else None)
+        a = [Fraction(0)] * len(target)
+        for i, s, v in zip(rows, signs.tolist(), x, strict=True):
+            a[i] += s * v
+        if self.bias == "penalised":
+            bias = sum(a, Fraction(0)) * Fraction(self.scaling) ** 2
+        duals, biases = Exact.vector(a), (bias, bias)
+        model, value = self.points.of_duals(duals), self.dual(duals)
+        assert self.in_box(duals), "the optimum is outside its box"
+        assert self.primal(model, bias) == value, "P* is not D*"
+        if self.bias == "free":
+            assert sum(a) == Fraction(self.total)
+            biases = self._biases(self.points.model(model)[1], bias)
+        return Optimum(value, Fraction(0), model, duals, bias, biases)
+
+    def _near(self, points: Kernel) -> Optimum:
+        """Return the optimum for a matrix near this one, and how far this one's is."""
+        other = copy.copy(self)
+        other.points = points
+        found = other.optimum
+        size = abs(found.duals).sum().fraction()
+        near = self.residuals(points.model(found.model)[1] + found.bias)
+        off = size * size * COARSE
+        off += self.losses(near + size * COARSE) - self.losses(near)
+        # P is strongly convex: 1/2 ||w - w*||^2 is at most P - P*. A free bias moves as
+        # far as scores do.
+        far = Fraction(2.0 * math.sqrt(off * (1 + Fraction(self.scaling) ** 2)))
+        return found._replace(off=off, apart=4 * (far + size * COARSE))
+
+    def _biases(self, scores: Exact, best: Fraction) -> tuple[Any, Any]:
+        """Return the least and the largest bias that is as good as the best."""
+        width = Fraction(self.parameter)
+        shifts = [width, -width] if self.loss.endswith("insensitive") else [Fraction(0)]
+        if self.loss == "smoothed_hinge":
+            shifts = [0, width]  # 1 - u at the ends of the parabola
+        kinks = []
+        for i in np.flatnonzero(self.weighs):
+            t, f = self.target[i].fraction(), scores[i].fraction()
+            kinks += [t * (1 - u) - f if self.signed else t - u - f for u in shifts]
+        if not kinks:
+            return -BEYOND, BEYOND
+
+        def lost(b: Fraction) -> Fraction:
+            value = self.losses(self.residuals(scores + b))
+            return value + b * Fraction(self.total)
+
+        least = lost(best)
+        optimal = [best, *(b for b in kinks if lost(b) == least)]
+        low, high = min(optimal), max(optimal)
+        # Beyond all kinks the loss is a line or a parabola.
+        below = lost(min(kinks) - 1) == least == lost(min(kinks))
+        above = lost(max(kinks) + 1) == least == lost(max(kinks))
+        return -BEYOND if below else low, BEYOND if above else high
 
 
 class CrammerSinger:
@@ -395,14 +599,15 @@ class CrammerSinger:
         X = np.column_stack([X, np.full(len(X), constant)]) if constant else X
         self.rows = [[Fraction(v) for v in row] for row in np.asarray(X, float)]
         self.codes = [int(k) for k in codes]
+        self.classes = range(max(self.codes) + 1)
         self.cost = [Fraction(c) for c in cost]
         self.constant = constant
 
     def primal(self, W: Any, biases: Any) -> Fraction:
-        table = [[Fraction(v) for v in w] for w in np.asarray(W, float)]
+        table = [[Fraction(v) for v in w] for w in W]
         if self.constant:
             for w, b in zip(table, biases, strict=True):
-                w.append(Fraction(float(b)) / Fraction(self.constant))
+                w.append(Fraction(b) / Fraction(self.constant))
         value = sum((_dot(w, w) for w in table), Fraction(0)) / 2
         for x, y, c in zip(self.rows, self.codes, self.cost, strict=True):
             scores = [_dot(w, x) for w in table]
@@ -424,11 +629,10 @@ class CrammerSinger:
                 return False
         return True
 
-    def dual(self, duals: Any) -> Fraction:
-        """D of the others' duals, scaled down where they are more than c_i."""
-        table, value = np.asarray(duals, float), Fraction(0)
-        V = [[Fraction(0)] * len(self.rows[0]) for _ in range(table.shape[1])]
-        for x, y, c, row in zip(self.rows, self.codes, self.cost, table, strict=True):
+    def _sums(self, duals: Any) -> tuple[Fraction, list[list[Fraction]]]:
+        """Return the linear part of D and the v_m, of duals scaled into their box."""
+        value, V = Fraction(0), [[Fraction(0)] * len(self.rows[0])] * len(self.classes)
+        for x, y, c, row in zip(self.rows, self.codes, self.cost, duals, strict=True):
             b = [Fraction(0) if m == y else -Fraction(a) for m, a in enumerate(row)]
             total = sum(b, Fraction(0))
             if total > c:
@@ -438,7 +642,49 @@ class CrammerSinger:
                 a = total if m == y else -b[m]
                 if a:
                     V[m] = [p + a * t for p, t in zip(v, x, strict=True)]
+        return value, V
+
+    def dual(self, duals: Any) -> Fraction:
+        """D of the others' duals, scaled down where they are more than c_i."""
+        value, V = self._sums(duals)
         return value - sum((_dot(v, v) for v in V), Fraction(0)) / 2
+
+    @property
+    def small(self) -> bool:
+        many = len(self.rows) * (len(self.classes) - 1)
+        bits = [v.as_integer_ratio() for row in self.rows for v in row]
+        size = max(a.bit_length() + b.bit_length() for a, b in bits)
+        return many * many * 2 * size <= MOST
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The optimum, whose model is (W, biases)."""
+        others = [
+            (i, m) for i, y in enumerate(self.codes) for m in self.classes if m != y
+        ]
+        Q = np.array([[self._product(a, b) for a in others] for b in others], object)
+        limits = [
+            ([k for k, (j, _) in enumerate(others) if j == i], c)
+            for i, c in enumerate(self.cost)
+        ]
+        x, _ = maximise(Q, [Fraction(1)] * len(others), limits)
+        duals = [[Fraction(0)] * len(self.classes) for _ in self.rows]
+        for (i, m), v in zip(others, x, strict=True):
+            duals[i][m], duals[i][self.codes[i]] = -v, duals[i][self.codes[i]] + v
+        W, biases = self._sums(duals)[1], [Fraction(0)] * len(self.classes)
+        if self.constant:
+            biases = [Fraction(self.constant) * w.pop() for w in W]
+        value = self.dual(duals)
+        assert self.in_box(duals), "the optimum is outside its box"
+        assert self.primal(W, biases) == value, "P* is not D*"
+        return Optimum(value, Fraction(0), (W, biases), duals)
+
+    def _product(self, one: tuple[int, int], other: tuple[int, int]) -> Fraction:
+        """Return an entry of the matrix of D, of two rows with classes not theirs."""
+        (i, m), (j, k) = one, other
+        y, z = self.codes[i], self.codes[j]
+        sign = (y == z) - (y == k) - (m == z) + (m == k)
+        return sign * _dot(self.rows[i], self.rows[j]) if sign else Fraction(0)
 
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
@@ -460,6 +706,42 @@ class Claim(NamedTuple):
     duals: Any = None
 
 
+class Statement(NamedTuple):
+    """A statement about all optima."""
+
+    what: str
+    #: How far off it is, as in `Fault`; 0 if it holds.
+    off: float
+
+
+def holds(what: str, true: Any) -> Statement:
+    return Statement(what, 0.0 if true else math.inf)
+
+
+def enclosed(
+    what: str, lower: Any, upper: Any, true: Sequence[tuple[Any, Any]]
+) -> list[Statement]:
+    """Compare bounds with the least and the largest value of all optima."""
+    pairs = zip(np.ravel(lower).tolist(), np.ravel(upper).tolist(), true, strict=True)
+    return [
+        Statement(f"{what} {low!r} to {high!r}", _outside(low, high, *inside))
+        for low, high, inside in pairs
+    ]
+
+
+def _outside(low: float, high: float, least: Any, most: Any) -> float:
+    """Return how far values are outside bounds, relative to them; 0 only if within."""
+    if low <= least and most <= high:  # exactly, as these are fractions
+        return 0.0
+    if not (low < math.inf and high > -math.inf):  # or not numbers
+        return math.inf
+    size = max(abs(least), abs(most)) or 1
+    below = Fraction(low) - least if math.isfinite(low) else 0
+    above = most - Fraction(high) if math.isfinite(high) else 0
+    # The smallest float in place of 0: a bound that is off by less is false too.
+    return max(float(min(max(below, above) / size, Fraction(10**300))), 5e-324)
+
+
 class Fault(NamedTuple):
     #: Which one.
     claim: int
@@ -473,11 +755,18 @@ def finite(claim: Claim) -> bool:
     return all(bool(np.isfinite(part).all()) for part in parts)
 
 
-def faults(problem: Any, claims: Sequence[Claim]) -> Iterator[Fault]:
+def faults(problem: Any, claims: Sequence[Claim | Statement]) -> Iterator[Fault]:
     """All that is claimed and is not so, the claims seen together."""
-    lower, upper = None, None
+    lower = upper = None
+    if problem is not None and problem.small:
+        best = problem.optimum
+        lower, upper = best.value - best.off, best.value + best.off
     known: list[tuple[int, Claim, Fraction | None, Fraction]] = []
     for k, claim in enumerate(claims):
+        if isinstance(claim, Statement):
+            if claim.off != 0.0:
+                yield Fault(k, claim.what, claim.off)
+            continue
         if not finite(claim):
             # Out of the range of float64 nothing may be claimed.
             claim = claim._replace(model=None, duals=None)

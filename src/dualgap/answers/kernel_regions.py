@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
 from ..data.types import MatrixLike
-from ..kernels.functions import RBF, Kernel, Laplacian
-from ..kernels.gram import roundings_of_values
+from ..kernels.functions import (
+    RBF,
+    Kernel,
+    Laplacian,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
+from ..kernels.gram import Gram, roundings_of_values
 from ..losses import Vector
-from ..problems.kernel_matrix import MatrixProblem
+from ..problems.kernel_matrix import MatrixProblem, check_positive
 from ..problems.rounding import Rounding
 from .ball import Ball
 from .bias import Side, level_set, side_of
@@ -26,9 +34,11 @@ from .bias import Side, level_set, side_of
 __all__ = [
     "KernelRegion",
     "Near",
+    "check_new_rows",
     "kernel_bounds",
     "kernel_region_of",
     "matrix_distances",
+    "refuse_new_rows",
 ]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
@@ -151,6 +161,48 @@ def _error(kernel: Kernel, X: MatrixLike, size: float, terms: int) -> float:
     entries = X.shape[1]
     each = kernel.roundings(entries) + terms + 32
     return _SLACK * (off + each * _UNIT * size)
+
+
+def refuse_new_rows(kernel: Kernel) -> None:
+    """Raise an error if decisions at new rows have no bounds with this kernel.
+
+    Such bounds need k(x, x) of a new row x. They are true only if the matrix of the
+    training rows and x together is positive semidefinite, which the check of the
+    training rows does not show.
+
+    Raises
+    ------
+    ValueError
+        For a precomputed matrix, and for formulas that can be indefinite.
+    """
+    name = f"kernel={kernel.name!r}"
+    if isinstance(kernel, Precomputed):
+        raise ValueError(
+            f"{name} has no bounds on decisions, because they need k(x, x)"
+            " of every new row; give the kernel as a function of two matrices"
+        )
+    if isinstance(kernel, Sigmoid | Polynomial) and not kernel.positive:
+        raise ValueError(
+            f"{name} has no bounds on decisions, because its matrix may be indefinite "
+            "once new rows are added; use 'rbf', 'laplacian', 'linear', or 'poly' with "
+            "coef0 >= 0"
+        )
+
+
+def check_new_rows(kernel: Kernel, vectors: MatrixLike, X: MatrixLike) -> None:
+    """Check that a user's kernel is positive semidefinite on old and new rows together.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no bounds at new rows, or the matrix of these rows, or of a
+        sample of them, is indefinite.
+    """
+    refuse_new_rows(kernel)
+    if not kernel.positive:
+        sparse = issparse(vectors) or issparse(X)
+        both = vstack([vectors, X], "csr") if sparse else np.vstack([vectors, X])
+        check_positive(Gram(both, kernel))
 
 
 def kernel_bounds(

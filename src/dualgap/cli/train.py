@@ -88,6 +88,8 @@ def train(options: TrainOptions) -> None:
     )
     with told_plainly(options.debug):
         _refuse_files(options)
+        if options.bounds and options.kernel is not None:
+            _refuse_bounds(estimator_of(options.task, True)(**own))
         begun = time.perf_counter()
         examples, scaling = _read(options)
         seconds = time.perf_counter() - begun
@@ -203,6 +205,13 @@ def _refuse_files(options: TrainOptions) -> None:
                 raise ValueError(
                     f"{data} is a store, which {option} cannot use; give a data file"
                 )
+
+
+def _refuse_bounds(model: BaseEstimator) -> None:
+    """Raise an error if the kernel has no bounds on decisions at new rows."""
+    from ..answers.kernel_regions import refuse_new_rows
+
+    refuse_new_rows(model._kernel_record())
 
 
 def _read(options: TrainOptions) -> tuple[Data, Scaling | None]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..answers.decided import TOLERANCES, Decided
+from ..answers.kernel_regions import refuse_new_rows
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..data.types import Label, MatrixLike
@@ -77,9 +78,8 @@ class CertainDecisions:
         Raises
         ------
         ValueError
-            If X does not hold the training rows, or the problem has no certificate: a
-            model of ``solver="nystroem"``, or of a kernel matrix that is not positive
-            semidefinite.
+            If X does not hold the training rows, the problem has no certificate, as for
+            ``solver="nystroem"``, or the kernel is precomputed or may be indefinite.
 
         Notes
         -----
@@ -118,11 +118,14 @@ class CertainDecisions:
         Raises
         ------
         ValueError
-            If the bias is not penalised and `bound_optimum` has not been called, or the
-            model has no finite gap.
+            If the bias is not penalised and `bound_optimum` has not been called, the
+            model has no finite gap, or its kernel is precomputed or may be indefinite.
 
         Notes
         -----
+        A kernel that is a function must be positive semidefinite on the training rows
+        and X together. The support vectors and X, or a sample of them, are checked.
+
         With c = (w + v)/2, where v is the sum of rows that the dual variables define,
         every optimum is in the ball :math:`\|w^* - c\|^2 \le P - D - \tfrac14 \|w -
         v\|^2`. So a bound is as wide as the row is long, and a gap 100 times smaller
@@ -467,7 +470,5 @@ def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
             "until is not supported together with checkpoint; set checkpoint=None"
         )
     refuse_without_optimum(model, fitted=False)
-    if getattr(model, "kernel", None) == "precomputed":
-        raise ValueError(
-            "kernel='precomputed' has no bounds on decisions; leave until out"
-        )
+    if hasattr(model, "kernel"):
+        refuse_new_rows(model._kernel_record())

@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..answers.ball import Ball
-from ..answers.kernel_regions import KernelRegion, kernel_bounds, kernel_region_of
+from ..answers.kernel_regions import (
+    KernelRegion,
+    check_new_rows,
+    kernel_bounds,
+    kernel_region_of,
+    refuse_new_rows,
+)
 from ..answers.regions import LinearRegion, linear_bounds, region_of
 from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
-from ..kernel import Nystroem, Precomputed
+from ..kernel import Nystroem
 from ..kernels.functions import refuse_items
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
@@ -106,6 +112,7 @@ class Optimum:
                 regions = [replace(one, radius=half * one.radius) for one in regions]
             return linear_bounds(regions, X)
         X = X.astype(np.float64, copy=False)  # float32 kernel values are less accurate
+        check_new_rows(model._fitted_kernel, model.support_vectors_, X)
         values = _kernel_values(model, X, self.dual_coef, len(self.regions))
         found = [
             kernel_bounds(region, model._fitted_kernel, X, values[:, k])
@@ -251,7 +258,7 @@ def _regions_of_classes(ball: Ball) -> list[LinearRegion]:
 def _kernel_optimum(
     model: BaseEstimator, X: MatrixLike, balls: Sequence[ProblemBall]
 ) -> Optimum:
-    _refuse_precomputed(model)
+    refuse_new_rows(model._fitted_kernel)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     regions = [kernel_region_of(found.ball, X[found.rows]) for found in balls]
     table = np.zeros_like(model.dual_coef_)
@@ -267,7 +274,7 @@ def _kernel_optimum(
 
 def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     """Return the regions of a kernel model without an unpenalised bias."""
-    _refuse_precomputed(model)
+    refuse_new_rows(model._fitted_kernel)
     kernel, table = model._fitted_kernel, model.dual_coef_
     lengths = np.sqrt(np.maximum(kernel.diagonal(model.support_vectors_), 0.0))
     lengths = lengths * (1.0 + 1e-9) + 1e-150
@@ -323,14 +330,6 @@ def _counts(model: BaseEstimator) -> NDArray[np.integer]:
         counts: NDArray[np.integer] = model.n_support_
         return counts
     return np.array([len(model.support_), 0])  # one model is a pair with an empty class
-
-
-def _refuse_precomputed(model: BaseEstimator) -> None:
-    if isinstance(model._fitted_kernel, Precomputed):
-        raise ValueError(
-            "kernel='precomputed' has no bounds on decisions, because they need k(x, x)"
-            " of every new row; give the kernel as a function of two matrices"
-        )
 
 
 # ------------------------------------------------------------------- support vectors

@@ -133,8 +133,10 @@ class Kernel(ABC):
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype={dtype}: use float32 or float64")
         left = X[rows].astype(dtype, copy=False)
-        right = X if Y is None else Y
-        return self._block(left, right.astype(dtype, copy=False))
+        right = (X if Y is None else Y).astype(dtype, copy=False)
+        if sparse.issparse(left) != sparse.issparse(right):
+            left, right = sparse.csr_matrix(left), sparse.csr_matrix(right)
+        return self._block(left, right)
 
     @abstractmethod
     def _block(self, A: Matrix, B: Matrix) -> Block:

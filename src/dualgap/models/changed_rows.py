@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..answers.ball import Ball
+from ..answers.kernel_regions import refuse_new_rows
 from ..answers.left_out import alpha_without, repaired, sharpened
 from ..blas import limited
 from ..checks import check_positive
@@ -193,8 +194,8 @@ def what_if(
     Raises
     ------
     ValueError
-        If rows do not exist, labels are unknown, a class would have no row left, or as
-        in :func:`loo_bounds`.
+        If rows do not exist, labels are unknown, a class would have no row left, the
+        kernel is precomputed or may be indefinite, or as in :func:`loo_bounds`.
     TypeError
         If the model is of another type.
 
@@ -229,6 +230,8 @@ def what_if(
     if tol is not None:
         check_positive("tol", tol)
     balls, codes = problems_of(model, X, y, sample_weight)
+    if hasattr(model, "kernel"):
+        refuse_new_rows(model._fitted_kernel)
     X = _matrix(X)
     more = None if X_more is None else _matrix(X_more)
     kept = _kept(without, len(codes))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..answers.ball import Ball
+from ..answers.kernel_regions import check_new_rows
 from ..answers.left_out import Leaving, LeftOut, neighbourhood_size, sharpened
 from ..answers.removal import Neighbourhood, inner, loosely
 from ..blas import limited
@@ -73,7 +74,8 @@ def influence(
     Raises
     ------
     ValueError
-        If the bias is not penalised, or as in :func:`loo_bounds`.
+        If the bias is not penalised, the kernel is precomputed or may be indefinite, or
+        as in :func:`loo_bounds`.
 
     Examples
     --------
@@ -99,6 +101,8 @@ def influence(
             " X, y, without=[i]) for single rows, or train with a penalised bias"
         )
     X_new = check_array(X_new, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if hasattr(model, "kernel"):
+        check_new_rows(model._fitted_kernel, X, X_new)
     labels = np.searchsorted(model.classes_, model.predict(X_new))
     with limited(1):
         parts = [_Removals(sharpened(ball, tol), X, X_new) for ball in balls]

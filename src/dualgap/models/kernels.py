@@ -57,7 +57,7 @@ def _certify_kernel(
 ) -> Certificate:
     """Certify a kernel model from its dual variables, or a fit that starts there."""
     parts = []
-    for pair in kernel_pairs(model, X, y, C, sample_weight):
+    for pair in kernel_pairs(model, X, y, C, sample_weight, used=True):
         proof = pair.problem.certify_model(pair.coef, pair.bias)
         proof = proof.with_dual_of(pair.problem.certify(pair.alpha))
         solver = _solver_of(pair.problem)
@@ -95,11 +95,13 @@ def kernel_pairs(
     C: float | None,
     sample_weight: ArrayLike | None,
     whole: bool = False,
+    used: bool = False,
 ) -> Iterator[KernelPair]:
     """Yield the pairs of classes of a fitted kernel model.
 
     Their problems have the rows of their classes or, with `whole`, all rows, where rows
-    of other classes have weight 0.
+    of other classes have weight 0. With `used`, they leave out rows that have neither a
+    weight nor a coefficient, as fits do: these may make the matrix indefinite.
     """
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
@@ -121,7 +123,13 @@ def kernel_pairs(
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         of_pair = (codes == i) | (codes == j)
+        costs = np.where(of_pair, weight * factor[codes], 0.0)
+        coef = np.zeros(X.shape[0])
+        coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
+        coef[~of_pair] = 0.0
         rows = np.arange(len(codes)) if whole else np.flatnonzero(of_pair)
+        if used and ((costs > 0.0) | (coef != 0.0)).any():
+            rows = np.flatnonzero((costs > 0.0) | (coef != 0.0))
         # The first class of a pair is positive; with only two classes, the second is.
         first = 1 if len(classes) > 2 else -1
         signs = np.where(codes[rows] == i, first, -first)
@@ -130,13 +138,10 @@ def kernel_pairs(
             signs,
             C,
             loss="squared_hinge" if squared else "hinge",
-            sample_weight=np.where(of_pair, weight * factor[codes], 0.0)[rows],
+            sample_weight=costs[rows],
             rows=rows,
             **kind_of_bias,
         )
-        coef = np.zeros(X.shape[0])
-        coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
-        coef[~of_pair] = 0.0
         signed: Vector = coef[rows]
         alpha: Vector = np.clip(signed * problem.y, 0.0, problem.upper)
         bias = float(model.intercept_[p])

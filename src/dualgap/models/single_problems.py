@@ -297,21 +297,29 @@ def certify_kernel(
     """Certify a kernel model from its dual variables, or a fit that starts there."""
     weight = checked_weights(sample_weight, X)
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
-    problem: BoxProblem
-    if isinstance(model, (svm.OneClassSVM, OneClassSVM)):
-        problem = KernelOneClass(gram, model.nu, sample_weight=weight)
-    else:
-        problem = KernelRegression(
-            gram,
-            targets(y, X.shape[0]),
-            model.C,
-            epsilon=EpsilonInsensitive(model.epsilon).epsilon,
-            sample_weight=weight,
-        )
     coef = np.zeros(X.shape[0])
     own = model.dual_coef_
     support = support_of(model, sample_weight)
     coef[support] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
+    one_class = isinstance(model, (svm.OneClassSVM, OneClassSVM))
+    values, rows = None if one_class else targets(y, X.shape[0]), None
+    if weight is not None and (used := (weight > 0.0) | (coef != 0.0)).any():
+        # Other rows may make the matrix indefinite. Fits leave them out.
+        rows = np.flatnonzero(used)
+        weight, coef = weight[rows], coef[rows]
+        values = None if values is None else values[rows]
+    problem: BoxProblem
+    if values is None:
+        problem = KernelOneClass(gram, model.nu, sample_weight=weight, rows=rows)
+    else:
+        problem = KernelRegression(
+            gram,
+            values,
+            model.C,
+            epsilon=EpsilonInsensitive(model.epsilon).epsilon,
+            sample_weight=weight,
+            rows=rows,
+        )
     alpha = np.clip(coef, problem.lower, problem.upper)
     proof = problem.certify(alpha)
     # P is computed from the unclipped coefficients, which rounding may put outside

@@ -134,7 +134,7 @@ class MatrixProblem(Problem):
 
     def _check_positive(self) -> None:
         if not self.gram.kernel.positive:
-            self.shift = _check_positive(self.gram)
+            self.shift = check_positive(self.gram)
 
     @property
     @abstractmethod
@@ -428,7 +428,7 @@ class IndefiniteKernelError(ValueError):
     """A kernel matrix that is not positive semidefinite, so that no gap is a proof."""
 
 
-def _check_positive(gram: Matrix) -> float:
+def check_positive(gram: Matrix) -> float:
     """Check that a kernel matrix is symmetric and positive semidefinite.
 
     Up to `SETTINGS.checked_rows` rows the whole matrix is checked, else a sample.
