@@ -106,6 +106,9 @@ class Settings:
     interior_after: float = 2.5
     #: Largest target of the relative gap for the interior-point method.
     interior_tol: float = 1e-8
+    #: Epochs that raise D by less than this fraction of the gap have stalled: ten
+    #: thousand of them close a ten-thousandth of it.
+    least_rise: float = 1e-8
 
     def drops(self, n: int, cache_size: float) -> bool:
         """Whether a cache of float32 rows would drop rows that are needed again."""
@@ -127,7 +130,6 @@ class BlockState(KernelState):
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
-    moved: bool = True
     #: Whether the interior-point method has been tried.
     tried: bool = False
     whole: bool = True  # F is K c
@@ -490,8 +492,10 @@ class BlockSolver(KernelSolver):
         except ValueError as error:  # the step met negative curvature
             raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
-        state.moved = steps > 0
+        before = state.dual
         state.measure()
+        least, risen = self._least_rise(state), state.dual - before
+        state.moved = steps > 0 and not risen < least
         if state.updates > self.settings.interior_after * state.problem.n**2:
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.
@@ -502,6 +506,14 @@ class BlockSolver(KernelSolver):
             self._look_again(state, finer=True, stop=stop)
         elif full and many and block.computed >= state.due:
             self._shrink(state)
+
+    def _least_rise(self, state: BlockState) -> float:
+        """Return the rise of D in an epoch below which the steps have stalled."""
+        gap = state.primal - state.dual
+        # With a large C the gap may be large while D rises well by its own measure. The
+        # interior-point method would have solved such a problem.
+        size = gap if state.tried else min(gap, abs(state.dual))
+        return self.settings.least_rise * size
 
     def _leap(self, state: BlockState, stop: core.Stop) -> None:
         """Solve a small problem by the interior-point method if progress is slow."""
