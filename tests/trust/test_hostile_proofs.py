@@ -77,10 +77,11 @@ def test_many_labels_in_many_parts_take_their_length(tmp_path):
 
 
 def test_bytes_get_an_answer():
-    said, found = proofs.attack(range(examples(400)), proofs.examples())
+    count = examples(400)
+    said, found = proofs.attack(range(count), proofs.examples())
     assert not found
     assert said["valid"] > 3
-    assert said["ValueError"] > 200
+    assert said["ValueError"] > count // 2
 
 
 @pytest.fixture
