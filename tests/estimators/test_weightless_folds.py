@@ -42,5 +42,5 @@ def test_a_fold_with_one_class_is_named(name):
 
 def test_a_fold_that_lacks_a_class_of_the_pairs_is_named():
     weight = np.r_[np.ones(6), np.where(CODES[6:] == 2, 0.0, 1.0)]
-    with pytest.raises(ValueError, match="^fold 1: class 2 has no row"):
+    with pytest.raises(ValueError, match=r"^fold 1: class 2 has no row"):
         SEARCHES["pairs"]().fit(X, CODES, sample_weight=weight)

@@ -54,7 +54,6 @@ from ._search import (
     CrossValidation,
     Scorer,
     best_of,
-    in_fold,
     parts_of,
     run_folds,
     why_ended,

@@ -21,7 +21,7 @@ SIGNS = (ROWS[:, 1] + np.random.default_rng(6).normal(size=20) > 0.0).astype(int
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(("scale", "C"), [(1e4, 0.1), (1e4, 1.0), (1e5, 0.1)])
 def test_a_large_column_leaves_the_interior_point_its_optimum(scale, C):
-    for X, y in ((FOUR * [scale, 1.0], LABELS), (ROWS + [scale, 0.0], SIGNS)):
+    for X, y in ((FOUR * [scale, 1.0], LABELS), (ROWS + np.array([scale, 0.0]), SIGNS)):
         model = SVC(C, kernel="linear", loss="squared_hinge").fit(X, y)
         best = LinearSVC(C, loss="squared_hinge", tol=1e-9).fit(X, y).certificate_
         assert model.certificate_.certified
@@ -33,7 +33,7 @@ def test_a_large_column_leaves_the_interior_point_its_optimum(scale, C):
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e6])
 @pytest.mark.parametrize("scale", [1e6, 1e7, 1e8, 1e10])
 def test_a_stall_ends_the_fit_before_max_epochs(scale, C):
-    for X, y in ((FOUR * [scale, 1.0], LABELS), (ROWS + [scale, 0.0], SIGNS)):
+    for X, y in ((FOUR * [scale, 1.0], LABELS), (ROWS + np.array([scale, 0.0]), SIGNS)):
         model = SVC(C, kernel="linear", loss="squared_hinge").fit(X, y)
         assert model.certificate_.status in (Status.STALLED, Status.CERTIFIED)
         assert model.n_iter_ < 100
