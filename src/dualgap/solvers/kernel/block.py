@@ -106,8 +106,8 @@ class Settings:
     interior_after: float = 2.5
     #: Largest target of the relative gap for the interior-point method.
     interior_tol: float = 1e-8
-    #: Epochs that raise D by less than this fraction of the gap have stalled: ten
-    #: thousand of them close a ten-thousandth of it.
+    #: After it, epochs that raise D by less than this fraction of the gap have stalled:
+    #: ten thousand of them close a ten-thousandth of it.
     least_rise: float = 1e-8
 
     def drops(self, n: int, cache_size: float) -> bool:
@@ -494,8 +494,11 @@ class BlockSolver(KernelSolver):
         state.updates += steps
         before = state.dual
         state.measure()
-        least, risen = self._least_rise(state), state.dual - before
-        state.moved = steps > 0 and not risen < least
+        # With a large C the gap may be large while D rises well by its own measure, but
+        # the interior-point method would have solved such a problem.
+        least = self.settings.least_rise * (state.primal - state.dual)
+        stalled = state.tried and state.dual - before < least
+        state.moved = steps > 0 and not stalled
         if state.updates > self.settings.interior_after * state.problem.n**2:
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.
@@ -506,14 +509,6 @@ class BlockSolver(KernelSolver):
             self._look_again(state, finer=True, stop=stop)
         elif full and many and block.computed >= state.due:
             self._shrink(state)
-
-    def _least_rise(self, state: BlockState) -> float:
-        """Return the rise of D in an epoch below which the steps have stalled."""
-        gap = state.primal - state.dual
-        # With a large C the gap may be large while D rises well by its own measure. The
-        # interior-point method would have solved such a problem.
-        size = gap if state.tried else min(gap, abs(state.dual))
-        return self.settings.least_rise * size
 
     def _leap(self, state: BlockState, stop: core.Stop) -> None:
         """Solve a small problem by the interior-point method if progress is slow."""
