@@ -12,14 +12,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import mmap
+import os
 from collections.abc import Iterator
 
-__all__ = ["BLAS", "THREAD", "make_room_for", "memory_error"]
+__all__ = [
+    *("BLAS", "THREAD", "machine_memory", "make_room", "make_room_for"),
+    "memory_error",
+]
 
 #: Bytes for a Python thread: its stack on Linux, and its first objects.
 THREAD = 10 * 2**20
 #: Bytes for a Python thread that calls OpenBLAS.
 BLAS = THREAD + 34 * 2**20
+#: Arrays of fewer bytes raise a MemoryError themselves, before much work is lost.
+SMALL = 2**26
 
 
 def make_room_for(threads: int, each: int = THREAD) -> None:
@@ -37,9 +43,44 @@ def make_room_for(threads: int, each: int = THREAD) -> None:
     MemoryError
         If the address space has no room for them.
     """
+    _reserve(threads * each, f"{threads} threads", "use a smaller n_jobs")
+
+
+def make_room(size: int, what: str, remedy: str) -> None:
+    """Check that there is memory for arrays before the work that fills them.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    what, remedy : str
+        What takes them, and how to need less.
+
+    Raises
+    ------
+    MemoryError
+        If neither the address space nor the machine has that much.
+    """
+    if size < SMALL:
+        return
+    what = f"{what} ({size / 1e9:.3g} GB)"
+    if size > machine_memory():
+        raise MemoryError(f"not enough memory for {what}; {remedy}")
+    _reserve(size, what, remedy)
+
+
+def machine_memory() -> int:
+    """Return the machine's memory in bytes; a huge number if it is unknown."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**63
+
+
+def _reserve(size: int, what: str, remedy: str) -> None:
     if hasattr(mmap, "MAP_PRIVATE"):  # not Windows, whose stacks grow
-        with memory_error(f"{threads} threads", "use a smaller n_jobs"):
-            mmap.mmap(-1, threads * each, mmap.MAP_PRIVATE).close()
+        with memory_error(what, remedy):
+            mmap.mmap(-1, size, mmap.MAP_PRIVATE).close()
 
 
 @contextlib.contextmanager

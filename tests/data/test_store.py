@@ -181,7 +181,7 @@ def test_what_goes_wrong_past_the_cache(store, monkeypatch):
         ValueError, match="direct='always' is unknown; use True, False or 'auto'"
     ):
         RowStore.open(store.path, direct="always")
-    monkeypatch.setattr(store_module, "_machine_memory", lambda: 1000)
+    monkeypatch.setattr(store_module, "machine_memory", lambda: 1000)
     assert RowStore.open(store.path, buffer=60_000).direct
     monkeypatch.delattr(os, "O_DIRECT")
     assert not RowStore.open(store.path, buffer=60_000, direct=True).direct

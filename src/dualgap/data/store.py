@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from .. import core
-from ..memory import make_room_for
+from ..memory import machine_memory, make_room_for
 from .blocks import ALIGNMENT, Block, RowSource
 from .description import DESCRIPTION, REMEDY, Description, Shard, in_order, parse
 from .files import Arrays, Files
@@ -148,7 +148,7 @@ class RowStore(RowSource):
         if self.is_sparse:
             self.entry_bytes += self.dtypes["indices"].itemsize
         if direct == "auto":
-            direct = 2 * self.stored * self.entry_bytes > _machine_memory()
+            direct = 2 * self.stored * self.entry_bytes > machine_memory()
         self.direct = direct and self._reads_straight()
         self._stamps: dict[str, tuple[int, int]] = {}
         for name in self.dtypes:
@@ -572,11 +572,3 @@ def whole_number(name: str, value: object, least: int, most: float = 2**63) -> i
 
 def _reopen(path: str, buffer: int, direct: bool) -> RowStore:
     return RowStore.open(path, buffer=buffer, direct=direct)
-
-
-def _machine_memory() -> int:
-    """Return the machine's memory in bytes; a huge number if it is unknown."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 2**63

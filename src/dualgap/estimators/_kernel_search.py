@@ -53,7 +53,7 @@ from ._search import (
     CrossValidation,
     Scorer,
     best_of,
-    part_of,
+    parts_of,
     ranks,
     run_folds,
     scorer_of,
@@ -340,10 +340,11 @@ class KernelSearch(
         probe = self._model(**candidates[0])
         scorer = scorer_of(probe, self.scoring)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        folds = [
-            (part_of(weight, train), np.arange(len(y))[test])
-            for train, test in splitter.split(X, y, groups)
-        ]
+        splits = list(splitter.split(X, y, groups))
+        codes = None if targets.classes is None else targets.values.astype(np.intp)
+        parts = parts_of(weight, [train for train, _ in splits], codes)
+        tests = [np.arange(len(y))[test] for _, test in splits]
+        folds = list(zip(parts, tests, strict=True))
         points = points_of(X, probe._kernel_record())
         work = Work(X, points, y, targets, folds, Cs, others, stop)
         results = self._certified(work)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate
 from ..losses import Vector, get_loss
+from ..memory import make_room
 from ..problems.binary import BinaryProblem
 from ..problems.constant import constant_problems
 from ..problems.crammer_singer import CrammerSingerProblem
@@ -111,6 +112,17 @@ class Rows(NamedTuple):
         return {"classes_": self.classes, "coef_": coef, "intercept_": intercept}
 
 
+def _make_room(problems: int, tables: int, data: Rows) -> None:
+    """Refuse before any work what memory cannot hold: a model and duals per class."""
+    n, d = data.columns.X.shape
+    # The duals are held per problem and as the table that they are packed in.
+    make_room(
+        8 * (problems * d + 2 * tables * n),
+        f"{len(data.classes)} classes of {n} rows and {d} columns",
+        "train on fewer classes or rows",
+    )
+
+
 class SeparateProblems:
     """Binary problems of classes against the rest, or of pairs of classes.
 
@@ -124,7 +136,10 @@ class SeparateProblems:
     def __init__(self, parameters: LinearSVC, data: Rows) -> None:
         p = self.parameters = parameters
         self.data = data
-        count = number_of_problems(p.multi_class, len(data.classes))
+        classes = len(data.classes)
+        count = number_of_problems(p.multi_class, classes)
+        pairs = p.multi_class == "ovo" and classes > 2
+        _make_room(count, classes - 1 if pairs else count, data)
         self.binary = binary_problems(
             p.multi_class,
             data.columns.X,
@@ -226,6 +241,7 @@ class JointProblem:
         p = self.parameters = parameters
         self.data, self.solver = data, _joint_solver(p)
         self.labels, classes = [data.classes[-1]], len(data.classes)
+        _make_room(classes, classes, data)
         self.rows = BinaryProblem(
             data.columns.X,
             np.ones(len(data.codes)),

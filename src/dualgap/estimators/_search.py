@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +25,9 @@ __all__ = [
     "CUT_SHORT",
     "best_of",
     "first_best",
+    "in_fold",
     "part_of",
+    "parts_of",
     "ranks",
     "run_folds",
     "scorer_of",
@@ -67,6 +70,44 @@ def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     """Return the weights of a training part: 0 for other rows, k times for repeats."""
     rows = np.arange(len(weight))[train]
     return weight * np.bincount(rows, minlength=len(weight))
+
+
+def parts_of(
+    weight: Vector,
+    folds: Iterable[NDArray[np.generic]],
+    codes: NDArray[np.intp] | None = None,
+) -> list[Vector]:
+    """Return the weights of the training part of every fold.
+
+    Raises
+    ------
+    ValueError
+        If a part has no row with a positive weight or, given the `codes` of classes,
+        rows of one class only.
+    """
+    parts = [part_of(weight, train) for train in folds]
+    remedy = "change sample_weight, or the folds with cv"
+    for fold, part in enumerate(parts):
+        if not part.any():
+            raise ValueError(
+                f"fold {fold} has no training row with a positive weight; {remedy}"
+            )
+        if codes is not None and len(np.unique(codes[part > 0.0])) < 2:
+            raise ValueError(
+                f"fold {fold} has training rows with a positive weight of one class "
+                f"only; {remedy}"
+            )
+    return parts
+
+
+@contextlib.contextmanager
+def in_fold(fold: int) -> Iterator[None]:
+    """Name the fold in errors about its rows."""
+    try:
+        yield
+    except ValueError as error:
+        error.args = (f"fold {fold}: {error}", *error.args[1:])
+        raise
 
 
 def run_folds(

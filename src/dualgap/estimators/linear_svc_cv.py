@@ -28,7 +28,14 @@ from ._certified import Settings, check_certify, search, warn_of_accuracy
 from ._certified_folds import LinearFolds
 from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
-from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
+from ._search import (
+    CrossValidation,
+    best_of,
+    in_fold,
+    parts_of,
+    run_folds,
+    why_ended,
+)
 from .arguments import check_sample_weight
 from .fitting import (
     SmallPickle,
@@ -322,7 +329,7 @@ penalize_intercept, class_weight
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        parts = [part_of(weight, train) for train, _ in folds]
+        parts = parts_of(weight, [train for train, _ in folds], codes)
         factors = [
             weights(self.class_weight, X, classes, codes, part)[1] for part in parts
         ]
@@ -339,6 +346,10 @@ penalize_intercept, class_weight
             penalize_intercept=self.penalize_intercept,
             copies=False,  # all pairs are in use at the same time
         )
+        owns = []
+        for fold, own in enumerate(zip(parts, factors, strict=True)):
+            with in_fold(fold):
+                owns.append(binary.reweighted(*own))
         return LinearWalks(
             self,
             X,
@@ -346,7 +357,7 @@ penalize_intercept, class_weight
             classes,
             codes,
             binary,
-            owns=[binary.reweighted(*own) for own in zip(parts, factors, strict=True)],
+            owns=owns,
             tests=[test for _, test in folds],
             seed=seed_of(self.random_state),
             stop=stop,

@@ -57,9 +57,10 @@ class ErrorBounds:
     ----------
     lower, upper : float
         Bounds on the share of rows that are predicted wrongly.
-    wrong, right : ndarray of shape (n_samples,), bool
-        Rows that are certainly predicted wrongly, and certainly rightly.
-    lower_margins, upper_margins : ndarray of shape (n_samples,)
+    wrong, right : ndarray of shape (n_held_out,), bool
+        Rows that are certainly predicted wrongly, and certainly rightly. `loo_bounds`
+        holds out every row, in order. `cv_bounds` has the held-out rows fold by fold.
+    lower_margins, upper_margins : ndarray of shape (n_held_out,)
         Bounds on the margin of each row: with two classes the decision in the direction
         of the row's class, with more the score of its class minus the largest other.
     method : str

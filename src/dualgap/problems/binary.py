@@ -580,8 +580,7 @@ class BinaryProblem(RowsProblem):
             )
             return Values.of(found)
         assert skipped is None
-        parts = []
-        part = None if v is None else np.empty(self.width)
+        parts, part = [], None if v is None else np.empty(self.width)
         if v is not None:
             v[:] = 0.0
         for block in self.blocks():

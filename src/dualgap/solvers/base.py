@@ -48,6 +48,8 @@ class State:
     order: NDArray[np.uint32]
     epochs: int = 0
     updates: int = 0
+    #: Whether the last epoch made progress; False if its updates were too small.
+    moved: bool = True
     visited: int = 0
     primal: float = math.nan
     dual: float = math.nan

@@ -107,7 +107,8 @@ class Loop:
                 return self.finish(status, state)
             before = state.updates
             self.solver.step(state, self.stop)
-            self.idle = self.idle + 1 if state.updates == before else 0
+            idle = state.updates == before or not state.moved
+            self.idle = self.idle + 1 if idle else 0
             status = self.judge(state, check_every)
             if status is not None:
                 return self.finish(status, state)

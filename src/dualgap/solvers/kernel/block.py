@@ -106,6 +106,9 @@ class Settings:
     interior_after: float = 2.5
     #: Largest target of the relative gap for the interior-point method.
     interior_tol: float = 1e-8
+    #: After it, epochs that raise D by less than this fraction of the gap have stalled:
+    #: ten thousand of them close a ten-thousandth of it.
+    least_rise: float = 1e-8
 
     def drops(self, n: int, cache_size: float) -> bool:
         """Whether a cache of float32 rows would drop rows that are needed again."""
@@ -127,7 +130,6 @@ class BlockState(KernelState):
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
-    moved: bool = True
     #: Whether the interior-point method has been tried.
     tried: bool = False
     whole: bool = True  # F is K c
@@ -490,8 +492,13 @@ class BlockSolver(KernelSolver):
         except ValueError as error:  # the step met negative curvature
             raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
-        state.moved = steps > 0
+        before = state.dual
         state.measure()
+        # With a large C the gap may be large while D rises well by its own measure, but
+        # the interior-point method would have solved such a problem.
+        least = self.settings.least_rise * (state.primal - state.dual)
+        stalled = state.tried and state.dual - before < least
+        state.moved = steps > 0 and not stalled
         if state.updates > self.settings.interior_after * state.problem.n**2:
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.

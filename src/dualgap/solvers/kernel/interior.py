@@ -78,8 +78,9 @@ def interior_point(
     if not problem.free_bias:
         Q += 1.0
     Q *= np.outer(y, y)
-    Q[np.diag_indices_from(Q)] += problem.delta[used]
-    a = _solve(Q, y, problem.upper[used], problem.free_bias, tol, stop)
+    delta = problem.delta[used]
+    Q[np.diag_indices_from(Q)] += delta
+    a = _solve(Q, y, problem.upper[used], delta, problem.free_bias, tol, stop)
     if a is None:
         return None
     out = np.zeros(problem.n)
@@ -88,7 +89,13 @@ def interior_point(
 
 
 def _solve(
-    Q: Vector, y: Vector, u: Vector, balanced: bool, tol: float, stop: core.Stop
+    Q: Vector,
+    y: Vector,
+    u: Vector,
+    delta: Vector,
+    balanced: bool,
+    tol: float,
+    stop: core.Stop,
 ) -> Vector | None:
     # The room u - a is updated step by step, because near the bound the computed
     # difference would be 0. Variables without an upper bound have t = 0, and their room
@@ -108,12 +115,14 @@ def _solve(
         off = float(y @ a) if balanced else 0.0
         gap = float(s @ a + t @ room)
         objective = float(a.sum()) - 0.5 * float(a @ (g + 1.0))
-        # P - D of the hinge at this b, or an upper bound on P - D of the squared hinge.
+        # P - D of the hinge, or of the squared hinge, at this b.
         slope = g + b * y
         if boxed.all():
             found = float(slope @ a + u @ np.maximum(0.0, -slope))
         else:
-            found = gap + float(np.abs(slope - s) @ a)
+            part, lost = 0.5 * delta * a, slope < delta * a
+            loss = np.divide(0.5 * slope**2, delta, out=np.zeros_like(a), where=lost)
+            found = float(loss.sum() + ((slope - part) * a)[~lost].sum())
         found += abs(b * off)
         if found <= 2.0 * least:
             best, least = np.minimum(a, u), min(least, found)
