@@ -21,7 +21,7 @@ def test_what_cannot_fit_is_refused_before_any_work(multi_class, form, monkeypat
     monkeypatch.setattr(multiclass.Points, "of", work)
     classes = 500_000
     X = form(np.arange(2.0 * classes)[:, None])
-    model = LinearSVC(multi_class=multi_class)
+    model = LinearSVC(loss="hinge", multi_class=multi_class)
     with pytest.raises(MemoryError, match=r"500000 classes of 1000000 rows and 1 col"):
         model.fit(X, np.arange(2 * classes) // 2)
     assert not hasattr(model, "coef_")
@@ -30,5 +30,5 @@ def test_what_cannot_fit_is_refused_before_any_work(multi_class, form, monkeypat
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
 def test_what_fits_is_trained(multi_class):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = LinearSVC(multi_class=multi_class).fit(X, np.arange(40) % 8)
+    model = LinearSVC(loss="hinge", multi_class=multi_class).fit(X, np.arange(40) % 8)
     assert model.certificate_.certified
