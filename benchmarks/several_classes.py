@@ -32,7 +32,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from dualgap import DegenerateClassWarning, LinearSVC, certify
+from dualgap import DegenerateWarning, LinearSVC, certify
 
 TOLS = (1.0, 0.1, 0.01)
 FILES = {
@@ -124,7 +124,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 def accuracy() -> None:
     """Print a row per set, with the share of test rows in percent."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.simplefilter("ignore", DegenerateClassWarning)
+    warnings.simplefilter("ignore", DegenerateWarning)
     print(
         f"| data | classes | {' | '.join(MODELS)} |\n|---|{'---|' * (1 + len(MODELS))}"
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         svc_path,
         svm_path,
     )
-    from .estimators.degenerate import DegenerateClassWarning
+    from .estimators.degenerate import DegenerateWarning
     from .html_report import Report, report
     from .losses import (
         EpsilonInsensitive,
@@ -94,7 +94,7 @@ _HOME = {
     "SVMPath": ".estimators",
     "BinaryProblem": ".problems.binary",
     "Decided": ".answers.decided",
-    "DegenerateClassWarning": ".estimators.degenerate",
+    "DegenerateWarning": ".estimators.degenerate",
     "ErrorBounds": ".models",
     "WhatIf": ".models",
     "Certificate": ".certificate",
@@ -160,7 +160,7 @@ __all__ = [
     "BinaryProblem",
     "Certificate",
     "Decided",
-    "DegenerateClassWarning",
+    "DegenerateWarning",
     "EpsilonInsensitive",
     "ErrorBounds",
     "Hinge",

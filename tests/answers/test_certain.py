@@ -36,7 +36,7 @@ from dualgap.models.balls import balls_of
 from dualgap.models.certification import other_objective
 
 # Classes between others are constants with the hinge.
-pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 
 CLASSIFIERS = [
     (LinearSVC, {"loss": "hinge"}),

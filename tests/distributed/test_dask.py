@@ -151,10 +151,10 @@ def test_classes_that_are_constants_are_named(client, C):
     y = np.digitize(x + rng.normal(0, 1, 1500), [0.0, 0.7, 1.6])
     X = np.column_stack([x, np.eye(4)[kind]])
     who = r"LinearSVC: 3 of 4 classes \(1, 2, 3\) have a decision function that is no"
-    with pytest.warns(dualgap.DegenerateClassWarning, match=who):
+    with pytest.warns(dualgap.DegenerateWarning, match=who):
         alone = dualgap.LinearSVC(C, loss="hinge").fit(X, y)
     model = svc(client).set_params(C=C, loss="hinge", class_weight=None)
-    with pytest.warns(dualgap.DegenerateClassWarning, match=who):
+    with pytest.warns(dualgap.DegenerateWarning, match=who):
         model.fit(da.from_array(X, (500, 5)), da.from_array(y, 500))
     assert model.certificate_.certified
     assert alone.certificate_.certified

@@ -17,7 +17,7 @@ from dualgap.answers.between import Anchor, Between
 
 from ..qp import optimum
 
-pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 
 LOSSES = {"hinge": (0.0, True), "squared_hinge": (0.5, False)}
 

@@ -33,7 +33,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 import dualgap
 from dualgap import (
-    DegenerateClassWarning,
+    DegenerateWarning,
     LinearSVC,
     LinearSVCCV,
     Problem,
@@ -91,7 +91,7 @@ def told(model: Any, X: Any, y: Any, **given: Any) -> list[str]:
     """Fit a model; return its warnings about degenerate classes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("always", DegenerateClassWarning)
+        warnings.simplefilter("always", DegenerateWarning)
         model.fit(X, y, **given)
     if isinstance(model, LinearSVC):
         assert all(w.filename == __file__ for w in caught)  # in the caller's line
@@ -274,7 +274,7 @@ def test_searches_and_paths_tell_of_the_final_model_alone() -> None:
         shared.fit(X, y)
         svm_path(X, y, [0.1, 1.0], **options)
     assert shared.shared_
-    assert [w.category for w in caught] == [DegenerateClassWarning]
+    assert [w.category for w in caught] == [DegenerateWarning]
 
 
 def test_the_command_line_tells_it_with_options(
@@ -305,7 +305,7 @@ def test_the_report_tells_it() -> None:
     X, y = ordered(600)
     who = "3 of 4 classes (high, mid, top) have a decision function that is no better"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateClassWarning)
+        warnings.simplefilter("ignore", DegenerateWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = {
             LinearSVC(loss="hinge"): True,

@@ -43,7 +43,7 @@ from ..cli.running import call, write
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",
-    "ignore::dualgap.DegenerateClassWarning",
+    "ignore::dualgap.DegenerateWarning",
 )
 
 X, Y = make_classification(
@@ -125,6 +125,7 @@ def numbers(found: Any) -> dict[str, bytes]:
     return out
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("name", sorted(FITS))
 def test_equal_fits_give_equal_models(name: str) -> None:

@@ -47,7 +47,7 @@ LINEAR = [
     *({"solver": s, "penalize_intercept": False} for s in ("auto", "dcd", "newton")),
     {"solver": "interior-point", "penalize_intercept": False},
     {"multi_class": "ovo"},
-    {"multi_class": "crammer_singer"},
+    {"loss": "hinge", "multi_class": "crammer_singer"},
 ]
 KERNEL = [
     *(

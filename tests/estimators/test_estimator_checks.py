@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
     pytest.mark.filterwarnings("ignore:.*rounding decides"),
     # Some checks give the classes weights of 1e3 and 1e-4.
-    pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning"),
+    pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning"),
 ]
 
 # These compare decision values to 1e-7 or ask for the right class at costs from 1e-4

@@ -33,7 +33,7 @@ from dualgap import (
     SOLVERS,
     SVC,
     SVR,
-    DegenerateClassWarning,
+    DegenerateWarning,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
@@ -60,7 +60,7 @@ def quiet(model, X, y, sample_weight=None):
     """Fit, certified or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", DegenerateClassWarning)
+        warnings.simplefilter("ignore", DegenerateWarning)
         return model.fit(X, y, sample_weight)
 
 

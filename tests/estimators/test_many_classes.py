@@ -27,6 +27,7 @@ def test_what_cannot_fit_is_refused_before_any_work(multi_class, form, monkeypat
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
 def test_what_fits_is_trained(multi_class):
     X = np.random.default_rng(0).normal(size=(40, 2))

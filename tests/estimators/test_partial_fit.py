@@ -421,7 +421,7 @@ def test_a_pickle_goes_on_with_the_same_bits():
 # ----------------------------------------------------------------- after and before fit
 
 
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("solver", ["dcd", "interior-point", "pegasos"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_after_fit_the_same_rows_are_one_more_epoch(solver, classes):

@@ -41,7 +41,7 @@ MODELS = [
     LinearSVC(random_state=0),
     LinearSVC(solver="dcd", loss="squared_hinge", random_state=0),
     LinearSVC(multi_class="ovo", random_state=0),
-    LinearSVC(multi_class="crammer_singer", random_state=0),
+    LinearSVC(loss="hinge", multi_class="crammer_singer", random_state=0),
     LinearSVR(random_state=0),
     LinearSVR(solver="newton", loss="squared_epsilon_insensitive", random_state=0),
     LinearOneClassSVM(nu=0.9),

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import (
-    DegenerateClassWarning,
+    DegenerateWarning,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
@@ -109,7 +109,7 @@ def test_formats_and_empty_rows_are_as_good():
     assert np.array_equal(found != 0.0, coef != 0.0)
     assert np.allclose(found, coef, rtol=1e-5, atol=1e-9)
     nothing = sparse.csr_matrix((N, WIDTH))
-    with pytest.warns(DegenerateClassWarning, match="class 1 has a decision function"):
+    with pytest.warns(DegenerateWarning, match="class 1 has a decision function"):
         assert not LinearSVC().fit(nothing, TWO).coef_.any()
     with pytest.warns(UserWarning, match="no plane separates enough rows"):
         assert not LinearOneClassSVM().fit(nothing).coef_.any()

@@ -402,6 +402,7 @@ def fitted_attributes(model: Any) -> set[str]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("duals", [False, True])
 @pytest.mark.parametrize(
     "model",

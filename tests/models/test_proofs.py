@@ -169,7 +169,7 @@ ODD = {
 
 @pytest.mark.cases(None)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("case", list(ODD))
 def test_odd_data_and_costs_are_proved_too(tmp_path, case):
     X, y, options = ODD[case]

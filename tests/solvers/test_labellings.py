@@ -106,7 +106,7 @@ def test_the_bounds_overlap_those_of_other_solvers(load, loss, C):
     assert (np.linalg.norm(np.hstack(apart), axis=1) <= most).all()
 
 
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(3, 90),

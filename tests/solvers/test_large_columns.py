@@ -84,6 +84,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.cases(None)
 @every_column
 @pytest.mark.parametrize("options", CLASSIFIERS, ids=str)

@@ -469,7 +469,7 @@ def test_the_estimator_takes_labels_and_weights_of_the_store(stores):
         model.fit(store, [1, 2, 3])
 
 
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateClassWarning")
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 def test_several_classes_in_threads(stores):
     store = small(stores(True, False))
     y = np.arange(N) % 3

@@ -80,7 +80,7 @@ def test_bytes_get_an_answer():
     count = examples(400)
     said, found = proofs.attack(range(count), proofs.examples())
     assert not found
-    assert said["valid"] > 3
+    assert said["valid"] >= max(1, count // 100)
     assert said["ValueError"] > count // 2
 
 

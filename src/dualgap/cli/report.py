@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def plain_warnings(before: str = "") -> Iterator[None]:
-    """Print warnings about degenerate classes as sentences, with options.
+    """Print warnings about degenerate optima as sentences, with options.
 
     `before` stands before an option of another command, such as "dualgap train ".
     """
-    from ..estimators.degenerate import DegenerateClassWarning
+    from ..estimators.degenerate import DegenerateWarning
 
     def show(
         message: Warning | str,
@@ -43,17 +43,17 @@ def plain_warnings(before: str = "") -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if not issubclass(category, DegenerateClassWarning):
+        if not issubclass(category, DegenerateWarning):
             shown(message, category, filename, lineno, file, line)
             return
-        sentence = in_options(str(message).removeprefix("LinearSVC: "))
+        sentence = in_options(str(message).partition(": ")[2])
         sentence = sentence.replace("--multi-class", f"{before}--multi-class")
         typer.echo(f"Warning: {sentence}.", err=True)
 
     with warnings.catch_warnings():
         shown = warnings.showwarning
         warnings.showwarning = show
-        warnings.simplefilter("always", DegenerateClassWarning)
+        warnings.simplefilter("always", DegenerateWarning)
         yield
 
 

@@ -354,8 +354,6 @@ def _fit(
 
     classes = hasattr(estimator, "_fit")
     with warnings.catch_warnings():
-        warnings.showwarning = _tell_warning
-        warnings.simplefilter("always", UserWarning)
         # The output and the exit status tell it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         kind = "ovo" if "kernel" in parameters else parameters.get("multi_class", "")
@@ -371,8 +369,3 @@ def _fit(
             return estimator(**parameters)._fit(
                 examples.X, examples.y, weight, on_epoch=on_epoch
             )
-
-
-def _tell_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning of a fit without the place in the code."""
-    typer.echo(f"Warning: {message}", err=True)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from ..losses import Loss, get_loss
 
-__all__ = ["DegenerateClassWarning", "sentence_about", "warn_of_constants"]
+__all__ = ["DegenerateWarning", "sentence_about", "warn_of_constants"]
 
 #: Names of classes in a warning before the rest is left out.
 _NAMED = 30
 
 
-class DegenerateClassWarning(UserWarning):
-    """Warning that the score of a class is no better than a constant.
+class DegenerateWarning(UserWarning):
+    """Warning that rounding decides predictions, though the optimum is proved.
 
     The best model of a class against the rest can be a constant, most often with
-    ``loss="hinge"``. Rounding then decides the predictions of that class.
+    ``loss="hinge"``. All rows can lie on the boundary of a novelty detector.
     """
 
 
@@ -51,7 +51,7 @@ def warn_of_constants(
             found, names, loss=loss, multi_class=multi_class, class_weight=class_weight
         )
         warnings.warn(
-            f"{name}: {sentence}", DegenerateClassWarning, stacklevel=stacklevel + 1
+            f"{name}: {sentence}", DegenerateWarning, stacklevel=stacklevel + 1
         )
 
 

@@ -31,6 +31,7 @@ from ..data.types import Label, MatrixLike, Parameters, ProblemLabel
 from ..losses import Vector
 from ..training import EpochInfo
 from .arguments import check_sample_weight, validate_data
+from .degenerate import DegenerateWarning
 from .hints import refuse_huge_of
 
 __all__ = [
@@ -517,7 +518,7 @@ def warn_of_chance(name: str, of: str, cause: str, stacklevel: int) -> None:
         Frames up to the caller of fit.
     """
     warnings.warn(
-        f"{name}: rounding decides {of}, because {cause}.",
-        UserWarning,
+        f"{name}: rounding decides {of}, because {cause}",
+        DegenerateWarning,
         stacklevel=stacklevel,
     )

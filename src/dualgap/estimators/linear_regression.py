@@ -492,7 +492,7 @@ class LinearOneClassSVM(
         -----
         ConvergenceWarning
             If the relative gap `tol` was not proved. The message tells what was.
-        UserWarning
+        DegenerateWarning
             If rounding decides the predictions: w = 0 is optimal, or all training rows
             lie on the boundary.
         """

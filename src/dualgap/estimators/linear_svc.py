@@ -359,7 +359,7 @@ class LinearSVC(
         ConvergenceWarning
             If the relative gap `tol` was not proved, or labels of `until` are not
             certain. The message tells what was proved.
-        DegenerateClassWarning
+        DegenerateWarning
             If the decision function of a class is no better than a constant on the
             training rows. The message names the class and a remedy.
         """

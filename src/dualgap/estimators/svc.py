@@ -376,7 +376,7 @@ class SVC(
         ConvergenceWarning
             If the relative gap `tol` was not proved, or labels of `until` are not
             certain. The message tells what was proved.
-        UserWarning
+        DegenerateWarning
             If rounding decides between two classes, because the constant 0 is optimal.
         """
         if until is None:
