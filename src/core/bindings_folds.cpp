@@ -9,7 +9,30 @@
 
 namespace dualgap {
 
+namespace {
+
+// A square matrix in float64, and rounded to float32.
+struct FoldTable {
+  const double *doubles;
+  const float *floats;
+  Index n;
+};
+
+}  // namespace
+
 void bind_folds(nb::module_ &m) {
+  nb::class_<FoldTable>(m, "FoldTable",
+                        "A kernel matrix in float64, and rounded to float32.")
+      .def(
+          "__init__",
+          [](FoldTable *self, Table<const double> values, Table<const float> floats) {
+            const auto n = static_cast<Index>(values.shape(0));
+            for (const auto size : {values.shape(1), floats.shape(0), floats.shape(1)})
+              check_length(static_cast<Index>(size), n, "a row of values");
+            new (self) FoldTable{values.data(), floats.data(), n};
+          },
+          "values"_a.noconvert(), "floats"_a.noconvert(), nb::keep_alive<1, 2>(),
+          nb::keep_alive<1, 3>());
   nb::class_<HingeProof>(m, "FoldProof", "The proof of a fold.")
       .def_ro("bias", &HingeProof::bias)
       .def_ro("values", &HingeProof::values);
@@ -18,13 +41,18 @@ void bind_folds(nb::module_ &m) {
                     "weights of the rows; free bias, hinge or regression.")
       .def(
           "__init__",
-          [](Folds *self, Table<const double> values, Array<const Order> order,
+          [](Folds *self, const FoldTable &table,
+             const std::vector<std::pair<Index, Index>> &runs,
              Array<const std::int8_t> y, Table<const double> weights, Index threads,
              Maybe<const double> targets, double epsilon) {
-            const auto n = static_cast<Index>(values.shape(0));
-            check_length(static_cast<Index>(values.shape(1)), n, "a row of values");
-            const Order *rows = checked_order(order, n);
-            const auto m = static_cast<Index>(order.shape(0));
+            std::vector<Run> rows;
+            Index m = 0;
+            for (const auto &[begin, end] : runs) {
+              if (begin < 0 || end < begin || end > table.n)
+                throw std::invalid_argument("runs: rows outside the matrix");
+              rows.push_back({begin, end - begin});
+              m += end - begin;
+            }
             check_length(static_cast<Index>(weights.shape(1)), m, "weights");
             const std::int8_t *labels = sized(y, m, "y");
             const auto folds = static_cast<Index>(weights.shape(0));
@@ -33,10 +61,11 @@ void bind_folds(nb::module_ &m) {
             if (const double *first = sized(targets, m, "targets"))
               linear.assign(first, first + m);
             nb::gil_scoped_release released;
-            new (self) Folds(values.data(), n, {rows, rows + m}, {labels, labels + m},
-                             all, folds, threads, std::move(linear), epsilon);
+            new (self) Folds(table.doubles, table.floats, table.n, rows,
+                             {labels, labels + m}, all, folds, threads,
+                             std::move(linear), epsilon);
           },
-          "values"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
+          "table"_a, "runs"_a, "y"_a.noconvert(),
           "weights"_a.noconvert(), "threads"_a, "targets"_a.noconvert() = nb::none(),
           "epsilon"_a = 0.0, nb::keep_alive<1, 2>())
       .def(

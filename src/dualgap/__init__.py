@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ._moved import MovedModules
-from .names import instead
+from .names import Guesses, instead
 
 if TYPE_CHECKING:
     __version__: str
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         svc_path,
         svm_path,
     )
-    from .estimators.degenerate import DegenerateWarning
     from .html_report import Report, report
     from .losses import (
         EpsilonInsensitive,
@@ -65,6 +63,7 @@ if TYPE_CHECKING:
     from .patch import patch_sklearn, unpatch_sklearn
     from .problems.binary import BinaryProblem
     from .problems.binary import BinaryProblem as Problem
+    from .problems.degenerate import DegenerateWarning
     from .problems.one_class import OneClassProblem
     from .problems.regression import RegressionProblem
     from .solvers import (
@@ -94,7 +93,7 @@ _HOME = {
     "SVMPath": ".estimators",
     "BinaryProblem": ".problems.binary",
     "Decided": ".answers.decided",
-    "DegenerateWarning": ".estimators.degenerate",
+    "DegenerateWarning": ".problems.degenerate",
     "ErrorBounds": ".models",
     "WhatIf": ".models",
     "Certificate": ".certificate",
@@ -224,7 +223,7 @@ _MODULES = {
     "solvers",
 }
 
-sys.meta_path.insert(0, MovedModules())
+sys.meta_path.insert(0, Guesses)
 
 
 def __getattr__(name: str) -> Any:

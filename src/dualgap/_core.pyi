@@ -321,11 +321,14 @@ class FoldProof:
     bias: Final[float]
     values: Final[KernelValues]
 
+class FoldTable:
+    def __init__(self, values: Vector, floats: NDArray[np.float32]) -> None: ...
+
 class Folds:
     def __init__(
         self,
-        values: Vector,
-        order: NDArray[np.uint32],
+        table: FoldTable,
+        runs: Sequence[tuple[int, int]],
         y: NDArray[np.int8],
         weights: Vector,
         threads: int,

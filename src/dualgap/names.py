@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["ALIASES", "INSTEAD", "MODULES", "instead", "nearest", "refuse_import"]
+__all__ = ["ALIASES", "INSTEAD", "MODULES", "Guesses", "instead", "nearest"]
 
 #: Names of kernels and solvers, and the name here.
 ALIASES = {
@@ -115,18 +115,23 @@ def instead(name: str) -> str:
     return f": {answer}" if answer else ""
 
 
-def refuse_import(fullname: str) -> None:
-    """Raise an error for a guessed module, and for a guessed name in ``from dualgap``.
+class Guesses:
+    """Finder of modules that refuses guessed modules, and names in ``from dualgap``.
 
     Python imports such a name as a module where the package does not have it, and says
     only that it cannot, unless this attempt raises another error.
     """
-    package, _, name = fullname.rpartition(".")
-    if package != __package__:
-        return
-    if name in MODULES:
-        raise ModuleNotFoundError(f"No module named {fullname!r}{instead(name)}")
-    if name in INSTEAD:
-        raise ImportError(
-            f"cannot import name {name!r} from {package!r}{instead(name)}", name=package
-        )
+
+    @staticmethod
+    def find_spec(fullname: str, *others: object) -> None:
+        """Raise an error with the answer to a guessed name."""
+        package, _, name = fullname.rpartition(".")
+        if package != __package__:
+            return
+        if name in MODULES:
+            raise ModuleNotFoundError(f"No module named {fullname!r}{instead(name)}")
+        if name in INSTEAD:
+            raise ImportError(
+                f"cannot import name {name!r} from {package!r}{instead(name)}",
+                name=package,
+            )

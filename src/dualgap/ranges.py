@@ -34,6 +34,8 @@ def refuse_huge(name: str, value: object, *, whole: bool = False) -> None:
     """
     if type(value) in (float, bool, str, type(None)):
         return
+    if type(value) is int and 0 <= value < 2**31:
+        return
     if isinstance(value, Integral):
         # Messages about such a number must not print its digits.
         if whole and not -(2**63) <= int(value) < 2**63:

@@ -35,9 +35,9 @@ from dualgap.cli.data import Data
 from dualgap.cli.parameters import default_loss
 from dualgap.cli.quality import Settings, on_training_rows
 from dualgap.cli.train import _on_training_rows
-from dualgap.estimators.plain import PlainLinearSVC
-from dualgap.estimators.svc import KERNELS
+from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
+from dualgap.models.plain import PlainLinearSVC
 
 from .running import call, refused, write
 

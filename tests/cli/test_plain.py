@@ -12,7 +12,7 @@ import pytest
 
 from dualgap import LinearSVC, load_model, save_model
 from dualgap.cli.data import read_data
-from dualgap.estimators.plain import DEFAULTS, PlainLinearSVC, load_plain
+from dualgap.models.plain import DEFAULTS, PlainLinearSVC, load_plain
 from dualgap.solvers import SDCA
 
 from .running import call, refused, write

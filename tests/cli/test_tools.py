@@ -183,7 +183,7 @@ def test_a_search_without_time_chooses_nothing() -> None:
     write("data", [-1, 1])
     arguments = ("path", "data", "--cv", "3", "--time-limit", "1e-9")
     told = call(*arguments, status=1).stderr
-    assert "dualgap: --time-limit 1e-09 was reached before any C was scored" in told
+    assert "dualgap: --time-limit 1e-09 was reached before any candidate was" in told
 
 
 @pytest.mark.parametrize(

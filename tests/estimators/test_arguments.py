@@ -20,7 +20,7 @@ from dualgap import (
     save_model,
     svm_path,
 )
-from dualgap.estimators.fitting import ROWS, encode, rows_to_predict, validated
+from dualgap.estimators.input import ROWS, encode, rows_to_predict, validated
 from dualgap.memory import make_room_for
 
 KERNELS = [SVC, SVR, OneClassSVM]

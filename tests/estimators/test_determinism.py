@@ -35,9 +35,9 @@ from dualgap import (
 )
 from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators import drop_ins
-from dualgap.estimators._search import first_best, ranks
-from dualgap.estimators.seeds import seed_of, seeds_of
+from dualgap.estimators.results import first_best, ranks
 from dualgap.model_selection import GridSearchCV
+from dualgap.training.seeds import seeds_of
 
 from ..cli.running import call, write
 
@@ -167,9 +167,9 @@ def test_seeds_are_those_of_scikit_learns_states() -> None:
         drawn = state.randint(2**31 - 1, size=5).tolist()
         assert list(seeds_of(seed, 5)) == drawn
         assert seeds_of(np.random.RandomState(seed), 5) == drawn
-        assert seed_of(seed) == drawn[0]
+        assert seeds_of(seed, 1)[0] == drawn[0]
     with pytest.raises(ValueError, match="between 0 and 2\\*\\*32 - 1"):
-        seed_of(-1)
+        seeds_of(-1, 1)
 
 
 # ---------------------------------------------------------------------------- ties

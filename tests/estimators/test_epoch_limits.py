@@ -29,7 +29,7 @@ from dualgap import (
     svc_path,
     svm_path,
 )
-from dualgap.estimators import _kernel_search, _linear_walks, grid_search
+from dualgap.estimators import grid_search, search
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, KernelSimplex
 from dualgap.model_selection import GridSearchCV
 from dualgap.solvers import get_solver, solvers_of
@@ -182,7 +182,7 @@ def test_no_model_of_a_search_has_more_epochs(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: list[Certificate] = []
-    for module in (_kernel_search, _linear_walks, grid_search):
+    for module in (search, grid_search):
         monkeypatch.setattr(
             module,
             "warn_of_models",

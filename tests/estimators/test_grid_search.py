@@ -14,10 +14,10 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KernelCenterer, StandardScaler
 
+import dualgap.estimators.folds as folds
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
-from dualgap.estimators._kernel_folds import TogetherSVC, TogetherSVR
 from dualgap.model_selection import GridSearchCV
 
 CS = [0.03, 1.0, 0.2, 30.0]
@@ -85,15 +85,15 @@ def test_kernel_classifiers(classes, options, grid):
     assert ours.best_estimator_.certificate_.certified
 
 
-def note_walks(monkeypatch, kind=TogetherSVC):
+def note_folds(monkeypatch):
     """Return a list that gets the folds and values of C that are trained together."""
-    trained, walk = [], kind.walk
+    trained, solve_folds = [], folds.solve_folds
 
-    def note(self, table, Cs, *rest):
-        trained.append((len(self.folds), len(Cs)))
-        return walk(self, table, Cs, *rest)
+    def note(problems, table, Cs, *rest):
+        trained.append((len(problems.weights), len(Cs)))
+        return solve_folds(problems, table, Cs, *rest)
 
-    monkeypatch.setattr(kind, "walk", note)
+    monkeypatch.setattr(folds, "solve_folds", note)
     return trained
 
 
@@ -102,7 +102,7 @@ def note_walks(monkeypatch, kind=TogetherSVC):
 def test_the_folds_of_a_classifier_are_trained_together(monkeypatch, classes, given):
     """Scores and order are those of scikit-learn's search over its own SVC."""
     X, y = make(classes)
-    trained = note_walks(monkeypatch)
+    trained = note_folds(monkeypatch)
     # Values for which some rows are on the margin, so that the bias is unique.
     Cs = [0.3, 30.0, 3.0]
     grid = {"C": Cs, "gamma": [0.003, 0.02], "class_weight": [None, {0: 2.5}]}
@@ -124,19 +124,18 @@ def test_the_folds_of_a_classifier_are_trained_together(monkeypatch, classes, gi
 
 def test_folds_with_kernels_of_their_own_are_trained_one_at_a_time(monkeypatch):
     X, y = make(3)
-    trained = note_walks(monkeypatch)
+    trained = note_folds(monkeypatch)
     model = SVC(tol=1e-6, gamma="scale", random_state=0)
     assert both(model, {"C": CS}, X, y)[0].shared_
-    assert trained == [(1, len(CS))] * 3
     pipe = make_pipeline(StandardScaler(), SVC(tol=1e-6, gamma=0.01, random_state=0))
     assert both(pipe, {"svc__C": CS}, X, y)[0].shared_
-    assert trained == [(1, len(CS))] * 6
+    assert trained == []
 
 
 @pytest.mark.parametrize(
     ("model", "grid", "together"),
     [
-        (SVR(tol=1e-7), {"C": CS, "epsilon": [0.05, 0.4]}, [(1, len(CS))] * 6),
+        (SVR(tol=1e-7), {"C": CS, "epsilon": [0.05, 0.4]}, []),
         (
             SVR(tol=1e-7, gamma=0.01),
             {"C": CS, "epsilon": [0.05, 0.4]},
@@ -148,7 +147,7 @@ def test_folds_with_kernels_of_their_own_are_trained_one_at_a_time(monkeypatch):
 def test_regressors(monkeypatch, model, grid, together):
     X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
     X = X[:, :8] if isinstance(model, LinearSVR) else X
-    trained = note_walks(monkeypatch, TogetherSVR)
+    trained = note_folds(monkeypatch)
     ours, _ = both(model, grid, X, y / y.std(), scoring=None)
     assert ours.shared_
     assert trained == together
@@ -265,12 +264,19 @@ def test_searches_that_scikit_learn_does(model, grid):
     assert not hasattr(ours, "relative_gaps_")
 
 
-def test_an_iterator_of_folds_is_left_to_scikit_learn():
+def test_an_iterator_of_folds():
     X, y = make()
-    search = GridSearchCV(
-        SVC(), {"C": CS}, cv=iter([(np.arange(60), np.arange(60, 90))])
-    )
-    assert not search.fit(X, y).shared_
+    folds = [(np.arange(60), np.arange(60, 90))]
+    one = GridSearchCV(SVC(), {"C": CS}, cv=folds).fit(X, y)
+    other = GridSearchCV(SVC(), {"C": CS}, cv=iter(folds)).fit(X, y)
+    name = "mean_test_score"
+    np.testing.assert_array_equal(one.cv_results_[name], other.cv_results_[name])
+
+
+def test_a_precomputed_kernel_behind_a_step():
+    X, y = make()
+    pipe = make_pipeline(KernelCenterer(), SVC(tol=1e-6, kernel="precomputed"))
+    assert both(pipe, {"svc__C": CS}, X @ X.T, y)[0].shared_
 
 
 def test_errors_are_those_of_scikit_learn():

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import NuSVC
 
 from dualgap import SVC, SVCPath, svc_path
-from dualgap.estimators import kernel_path
+from dualgap.estimators import folds as module
 
 CS = [0.03, 10.0, 0.5]
 
@@ -102,16 +102,16 @@ def test_a_path_that_is_cut_short(monkeypatch):
     X, y = make()
     with pytest.raises(ValueError, match="before any model was finished"):
         svc_path(X, y, CS, time_limit=1e-9)
-    walk = kernel_path.walk_svc
+    walk = module.solve_path
 
-    def interrupted(path):
-        for k, found in enumerate(walk(path)):
+    def interrupted(*args):
+        for k, found in enumerate(walk(*args)):
             if k == after:
                 _thread.interrupt_main()
                 time.sleep(0.0)
             yield found
 
-    monkeypatch.setattr(kernel_path, "walk_svc", interrupted)
+    monkeypatch.setattr(module, "solve_path", interrupted)
     after = 1
     with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 3 models"):
         path = svc_path(X, y, CS)

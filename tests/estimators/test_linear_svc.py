@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
 import dualgap.estimators.linear_svc as linear_svc
-import dualgap.problems.multiclass as module
+import dualgap.problems.batch as module
 from dualgap import (
     SDCA,
     SOLVERS,

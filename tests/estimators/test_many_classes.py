@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from dualgap import LinearSVC
-from dualgap.problems import binary, multiclass
+from dualgap.problems import batch, binary
 
 
 @pytest.mark.cases(None)
@@ -18,7 +18,7 @@ def test_what_cannot_fit_is_refused_before_any_work(multi_class, form, monkeypat
         raise AssertionError("work began")
 
     monkeypatch.setattr(binary.BinaryProblem, "__init__", work)
-    monkeypatch.setattr(multiclass.Points, "of", work)
+    monkeypatch.setattr(batch.Points, "of", work)
     classes = 500_000
     X = form(np.arange(2.0 * classes)[:, None])
     model = LinearSVC(loss="hinge", multi_class=multi_class)

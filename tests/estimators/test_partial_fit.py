@@ -21,7 +21,7 @@ from dualgap import DCD, LinearSVC, Problem, SmoothedHinge, core, load_model, sa
 from dualgap import certify as certify_any
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
-from dualgap.estimators._streaming import _TOLD, rows_of_fit
+from dualgap.estimators.partial_fit import _TOLD, rows_of_fit
 from dualgap.training.stream import Stream, add_exactly
 from tests import qp
 from tests.twins import stream as twins

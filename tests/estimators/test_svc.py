@@ -417,17 +417,6 @@ def test_break_ties_needs_ovr():
         model.predict(X)
 
 
-def test_votes_with_ties_take_the_first_class():
-    # A triangle: each class beats another one, so all have one vote.
-    model = SVC()
-    model.classes_ = np.array([4, 5, 6])
-    values = np.array([[1.0, -1.0, 1.0], [2.0, -0.5, 0.1]])
-    assert model._codes(values).tolist() == [0, 0]
-    model.break_ties = True
-    assert model._codes(values)[1] == 0
-    assert model._codes(np.array([[0.1, -3.0, 0.2]]))[0] == 2
-
-
 # Kernels
 
 
@@ -941,19 +930,6 @@ def test_decisions_of_many_classes_are_those_of_the_formula(kernel, layout):
     bad[40] = np.nan
     with pytest.raises(ValueError, match="row 40"):
         predict.pair_values(kernel, layout(bad), *model[1:], settings=parts)
-
-
-def test_votes_of_pairs_are_counted():
-    rng = np.random.default_rng(0)
-    model = SVC()
-    model.classes_ = np.arange(5)
-    values = rng.normal(size=(60, 10))
-    values[:5] = 0.0  # a vote for the second class
-    won = np.zeros((60, 5), int)
-    for p, (i, j) in enumerate(combinations(range(5), 2)):
-        for row in range(60):
-            won[row, i if values[row, p] > 0 else j] += 1
-    np.testing.assert_array_equal(model._codes(values), won.argmax(axis=1))
 
 
 def test_wrong_arguments_of_weights_are_refused():

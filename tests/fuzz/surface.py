@@ -39,8 +39,8 @@ from dualgap.data import RowStore, convert
 from dualgap.data import model_file as model_file
 from dualgap.data.description import DESCRIPTION
 from dualgap.data.description import digest as store_digest
-from dualgap.estimators.kernel_regression import SVR, OneClassSVM
-from dualgap.estimators.linear_regression import LinearOneClassSVM
+from dualgap.estimators.novelty import LinearOneClassSVM, OneClassSVM
+from dualgap.estimators.regression import SVR
 from dualgap.estimators.svc import SVC
 from dualgap.losses import LOSSES
 from dualgap.models.peers import (

@@ -15,7 +15,7 @@ from scipy import sparse
 from dualgap import core
 from dualgap.kernel import RBF, Callable, Gram, Linear, Precomputed, Sigmoid
 from dualgap.kernels.gram import Pairs
-from dualgap.kernels.table import Table
+from dualgap.kernels.table import SETTINGS, Table
 
 from ..conftest import unsanitized
 from ..solvers.kernel.data import KERNELS, layouts
@@ -391,7 +391,7 @@ def test_columns_named_twice_are_summed():
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=str)
 def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
-    n, d = 150, 7
+    n, d = 600, 7
     X = np.random.default_rng(0).normal(size=(n, d))
     X[np.abs(X) < 0.5] = 0.0
     block, computed = Gram.block, []
@@ -408,7 +408,8 @@ def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
             values = Table(gram, 1.0, core.Stop()).values
         assert (values == whole).all()
         assert (values == values.T).all()
-        assert sum(len(r) * len(c) for r, c in computed) <= n * (n + 64) / 2
+        most = n * (n + SETTINGS.rows_at_once) / 2
+        assert sum(len(r) * len(c) for r, c in computed) <= most
         computed.clear()
 
 

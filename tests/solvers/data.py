@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dualgap import Problem
+from dualgap import Problem, core
 from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
+from dualgap.training.batch import Job
 
 from ..twins.losses import Phi
 
@@ -18,6 +19,12 @@ LOSSES: dict[str, tuple[Loss, Phi]] = {
     "squared_hinge": (SquaredHinge(), Phi("squared_hinge")),
     "smoothed_hinge": (SmoothedHinge(0.4), Phi("smoothed_hinge", 0.4)),
 }
+
+
+def job(**limits: Any) -> Job:
+    """Limits of a fit."""
+    usual = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000, "seeds": [0]}
+    return Job(**({"stop": core.Stop()} | usual | limits))
 
 
 def _csr(value, index, pointer):

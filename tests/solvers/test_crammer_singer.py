@@ -229,7 +229,7 @@ def test_a_fit_cut_short_says_how_far_it_came():
     assert 0 < model.certificate_.dual < model.certificate_.primal
     seen = []
     with pytest.warns(ConvergenceWarning, match="by a callback"):
-        model._fit(X, y, None, lambda label, info: seen.append(info) or len(seen) == 1)
+        model._fit(X, y, on_epoch=lambda _, info: seen.append(info) or len(seen) == 1)
     assert model.certificate_.status is Status.INTERRUPTED
 
 

@@ -13,34 +13,39 @@ from sklearn.preprocessing import scale
 from dualgap import LinearSVC, Problem, core
 from dualgap.blas import algebra
 from dualgap.certificate import Bounds
-from dualgap.estimators import _linear_problems
 from dualgap.problems.base import Claim
+from dualgap.problems.batch import LinearBatch
+from dualgap.problems.reductions import OneVsOne, OneVsRest
 from dualgap.solvers import Auto
 from dualgap.solvers.labellings import SETTINGS, solve_labellings
 from dualgap.solvers.smoothing_newton import SmoothingNewton
+from dualgap.training import batch as training
 
 from ..conftest import examples
-from .data import LOSSES, odd_rows
+from .data import LOSSES, job, odd_rows
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def table(seed, n=60, d=4, problems=3):
-    """Rows, the labels of several problems, and costs."""
+def several(seed=0, n=60, d=4, classes=3, X=None, weight=True, **options):
+    """One problem for each of several classes, over rows with weights."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.where(
-        X @ rng.normal(size=(d, problems)) + rng.normal(size=(n, 1)) > 0, 1, -1
+    rows = rng.normal(size=(n, d))
+    codes = np.argmax(rows @ rng.normal(size=(d, classes)) + rng.normal(size=(n, 1)), 1)
+    weights = rng.uniform(0.1, 3.0, n) if weight else None
+    return LinearBatch(
+        rows if X is None else X(rows),
+        np.arange(classes),
+        codes,
+        OneVsRest(classes),
+        weights,
+        np.ones(classes),
+        **({"fit_intercept": True} | options),
     )
-    return X, np.ascontiguousarray(y.T, dtype=np.int8), rng.uniform(0.1, 3.0, n)
 
 
-def solved(problem, signs, cost, stop=None, **options):
-    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000}
-    stop = core.Stop() if stop is None else stop
-    return solve_labellings(
-        Auto(), problem, lambda: signs, lambda: cost, **(given | options), stop=stop
-    )
+def solved(batch, **limits):
+    return solve_labellings(Auto(), batch, job(**limits))
 
 
 def exact(X, y, cost, w, alpha, problem):
@@ -61,18 +66,15 @@ def exact(X, y, cost, w, alpha, problem):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.cases(12)
 def test_bounds_hold_and_are_those_of_the_problem(loss, layout, dtype):
-    X, signs, cost = table(1)
-    X = layout(X.astype(dtype))
-    problem = Problem(
-        X, signs[0], 1.0, loss=loss, sample_weight=cost, fit_intercept=True
-    )
-    found = solved(problem, signs, cost[None])
+    batch = several(1, X=lambda rows: layout(rows.astype(dtype)), loss=loss)
+    found = solved(batch)
+    X = batch.columns.X
     dense = X.toarray() if sparse.issparse(X) else X
     for k, bounds in enumerate(found.bounds):
-        of = problem.with_labels(signs[k], cost)
+        of = batch.problem(k)
         w, alpha = found.w[k], found.alpha[k]
         assert core.in_box(alpha, of.cost, of.core_loss)
-        primal, dual = exact(dense, signs[k], cost, w, alpha, problem)
+        primal, dual = exact(dense, of.y, of.cost, w, alpha, of)
         assert bounds.dual <= dual
         assert primal <= bounds.primal
         assert bounds.meets(1e-3)
@@ -80,6 +82,28 @@ def test_bounds_hold_and_are_those_of_the_problem(loss, layout, dtype):
         assert bounds.primal == own.primal
         assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
         assert bounds.rounding <= 2 * own.rounding
+
+
+@every_loss
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_rows_of_a_fold_are_those_with_a_cost(loss, layout):
+    batch = several(7, X=layout, weight=False, loss=loss)
+    parts = [np.where(np.arange(60) % 3 == f, 0.0, 1.0) for f in range(3)]
+    folds = batch.weighted([(weight, np.ones(3)) for weight in parts])
+    found = solved(folds)
+    assert len(found.bounds) == len(folds) == 9
+    for k, bounds in enumerate(found.bounds):
+        kept = np.flatnonzero(parts[k // 3])
+        alone = Problem(
+            batch.columns.X[kept],
+            batch.problem(k % 3).y[kept],
+            loss=loss,
+            fit_intercept=True,
+        )
+        assert not found.alpha[k][parts[k // 3] == 0.0].any()
+        own = alone.prove(Claim(found.w[k], found.alpha[k][kept])).certificate
+        assert bounds.primal == pytest.approx(own.primal, rel=1e-12)
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -150,62 +174,33 @@ def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
         assert part.relative_gap <= 1e-2
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_rows_of_cost_0_are_as_if_they_were_not_there(loss, layout):
-    X, signs, cost = table(5)
-    cost = np.where(np.arange(len(X)) % 3 == 0, 0.0, cost)
-    kept = np.flatnonzero(cost)
-    options = {"loss": loss, "fit_intercept": True}
-    whole = Problem(layout(X), signs[0], 1.0, sample_weight=cost, **options)
-    part = Problem(layout(X[kept]), signs[0, kept], 1.0, **options)
-    found = solved(whole, signs, cost[None])
-    alone = solved(part, signs[:, kept].copy(), cost[None, kept].copy())
-    np.testing.assert_allclose(found.w, alone.w, rtol=1e-9, atol=1e-12)
-    assert not found.alpha[:, cost == 0.0].any()
-    for k, bounds in enumerate(found.bounds):
-        assert bounds.meets(1e-3)
-        assert whole.with_labels(signs[k], cost).primal(found.w[k]) <= bounds.primal
-        assert bounds.dual <= alone.bounds[k].primal
-    # Each labelling may have rows of its own.
-    several = np.stack([np.roll(cost, k) for k in range(len(signs))])
-    for k, bounds in enumerate(solved(whole, signs, several).bounds):
-        own = solved(whole, signs[k : k + 1].copy(), several[k : k + 1].copy())
-        assert own.bounds == [bounds]
-
-
 def test_what_is_not_small_is_left_to_the_ordinary_solver():
-    X, signs, cost = table(2)
-    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
-    assert solved(problem, signs, cost[None]) is not None
-    free = Problem(X, signs[0], 1.0, fit_intercept=True, penalize_intercept=False)
-    assert solved(free, signs, cost[None]) is None
-    few = 2 * problem.width
-    separable = Problem(X[:few], signs[0, :few], 1.0, fit_intercept=True)
-    assert solved(separable, signs[:, :few].copy(), cost[None, :few].copy()) is None
-    for width, small in (
-        (128, True),
-        (129, False),
-    ):  # few rows are for the squared hinge
-        wide = Problem(np.eye(20, width), signs[0, :20], 1.0, loss="squared_hinge")
-        found = solved(wide, signs[:, :20].copy(), cost[None, :20].copy())
-        assert (found is not None) == small
-    many = Problem(np.ones((SETTINGS.most_entries, 2)), np.ones(SETTINGS.most_entries))
-    assert solved(many, signs, cost[None]) is None
+    assert solved(several(2)) is not None
+    assert solved(several(2, penalize_intercept=False)) is None
+    few = 2 * 5
+    assert solved(several(2, n=few)) is None
+    assert solved(several(2, n=SETTINGS.most_entries, d=1)) is None
+    pairs = several(2)
+    copies = (pairs.columns.X, pairs.classes, pairs.codes, OneVsOne(3))
+    for copied, small in [(True, False), (False, True)]:
+        batch = LinearBatch(
+            *copies, None, np.ones(3), copies=copied, fit_intercept=True
+        )
+        assert (solved(batch) is not None) == small
+    for d, small in [(127, True), (128, False)]:  # few rows are for the squared hinge
+        wide = several(2, n=20, d=d, loss="squared_hinge")
+        assert (solved(wide) is not None) == small
 
 
 def test_the_smallest_problems_are_solved_to_rounding():
-    X, signs, cost = table(3, n=20, d=2)
-    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
-    for bounds in solved(problem, signs, cost[None]).bounds:
+    for bounds in solved(several(3, n=20, d=2)).bounds:
         assert bounds.meets(1e-9)
 
 
 def test_an_absolute_accuracy_ends_a_fit():
-    X, signs, cost = table(4, n=500, d=6)
-    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
-    loose = solved(problem, signs, cost[None], tol=1e-12, atol=1e3)
-    tight = solved(problem, signs, cost[None], tol=1e-12, atol=1e-3)
+    batch = several(4, n=500, d=6)
+    loose = solved(batch, tol=1e-12, atol=1e3)
+    tight = solved(batch, tol=1e-12, atol=1e-3)
     for few, many in zip(loose.bounds, tight.bounds, strict=True):
         assert few.primal - few.dual <= 1e3
         assert many.primal - many.dual <= 1e-3
@@ -213,12 +208,10 @@ def test_an_absolute_accuracy_ends_a_fit():
 
 
 def test_a_stop_leaves_nothing():
-    X, signs, cost = table(5)
-    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
     for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
         stop = core.Stop()
         end(stop)
-        assert solved(problem, signs, cost[None], stop) is None
+        assert solved(several(5), stop=stop) is None
     X, y = load_iris(return_X_y=True)
     with pytest.warns(match="Stopped at time_limit"):
         model = LinearSVC(time_limit=1e-9).fit(X, y)
@@ -242,7 +235,7 @@ def test_classes_without_a_proof_are_trained_one_by_one(monkeypatch):
         found.bounds[1] = Bounds.proved()
         return found
 
-    monkeypatch.setattr(_linear_problems, "solve_labellings", unproved)
+    monkeypatch.setitem(training.WHOLE, "binary", unproved)
     model = LinearSVC().fit(X, y)
     assert model.certificate_.certified
     for k in (0, 2):
@@ -277,8 +270,8 @@ def test_rows_of_one_class_are_refused():
 
 
 def test_wrong_arguments_of_the_core_are_refused():
-    X, signs, cost = table(6)
-    problem = Problem(X, signs[0], 1.0, fit_intercept=True)
+    batch = several(6)
+    problem, signs, cost = batch.rows, batch.all_signs(), batch.rows.cost
     newton = SmoothingNewton.settings
     ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, newton.rules)
     w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))

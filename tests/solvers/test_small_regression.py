@@ -12,23 +12,20 @@ from sklearn.preprocessing import scale
 
 from dualgap import LinearSVR, RegressionProblem, core
 from dualgap.problems.base import Claim
+from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
 from dualgap.solvers.small_regression import SETTINGS, solve_regression
 
 from ..conftest import examples
-from .data import LAYOUTS, close, odd_rows
+from .data import LAYOUTS, close, job, odd_rows
 from .test_regression import LOSSES, box, data
 
 
 def solved(problem, solver=None, stop=None, **options):
-    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 10_000, "random_state": 0}
-    return solve_regression(
-        solver or RegressionDCD(),
-        problem,
-        **(given | options),
-        stop=stop or core.Stop(),
-    )
+    limits = {"stop": stop or core.Stop(), "max_epochs": 10_000} | options
+    solver = solver or RegressionDCD()
+    return solve_regression(solver, SingleBatch(problem, ""), job(**limits))
 
 
 def sums(problem, X, w, alpha):

@@ -17,9 +17,8 @@ from dualgap.solvers.kernel.block import BlockSolver
 from dualgap.training.fit import solve
 from dualgap.training.folds import HingeFolds, TubeFolds
 
+from ..solvers.data import job
 from ..twins import folds as twin
-
-OPTIONS = {"tol": 1e-4, "atol": 0.0, "max_epochs": 1000}
 
 
 def integer_folds(scale, seed):
@@ -53,10 +52,10 @@ def exact_primal(K, y, cost, alpha, bias):
 def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
     rng, X, weights, table = integer_folds(scale, threads)
     y = np.where(X[:, 1] + rng.normal(0, 1.5, 50) > 0.0, 1, -1).astype(np.int8)
-    folds = HingeFolds(table, np.arange(50), y, weights, threads)
+    folds = HingeFolds(table, [(0, 50)], np.arange(50), y, weights, threads)
     K = X @ X.T
     for C in (0.01, 0.1, 1.0):
-        found = folds.advance(C, **OPTIONS, random_state=0, stop=core.Stop())
+        found = folds.advance(C, 0, job(tol=1e-4))
         for weight, solution in zip(weights, found, strict=True):
             certificate, alpha = solution.certificate, solution.alpha
             assert certificate.certified
@@ -92,10 +91,10 @@ def exact_tube(K, y, cost, alpha, bias, epsilon):
 def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon):
     rng, X, weights, table = integer_folds(scale, threads)
     y = 1e4 + X[:, 1] - np.abs(X[:, 2]) + rng.normal(0, 0.5, 50)
-    folds = TubeFolds(table, np.arange(50), y, weights, threads, epsilon)
+    folds = TubeFolds(table, [(0, 50)], np.arange(50), y, weights, threads, epsilon)
     K = X @ X.T
     for C in (0.01, 0.1, 1.0):
-        found = folds.advance(C, **OPTIONS, random_state=0, stop=core.Stop())
+        found = folds.advance(C, 0, job(tol=1e-4))
         for weight, solution in zip(weights, found, strict=True):
             certificate, alpha = solution.certificate, solution.alpha
             assert certificate.certified
@@ -131,8 +130,8 @@ def rbf_folds(n=420, count=3):
 
 def in_core(K, y, weights, Cs, tol=1e-4, most=1000):
     """Return c and F of all folds for each C; the last C makes `most` working sets."""
-    order = np.arange(len(y), dtype=np.uint32)
-    folds = core.Folds(K, order, y, weights, 1)
+    table = core.FoldTable(K, K.astype(np.float32))
+    folds = core.Folds(table, [(0, len(y))], y, weights, 1)
     found = []
     for C in Cs:
         alpha, F = np.empty((2, *weights.shape))

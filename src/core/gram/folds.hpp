@@ -15,8 +15,9 @@
 //            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r
 //            (change of c_r) K_r for all folds in one pass over the rows K_r.
 // Guarantee  as in block.hpp
-// Cost       4 m^2 bytes for the matrix in float32, besides the one in float64; 2 m
-//            flops per fold and changed row; q^2 copies per working set of q rows
+// Cost       12 n^2 bytes for the matrix of n rows in float64 and float32, which all
+//            problems over these rows share; 2 m flops per fold and changed row; q^2
+//            copies per working set of q rows
 // Source     as in block.hpp; the start extends Chu, Ho, Tsai, Lin and Lin, KDD 2015
 //
 // Steps use float32 values. Once a fold seems to have reached its gap, F = K c is
@@ -32,6 +33,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -126,67 +128,75 @@ class Products {
   }
 };
 
-// Some rows and columns of a matrix in float64, and a float32 copy of them.
+// Consecutive rows of a matrix: those from `begin` on, `count` of them.
+struct Run {
+  Index begin, count;
+};
+
+// Some runs of rows and columns of a matrix in float64 and in float32, in their place.
+// Rows and columns are numbered through, from the first run to the last.
 class SharedTable {
  public:
-  SharedTable(const double *values, Index n, std::vector<Order> order)
-      : values_(values), n_(n), order_(std::move(order)) {
-    const Index m = rows();
-    whole_ = m == n;
-    for (Index i = 0; whole_ && i < m; ++i)
-      whole_ = static_cast<Index>(order_[at(i)]) == i;
-    stride_ = (m + kUnit - 1) / kUnit * kUnit + kUnit;
-    floats_.resize(at(m * stride_));
-    for (Index i = 0; i < m; ++i) copy(i, 0, m, floats_.data() + i * stride_);
+  // Columns of one run, and what leads from their numbers to the numbers in the matrix.
+  struct Part {
+    Index first, last, shift;
+  };
+
+  SharedTable(const double *values, const float *floats, Index n,
+              const std::vector<Run> &runs)
+      : doubles_(values), floats_(floats), n_(n) {
+    Index m = 0;
+    for (const Run &run : runs) {
+      parts_.push_back({m, m + run.count, run.begin - m});
+      for (Index i = 0; i < run.count; ++i)
+        place_.push_back(static_cast<Order>(run.begin + i));
+      m += run.count;
+    }
   }
-  Index rows() const { return static_cast<Index>(order_.size()); }
-  // Returns row i from its entry `begin` on; `room` may be used for a copy.
-  const float *row(Index i, Index, Index, float *) const { return floats(i); }
-  const double *row(Index i, Index begin, Index end, double *room) const {
-    if (whole_) return values_ + i * n_;
-    copy(i, begin, end, room);
-    return room;
+  Index rows() const { return static_cast<Index>(place_.size()); }
+  const std::vector<Part> &parts() const { return parts_; }
+  // Returns row i, such that its entry j is the one of column j, for columns of a part.
+  template <class Value>
+  const Value *row(Index i, const Part &part) const {
+    return whole<Value>(i) + part.shift;
   }
   double diagonal(Index i) const {
-    const auto row = static_cast<Index>(order_[at(i)]);
-    return values_[row * n_ + row];
+    return whole<double>(i)[place_[static_cast<std::size_t>(i)]];
   }
   // Writes the entries of row i at the rows `who`.
-  void gather(Index i, const std::vector<Order> &who, float *out) const {
-    const float *row = floats(i);
-    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[who[t]];
-  }
-  void gather(Index i, const std::vector<Order> &who, double *out) const {
-    const double *row = values_ + static_cast<Index>(order_[at(i)]) * n_;
-    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[order_[who[t]]];
+  template <class Value>
+  void gather(Index i, const std::vector<Order> &who, Value *out) const {
+    const Value *row = whole<Value>(i);
+    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[place_[who[t]]];
   }
 
  private:
-  static constexpr Index kUnit = 16;
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  const float *floats(Index i) const { return floats_.data() + i * stride_; }
   template <class Value>
-  void copy(Index i, Index begin, Index end, Value *out) const {
-    const double *row = values_ + static_cast<Index>(order_[at(i)]) * n_;
-    for (Index j = begin; j < end; ++j) out[j] = static_cast<Value>(row[order_[at(j)]]);
+  const Value *whole(Index i) const {
+    const Index row = static_cast<Index>(place_[static_cast<std::size_t>(i)]) * n_;
+    if constexpr (std::is_same_v<Value, float>)
+      return floats_ + row;
+    else
+      return doubles_ + row;
   }
 
-  const double *values_;
-  Index n_, stride_ = 0;
-  std::vector<Order> order_;
-  bool whole_ = false;  // all rows of the matrix, in their order
-  std::vector<float, AlignedAllocator<float>> floats_;
+  const double *doubles_;
+  const float *floats_;
+  Index n_;
+  std::vector<Part> parts_;
+  std::vector<Order> place_;
 };
 
 class Folds : private FoldTuning {
  public:
-  // Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
+  // The matrix of n rows lies in memory in both types. Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
   // it leaves out. For the hinge it has rows of both labels. For a regression `targets`
   // is not empty, and all y are 1.
-  Folds(const double *values, Index n, std::vector<Order> order,
-        std::vector<std::int8_t> y, const double *weights, Index folds, Index threads,
-        std::vector<double> targets = {}, double epsilon = 0.0)
-      : table_(values, n, std::move(order)),
+  Folds(const double *values, const float *floats, Index n,
+        const std::vector<Run> &runs, std::vector<std::int8_t> y, const double *weights,
+        Index folds, Index threads, std::vector<double> targets = {},
+        double epsilon = 0.0)
+      : table_(values, floats, n, runs),
         y_(std::move(y)),
         linear_(std::move(targets)),
         two_sided_(!linear_.empty()),
@@ -516,7 +526,7 @@ class Folds : private FoldTuning {
     const auto row = [&](Index s) {
       T *H = inner.H.data() + s * inner.stride();
       if (!std::exchange(copied[size(s)], 1))
-        table_.gather(static_cast<Index>(fold.who[size(s)]), fold.who, H);
+        table_.template gather<T>(static_cast<Index>(fold.who[size(s)]), fold.who, H);
       return static_cast<const T *>(H);
     };
     const Index made = pair_steps(inner, fold.unit, kInner * (fold.top - fold.bottom),
@@ -585,17 +595,23 @@ class Folds : private FoldTuning {
     rows.resize(size(groups * kTogether), rows.back());
     std::vector<double *> F;
     for (Fold *fold : folds) F.push_back(fold->F.data());
-    const Index blocks = (m_ + kColumns - 1) / kColumns;
+    struct Block {
+      Index begin, end;
+      const SharedTable::Part *part;
+    };
+    std::vector<Block> columns;
+    for (const auto &part : table_.parts())
+      for (Index begin = part.first; begin < part.last; begin += kColumns)
+        columns.push_back({begin, std::min(begin + kColumns, part.last), &part});
+    const auto blocks = static_cast<Index>(columns.size());
     SharedPoll shared(poll);
     team_.run(std::min(team_.shares(), blocks), blocks, [&](Index, Index b, Index e) {
-      std::vector<Value> room(size(kTogether * m_));
       const Value *from[kTogether];
       for (; b < e; ++b) {
-        const Index begin = b * kColumns, end = std::min(begin + kColumns, m_);
+        const auto [begin, end, part] = columns[size(b)];
         for (Index g = 0; g < groups; ++g) {
           for (Index r = 0; r < kTogether; ++r)
-            from[r] = table_.row(rows[size(g * kTogether + r)], begin, end,
-                                 room.data() + r * m_);
+            from[r] = table_.row<Value>(rows[size(g * kTogether + r)], *part);
           Products<Value>::add(from, by.data() + g * kTogether * outputs, outputs,
                                F.data(), begin, end);
           if (shared(kTogether * (end - begin))) return;

@@ -345,7 +345,7 @@ def read_as_trained(
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
     """
-    from ..estimators.plain import load_plain
+    from ..models.plain import load_plain
 
     refuse_unreadable(path)
     refuse_no_model(model)

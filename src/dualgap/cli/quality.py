@@ -53,8 +53,10 @@ def predictions(
         if is_novelty(fitted):
             return fitted.decision_function(X), fitted.predict(X)
         if hasattr(fitted, "kernel"):
+            from ..estimators.meta import scores_and_labels
+
             fitted.n_jobs = -1 if n_jobs is None else n_jobs
-            return fitted._scores_and_labels(X)
+            return scores_and_labels(fitted, X)
         values = fitted.decision_function(X)
     codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
     return values, fitted.classes_[codes]

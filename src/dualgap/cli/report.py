@@ -33,7 +33,7 @@ def plain_warnings(before: str = "") -> Iterator[None]:
 
     `before` stands before an option of another command, such as "dualgap train ".
     """
-    from ..estimators.degenerate import DegenerateWarning
+    from ..problems.degenerate import DegenerateWarning
 
     def show(
         message: Warning | str,
@@ -116,7 +116,7 @@ class _Paced:
         self.forecasts: dict[ProblemLabel | None, Forecast] = {}
 
     def __call__(self, label: ProblemLabel | None, epoch: EpochInfo) -> None:
-        from ..problems.multiclass import problem_name
+        from ..problems.reductions import problem_name
         from ..training import Forecast, told
 
         forecast = self.forecasts.setdefault(label, Forecast(self.tol))
@@ -144,11 +144,12 @@ def by_problem(fitted: Model) -> Certificates:
 
     A label is the positive class, a pair of classes, or None without classes.
     """
-    from ..problems.multiclass import problem_labels
+    from ..problems.reductions import reduction_in
 
     if not hasattr(fitted, "classes_"):
         return [(None, fitted.certificate_)]
-    return list(zip(problem_labels(fitted), fitted.certificate_, strict=True))
+    labels = reduction_in(fitted).labels(fitted.classes_)
+    return list(zip(labels, fitted.certificate_, strict=True))
 
 
 def print_outcome(certificates: Certificates) -> None:
@@ -194,7 +195,7 @@ def worst_problem(
     certificates: Certificates,
 ) -> tuple[str, Certificate]:
     """Return name and certificate of the problem that is farthest from its optimum."""
-    from ..problems.multiclass import problem_name
+    from ..problems.reductions import problem_name
 
     label, worst = max(
         certificates, key=lambda entry: (not entry[1].certified, entry[1].relative_gap)
@@ -221,7 +222,7 @@ _FINE = 1e-6
 
 def print_details(certificates: Certificates) -> None:
     """Print a table of all certificates."""
-    from ..problems.multiclass import problem_name
+    from ..problems.reductions import problem_name
 
     head = ("problem", "status", "primal", "dual", "gap", "epochs", "seconds", "solver")
     rows = [

@@ -280,7 +280,7 @@ def _train(
     scaling: Scaling | None,
 ) -> Model:
     """Train a model, write it, and return it."""
-    from ..estimators.plain import PlainLinearSVC, save_plain
+    from ..models.plain import PlainLinearSVC, save_plain
 
     notes, kernel = notes_of(examples), options.kernel is not None
     linear = options.task == "classification" and not kernel
@@ -350,22 +350,15 @@ def _fit(
     quiet: bool,
     estimator: type[LinearSVC] | type[SVC],
 ) -> LinearSVC | SVC:
+    from sklearn.base import is_classifier
     from sklearn.exceptions import ConvergenceWarning
 
-    classes = hasattr(estimator, "_fit")
+    model = estimator(**parameters)
     with warnings.catch_warnings():
         # The output and the exit status tell it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         kind = "ovo" if "kernel" in parameters else parameters.get("multi_class", "")
-        problems = _problems(kind, examples) if classes else 1
+        problems = _problems(kind, examples) if is_classifier(model) else 1
         with progress(quiet, parameters["tol"], problems) as on_epoch:
-            if not classes:
-                model: BaseEstimator = estimator(**parameters)
-                model._tell = on_epoch
-                model.fit(examples.X, examples.y)
-                del model._tell
-                return model
             weight = getattr(examples.X, "sample_weight", None)  # only stores have it
-            return estimator(**parameters)._fit(
-                examples.X, examples.y, weight, on_epoch=on_epoch
-            )
+            return model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)

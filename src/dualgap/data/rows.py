@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -57,10 +57,16 @@ class Points:
             As :func:`inspect_rows`.
         """
         if isinstance(X, Points):
-            assert X.constant == constant
-            return X
+            return X if X.constant == constant else X.with_constant(constant)
         X, _, q = _inspect_matrix(X, constant)
         return cls(X, q, constant)
+
+    def with_constant(self, constant: float) -> Points:
+        """Return the same rows with another constant feature."""
+        q = np.empty(len(self.q))
+        other = replace(self, q=q, constant=constant)
+        other.accessor.inspect(q)
+        return other
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,33 +6,38 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
-from ..data.types import Label, Parameters
-from ..estimators.degenerate import warn_of_constants
-from ..estimators.fitting import (
-    checked,
-    class_factors,
-    class_scores,
-    one_or_all,
-    warn_of_failures,
+from ..data.types import Parameters
+from ..estimators.base import one_or_all, tell, warn_of_failures
+from ..estimators.input import checked, class_factors
+from ..estimators.parameters import (
+    ClassWeight,
+    Count,
+    Flag,
+    LossLike,
+    NonNegative,
+    ParameterHints,
+    Positive,
+    ProbabilityHints,
+    Verbose,
 )
-from ..estimators.hints import ParameterHints, ProbabilityHints
-from ..estimators.parameters import constraints
-from ..estimators.training import begin, fit_all
-from ..losses import LOSSES, Loss, Vector, get_loss
-from ..problems.multiclass import certificate_of, problem_names, refuse_missing
+from ..losses import Loss, Vector, get_loss
+from ..problems.degenerate import DegenerateWarning, sentence_about
+from ..problems.reductions import certificate_of, reduction_of, refuse_missing
 from ..training import Solution, solve
+from ..training.batch import Job, begin, in_threads
 from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
 from .collections import blocks, have_their_own, is_dask
 from .constant import constant_problems, labels_of
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from .cluster import Cluster
 
 
+@dataclass(eq=False, repr=False)
 class DistributedLinearSVC(
     ParameterHints,
     ProbabilityHints,
@@ -143,69 +149,27 @@ class DistributedLinearSVC(
        averaging in distributed primal-dual optimization", ICML 2015.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[object] | str]] = {
-        **constraints(
-            "C",
-            "tol",
-            "atol",
-            "time_limit",
-            "fit_intercept",
-            "intercept_scaling",
-            "class_weight",
-            "verbose",
-        ),
-        "loss": [StrOptions(set(LOSSES)), Loss],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
-        "multi_class": [StrOptions({"ovr", "ovo"})],
-        "n_pieces": [Interval(Integral, 1, None, closed="left"), None],
-        "local_epochs": "no_validation",  # CoCoA validates it
-        "safe_every": [Interval(Integral, 1, None, closed="left"), None],
-        "patience": [Interval(Real, 1, None, closed="neither")],
-        "keep_duals": ["boolean"],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-        "client": "no_validation",
-    }
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str | Loss = "squared_hinge",
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_rounds: int = 10_000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Label, float] | str | None = None,
-        multi_class: str = "ovr",
-        n_pieces: int | None = None,
-        local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto",
-        safe_every: int | None = None,
-        patience: float = 5.0,
-        keep_duals: bool = False,
-        random_state: int = 0,
-        client: Client | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.tol = tol
-        self.atol = atol
-        self.max_rounds = max_rounds
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.n_pieces = n_pieces
-        self.local_epochs = local_epochs
-        self.safe_every = safe_every
-        self.patience = patience
-        self.keep_duals = keep_duals
-        self.random_state = random_state
-        self.client = client
-        self.verbose = verbose
+    C: Positive = 1.0
+    _: KW_ONLY
+    loss: LossLike = "squared_hinge"
+    tol: Positive = 1e-3
+    atol: NonNegative = 0.0
+    max_rounds: Count = 10_000
+    time_limit: Positive | None = None
+    fit_intercept: Flag = True
+    intercept_scaling: Positive = 1.0
+    class_weight: ClassWeight = None
+    multi_class: Literal["ovr", "ovo"] = "ovr"
+    n_pieces: Count | None = None
+    local_epochs: Annotated[  # CoCoA validates it
+        int | Literal["auto", "measured"] | Sequence[int], "no_validation"
+    ] = "auto"
+    safe_every: Count | None = None
+    patience: Annotated[float, Interval(Real, 1, None, closed="neither")] = 5.0
+    keep_duals: Flag = False
+    random_state: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
+    client: Annotated[object, "no_validation"] = None
+    verbose: Verbose = 0
 
     def __sklearn_clone__(self) -> DistributedLinearSVC:
         """Clone this estimator; the clone shares the client."""
@@ -296,15 +260,15 @@ class DistributedLinearSVC(
         self._keep(cluster, rounds, solutions, setup)
         several = "pairs" if self.multi_class == "ovo" else "classes"
         warn_of_failures("LinearSVC", self.certificate_, several)
-        warn_of_constants(
-            "LinearSVC",
-            constant,
-            problem_names(self),
-            stacklevel=4,
-            loss=loss,
-            multi_class=self.multi_class,
-            class_weight=self.class_weight,
-        )
+        if constant:
+            sentence = sentence_about(
+                constant,
+                setup.reduction.names(setup.classes),
+                loss=loss,
+                multi_class=self.multi_class,
+                class_weight=self.class_weight,
+            )
+            tell(f"LinearSVC: {sentence}", DegenerateWarning)
         return self
 
     def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
@@ -345,9 +309,10 @@ class DistributedLinearSVC(
             finally:
                 rounds.leave(k)
 
-        return fit_all(
-            train, problems, n_jobs=problems, stop=stop, verbose=self.verbose
+        job = Job(
+            self.tol, self.atol, self.max_rounds, stop, (0,), problems, self.verbose
         )
+        return in_threads(train, problems, job)
 
     def _keep(
         self, cluster: Cluster, rounds: Rounds, solutions: list[Solution], setup: Setup
@@ -384,7 +349,9 @@ class DistributedLinearSVC(
             return self._of_stores(X, decide, np.float64)
         if not is_dask(X):
             values = super().decision_function(X)
-            return class_scores(values, self.multi_class, len(self.classes_))
+            if values.ndim == 1:
+                return values
+            return reduction_of(self.multi_class, len(self.classes_)).scores(values)
         check_is_fitted(self)
         return self._lazily(X, decide, np.float64)
 

@@ -32,8 +32,8 @@ import copy
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,9 +43,9 @@ from scipy import sparse
 from .. import core
 from ..data.types import MatrixLike
 from ..losses import Loss, Vector
-from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
 from ..problems.constant import moments
+from ..problems.reductions import Reduction, reduction_of
 from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
@@ -82,40 +82,27 @@ class Setup:
     random_state: int
     multi_class: str = "ovr"
 
-    @property
-    def subjects(self) -> Sequence[int] | Sequence[tuple[int, int]]:
-        """Positive class of each binary problem, or its pair of classes."""
-        if self.multi_class == "ovo" and len(self.classes) > 2:
-            return one_vs_one.pairs(len(self.classes))
-        return one_vs_rest.positives(len(self.classes))
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The binary problems that the classes make."""
+        return reduction_of(self.multi_class, len(self.classes))
 
     @property
     def problems(self) -> int:
-        """Number of binary problems.
-
-        Two classes make one problem. More classes make one each, or one per pair.
-        """
-        return len(self.subjects)
+        """Number of binary problems."""
+        return len(self.reduction)
 
     def costs(self, total: Vector) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem, given the classes'."""
-        if self.multi_class == "ovo" and len(self.classes) > 2:
-            return one_vs_one.costs((total * self.factors).tolist())
-        return one_vs_rest.costs(total.tolist(), self.factors.tolist())
+        return self.reduction.costs(total.tolist(), self.factors.tolist())
 
     def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
         """Return the labels -1 and +1 of binary problem k."""
-        subject = self.subjects[k]
-        if isinstance(subject, tuple):
-            return one_vs_one.signs(codes, subject)
-        return one_vs_rest.signs(codes, subject)
+        return self.reduction.signs(codes, k)
 
     def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
         """Return the sample weights of binary problem k, class weights included."""
-        subject = self.subjects[k]
-        if isinstance(subject, tuple):
-            return one_vs_one.weights(codes, subject, weight * self.factors[codes])
-        return one_vs_rest.weights(codes, subject, weight, self.factors)
+        return self.reduction.weights(codes, k, weight, self.factors)
 
 
 @dataclass(kw_only=True)

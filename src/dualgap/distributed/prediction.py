@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
 from ..data.types import Matrix
-from ..estimators.fitting import class_scores
 from ..losses import Vector
+from ..problems.reductions import reduction_of
 from .stores import StorePart
 
 #: Coefficients, intercepts, classes, and how the scores of the classes are made.
@@ -52,11 +52,14 @@ def decide(
     multi_class: str,
 ) -> Vector:
     """Return one score per row, or one per row and class."""
+    values = _values(X, coef, intercept)
+    return reduction_of(multi_class, len(classes)).scores(values)
+
+
+def _values(X: Matrix, coef: Vector, intercept: Vector) -> Vector:
+    """Return the decisions of all problems, (n, problems)."""
     X = X.tocsr() if hasattr(X, "tocsr") else X
-    values = np.asarray(safe_sparse_dot(X, coef.T)) + intercept
-    if values.shape[1] == 1:
-        return values[:, 0]
-    return class_scores(values, multi_class, len(classes))
+    return np.asarray(safe_sparse_dot(X, coef.T)) + intercept
 
 
 def classify(
@@ -67,6 +70,5 @@ def classify(
     multi_class: str,
 ) -> NDArray[np.generic]:
     """Return the class of each row."""
-    scores = decide(X, coef, intercept, classes, multi_class)
-    best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
-    return classes[best]
+    values = _values(X, coef, intercept)
+    return classes[reduction_of(multi_class, len(classes)).decide(values)]

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from sklearn import config_context
 
 from ..certificate import Certificate, Status
-from ..data.types import Label, MatrixLike
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
-from .fitting import silent_failures
+from .base import silent_failures
+from .parameters import ClassWeight
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Epochs",
-    "Weights",
     "by_label",
     "epochs",
     "failed",
@@ -40,9 +40,6 @@ _OWN = ("certificate_", "history_")
 _LARGEST_GAP = 1e-3
 
 logger = logging.getLogger("dualgap")
-
-#: Factors of C by class, or a rule for them.
-Weights = dict[Label, float] | str | None
 
 
 class Epochs(TypedDict, total=False):
@@ -181,7 +178,7 @@ def failed(certificate: Certificate) -> bool:
     )
 
 
-def by_label(model: BaseEstimator, weights: Vector | None) -> Weights:
+def by_label(model: BaseEstimator, weights: Vector | None) -> ClassWeight:
     """Return the factors of the classes, which scikit-learn has computed."""
     if weights is None or getattr(model, "class_weight", None) is None:
         return None

@@ -11,13 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..certificate import Bounds, Status
-from ..data.types import MatrixLike
-from ..kernels.functions import Kernel
-from ..losses import Vector
 from ..problems.base import EMPTY
+from ..problems.kernel_batch import KernelBatch
 from ..training import HISTORY_DTYPE, Solution
 from . import originals
 
@@ -27,51 +24,25 @@ __all__ = ["CAN_BE_INDEFINITE", "trained_by_libsvm"]
 CAN_BE_INDEFINITE = ("sigmoid", "poly")
 
 
-def trained_by_libsvm(
-    X: MatrixLike,
-    y: NDArray[np.int8],
-    kernel: Kernel,
-    C: float,
-    weight: Vector,
-    cache_size: float,
-    tol: float,
-    atol: float,
-) -> tuple[Vector, float, Solution]:
-    """Train one binary problem of the hinge with a free bias.
+def trained_by_libsvm(batch: KernelBatch, k: int, tol: float, atol: float) -> Solution:
+    """Train one problem of the hinge with a free bias by LIBSVM's own default.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-    y : ndarray of shape (n,), -1 or +1
-        All rows of one class come before the other class.
-    kernel : Sigmoid or Polynomial
-    C : float
-    weight : ndarray of shape (n,)
-    cache_size : float
-        Megabytes of LIBSVM's cache.
-    tol, atol : float
-        What the fit was to prove; LIBSVM runs with its own default.
-
-    Returns
-    -------
-    coef : ndarray of shape (n,)
-        ``alpha_i y_i``.
-    bias : float
-    solution : Solution
-        Its certificate has the status "uncertified" and no bound.
+    The certificate has the status "uncertified" and no bound. `tol` and `atol` are what
+    the fit was to prove.
     """
-    known: Any = kernel
+    kernel: Any = batch.kernel
+    y, X = batch.signs(k), batch.points.X[batch.place(k)]
     model = originals.SVC(
-        C=C,
+        C=batch.C,
         kernel=kernel.name,
-        gamma=known.gamma,
-        coef0=known.coef0,
+        gamma=kernel.gamma,
+        coef0=kernel.coef0,
         degree=getattr(kernel, "degree", 3),
-        cache_size=cache_size,
+        cache_size=batch.cache_size,
     )
     begun = time.perf_counter()
     # In a problem that is not convex, the solution depends on which class is first.
-    model.fit(X, y != y[0], sample_weight=weight)
+    model.fit(X, y != y[0], sample_weight=batch.weights_of(k))
     coef = np.zeros(len(y))
     values = model.dual_coef_
     values = values.toarray() if hasattr(values, "toarray") else values
@@ -90,4 +61,4 @@ def trained_by_libsvm(
     )
     bias = second * float(model.intercept_[0])
     history = np.empty(0, HISTORY_DTYPE)
-    return coef, bias, Solution(EMPTY, coef * y, certificate, history, bias)
+    return Solution(EMPTY, coef * y, certificate, history, bias)

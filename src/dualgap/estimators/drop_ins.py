@@ -11,7 +11,6 @@ import copyreg
 import sys
 from abc import ABCMeta
 from collections.abc import Callable
-from itertools import combinations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +25,13 @@ from .. import estimators
 from ..data.types import Matrix, MatrixLike
 from ..kernel import Callable as FunctionKernel
 from ..kernel import Precomputed
-from ..kernels.functions import Kernel, KernelLike, takes_items
+from ..kernels.functions import Kernel, takes_items
 from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
+from ..problems.reductions import OneVsOne
 from . import originals
 from ._in_place import (
     Epochs,
-    Weights,
     by_label,
     epochs,
     failed,
@@ -41,10 +40,9 @@ from ._in_place import (
     seeing,
     train,
 )
-from ._kernels import KERNELS
-from .fitting import checked
-from .kernel_single import least_decision
-from .single import on_the_plane
+from .input import checked
+from .novelty import least_decision, on_the_plane
+from .parameters import KERNELS, ClassWeight, Gamma, KernelLike
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -82,7 +80,7 @@ class Parameters(Common, total=False):
 
     kernel: KernelLike
     degree: int
-    gamma: str | float
+    gamma: Gamma
     coef0: float
 
 
@@ -207,7 +205,9 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
 
-    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVC:
+    def _counterpart(
+        self, class_weight: ClassWeight, seed: int
+    ) -> estimators.LinearSVC:
         return estimators.LinearSVC(
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
@@ -227,7 +227,9 @@ class LinearSVR(_LinearMachine, _classes.LinearSVR, metaclass=_DropIn):
     __doc__ = _classes.LinearSVR.__doc__
     _original = originals.LinearSVR
 
-    def _counterpart(self, class_weight: Weights, seed: int) -> estimators.LinearSVR:
+    def _counterpart(
+        self, class_weight: ClassWeight, seed: int
+    ) -> estimators.LinearSVR:
         return estimators.LinearSVR(
             epsilon=self.epsilon,
             tol=gap(self.tol),
@@ -488,13 +490,9 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
         )  # fmt: skip
 
     def _predicted(self, values: Vector) -> NDArray[np.generic]:
-        classes = len(self.classes_)
-        votes = np.zeros((len(values), classes))
-        for p, (i, j) in enumerate(combinations(range(classes), 2)):
-            first = values[:, p] > 0.0
-            votes[:, i] += first
-            votes[:, j] += ~first
-        return votes.argmax(axis=1)
+        if len(self.classes_) == 2:  # LIBSVM's first class is the positive one
+            return np.where(values[:, 0] > 0.0, 0, 1)
+        return OneVsOne(len(self.classes_), libsvm=True).decide(values)
 
 
 class SVR(_KernelMachine, _classes.SVR, metaclass=_DropIn):

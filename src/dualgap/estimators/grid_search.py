@@ -1,29 +1,45 @@
-"""scikit-learn's grid search, which shares the work between the values of C."""
+"""Grid search of scikit-learn that shares work between the values of C."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
+from types import CellType, FunctionType
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import clone, is_classifier
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import indexable
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
+from .. import core
+from ..certificate import Certificate
+from ..data.rows import Points
 from ..data.types import MatrixLike, Parameters
-from ._search import first_best, ranks
-from ._shared_grid import Score, Scored, Scores, plan_of, search
+from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
+from ..losses import Vector
 from .arguments import check_sample_weight
-from .fitting import warn_of_models
-from .hints import refuse_scores_of_probabilities
+from .base import Model, warn_of_models
+from .folds import Fold, FoldFit, Folds, Walk, run
+from .linear_svc import LinearSVC
+from .parameters import refuse_scores_of_probabilities
+from .regression import SVR, LinearSVR
+from .results import first_best, ranks
+from .svc import SVC
 
 __all__ = ["GridSearchCV"]
+
+logger = logging.getLogger("dualgap")
 
 
 def _cost_of(params: Parameters) -> float:
@@ -32,7 +48,8 @@ def _cost_of(params: Parameters) -> float:
     return next((float(v) for v in named if isinstance(v, Real)), math.inf)
 
 
-logger = logging.getLogger("dualgap")
+#: Arguments of scikit-learn's function that fits and scores one model.
+Task = tuple[Callable[..., Any], tuple[Any, ...], Parameters]
 
 
 class GridSearchCV(_GridSearchCV):
@@ -110,96 +127,10 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     True
     """
 
-    def fit(
-        self, X: MatrixLike, y: ArrayLike | None = None, **params: object
-    ) -> GridSearchCV:
-        """Search, and train the best candidate on all rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows; with a precomputed kernel, the kernel matrix.
-        y : array-like of shape (n_samples,), optional
-            Targets.
-        **params : dict
-            Parameters of the estimator's fit, such as `sample_weight`, and `groups` for
-            the splitter.
-
-        Returns
-        -------
-        GridSearchCV
-            The fitted search.
-
-        Raises
-        ------
-        ValueError
-            As scikit-learn's search.
-        KeyboardInterrupt
-            After Ctrl-C.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a model did not reach `tol`.
-        """
-        scored = None
-        if y is not None and not hasattr(self, "_skl_callbacks"):
-            try:
-                scored = self._fit_shared(X, y, params)
-            except Exception as error:  # scikit-learn meets it too, and handles it
-                logger.info("GridSearchCV shares no work: %s", error)
-        self.shared_ = scored is not None
-        if scored is None:
-            self.__dict__.pop("relative_gaps_", None)
-            super().fit(X, y, **params)
-        else:
-            self.relative_gaps_ = scored.gaps
-            warn_of_models("GridSearchCV", scored.certificates, stacklevel=3)
-        return self
-
-    def _get_scorers(self) -> tuple[Callable[..., Scores], str]:
+    def _get_scorers(self) -> tuple[Callable[..., float], str]:
         scorer, refit_metric = super()._get_scorers()
         refuse_scores_of_probabilities(self.estimator, self.scoring, scorer)
         return scorer, refit_metric
-
-    def _fit_shared(
-        self, X: MatrixLike, y: ArrayLike, params: dict[str, object]
-    ) -> Scored | None:
-        """Search if the work can be shared, and return what was found."""
-        candidates = list(ParameterGrid(self.param_grid))
-        plan = plan_of(self.estimator, candidates)
-        if plan is None or hasattr(self.cv, "__next__"):
-            return None
-        self._validate_params()
-        scorer, refit_metric = self._get_scorers()
-        X, labels = indexable(X, y)
-        params = _check_method_params(X, params=params)
-        routed = self._get_routed_params_for_fit(params)
-        own, weighted = routed.estimator.fit, f"{plan.prefix}sample_weight"
-        if set(own) - {weighted}:
-            return None
-        weight = own.get(weighted)
-        if weight is not None:
-            weight = check_sample_weight(
-                weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        splitter = check_cv(self.cv, labels, classifier=is_classifier(self.estimator))
-        folds = list(splitter.split(X, labels, **routed.splitter.split))
-        if self.verbose > 0:
-            print(
-                f"Fitting {len(folds)} folds for each of {len(candidates)} candidates, "
-                f"totalling {len(folds) * len(candidates)} fits"
-            )
-        scored = search(
-            plan, X, labels, weight, folds,
-            Score(scorer, routed.scorer.score, self.return_train_score),
-            n_jobs=self.n_jobs, verbose=max(model.verbose for model, _ in plan.groups),
-        )  # fmt: skip
-        self.n_splits_ = len(folds)
-        self._set_results(candidates, scored, scorer, refit_metric)
-        if self.refit:
-            self._refit(X, y, own)
-        return scored
 
     def _format_results(self, *arguments: object, **named: object) -> Parameters:
         results: Parameters = super()._format_results(*arguments, **named)
@@ -218,33 +149,250 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         Cs = [_cost_of(params) for params in results["params"]]
         return first_best(results[f"mean_test_{refit_metric}"], Cs)
 
-    def _set_results(
-        self,
-        candidates: list[Parameters],
-        scored: Scored,
-        scorer: Callable[..., Scores],
-        refit_metric: str,
-    ) -> None:
-        """Set the attributes about the scores, as scikit-learn's search does."""
-        results = self._format_results(candidates, self.n_splits_, scored.out)
-        first = scored.out[0]["test_scores"]
-        self.multimetric_ = isinstance(first, dict)
-        if callable(self.scoring) and self.multimetric_:
-            self._check_refit_for_multimetric(first)
-            refit_metric = self.refit
-        if self.refit or not self.multimetric_:
-            best = self._select_best_index(self.refit, refit_metric, results)
-            if not callable(self.refit):
-                self.best_score_ = results[f"mean_test_{refit_metric}"][best]
-            self.best_index_, self.best_params_ = best, results["params"][best]
-        self.scorer_ = getattr(scorer, "_scorers", scorer)
-        self.cv_results_ = results
+    def _run_search(self, evaluate_candidates: FunctionType) -> None:
+        sharing = Sharing(self.n_jobs)
+        evaluate = sharing.within(evaluate_candidates)
+        evaluate(ParameterGrid(self.param_grid))
+        self.shared_ = bool(sharing.gaps)
+        if self.shared_:
+            self.relative_gaps_ = np.array(sharing.gaps)
+            warn_of_models("GridSearchCV", sharing.certificates)
+        elif hasattr(self, "relative_gaps_"):
+            del self.relative_gaps_
 
-    def _refit(self, X: MatrixLike, y: ArrayLike, options: Parameters) -> None:
-        """Train the best candidate on all rows."""
-        model = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-        begun = time.time()
-        self.best_estimator_ = model.fit(X, y, **options)
-        self.refit_time_ = time.time() - begun
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
+
+class Sharing:
+    """Takes the place of joblib in a search of scikit-learn, and shares the work.
+
+    Attributes
+    ----------
+    gaps : list of list of float
+        Proven relative gaps of each candidate, if the work was shared.
+    certificates : list of (str, Certificate)
+    """
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.n_jobs = n_jobs
+        self.gaps: list[list[float]] = []
+        self.certificates: list[tuple[str, Certificate]] = []
+
+    def within(self, evaluate: FunctionType) -> Callable[..., object]:
+        """Return scikit-learn's function that evaluates candidates, with this inside.
+
+        The function calls ``parallel``, a variable of the search, with all fits.
+        """
+        names, cells = evaluate.__code__.co_freevars, evaluate.__closure__ or ()
+        if "parallel" not in names:
+            return evaluate
+        own = dict(zip(names, cells, strict=True))
+        joblib = own["parallel"].cell_contents
+        own["parallel"] = CellType(partial(self._run, joblib))
+        found = FunctionType(
+            evaluate.__code__,
+            evaluate.__globals__,
+            evaluate.__name__,
+            evaluate.__defaults__,
+            tuple(own.values()),
+        )
+        found.__kwdefaults__ = evaluate.__kwdefaults__
+        return found
+
+    def _run(
+        self,
+        joblib: Callable[[Iterable[Task]], list[Parameters]],
+        tasks: Iterable[Task],
+    ) -> list[Parameters]:
+        given = list(tasks)
+        try:
+            plan = plan_of(given)
+            if plan is not None:
+                return self._shared(plan)
+        except Exception as error:  # scikit-learn meets it too, and handles it
+            logger.info("GridSearchCV shares no work: %s", error)
+            self.gaps.clear()
+        return joblib(given)
+
+    def _shared(self, plan: Plan) -> list[Parameters]:
+        stop, folds = core.Stop(), len(plan.splits)
+        out: list[Parameters] = [{}] * len(plan.tasks)
+        gaps = np.full((len(out) // folds, folds), np.nan)
+
+        def take(fits: list[FoldFit], numbers: dict[float, int]) -> None:
+            for fit in fits:
+                k = numbers[float(fit.model.C)]
+                out[k * folds + fit.fold] = plan.score(fit)
+                gaps[k, fit.fold] = max(part.relative_gap for part in fit.parts)
+                self.certificates += [
+                    (f"fold {fit.fold}, C={fit.model.C:g}", part) for part in fit.parts
+                ]
+
+        for model, Cs in plan.groups:
+            job = model._job(stop, effective_n_jobs(self.n_jobs))
+            values = np.array(sorted(Cs))
+            walks = plan.walks(model, values, stop, job.threads)
+            run(walks, partial(take, numbers=Cs), job)
+            if stop.requested:
+                raise KeyboardInterrupt
+        self.gaps += gaps.tolist()
+        return out
+
+
+#: Parameters of scikit-learn's function that fits and scores, which are understood.
+_KNOWN = {
+    *("scorer", "fit_params", "score_params", "return_train_score", "error_score"),
+    *("return_n_test_samples", "return_times", "return_parameters", "verbose"),
+    *("train", "test", "parameters", "split_progress", "candidate_progress"),
+    *("caller", "callback_ctx"),
+}
+
+
+@dataclass
+class Plan:
+    """Fits of a search whose models differ in the parameters of one estimator.
+
+    Attributes
+    ----------
+    tasks : list of Task
+        Fold f of candidate k is at ``k * folds + f``.
+    steps : list of (str, transformer)
+        Steps of a pipeline before the estimator.
+    name : str
+        Name of the estimator's step; empty without a pipeline.
+    groups : list of (estimator, dict)
+        Models that differ in C only: the numbers of the candidates by their C.
+    """
+
+    tasks: list[Task]
+    steps: list[tuple[str, BaseEstimator]]
+    name: str
+    groups: list[tuple[Model, dict[float, int]]] = field(default_factory=list)
+    fitted: dict[int, list[tuple[str, BaseEstimator]]] = field(default_factory=dict)
+    rows: Folds | None = None
+    apart: list[Fold] = field(default_factory=list)
+
+    @property
+    def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Training and test rows of each fold."""
+        folds = self.tasks[0][2]["split_progress"][1]
+        return [(how["train"], how["test"]) for _, _, how in self.tasks[:folds]]
+
+    @property
+    def weight(self) -> Vector | None:
+        """The sample weights of all rows, or None."""
+        _, (_, X, _), how = self.tasks[0]
+        given = list((how["fit_params"] or {}).values())
+        if not given:
+            return None
+        weight: Vector = check_sample_weight(
+            given[0], X, dtype=np.float64, ensure_non_negative=True
+        )
+        return weight
+
+    def walks(
+        self, model: Model, Cs: Vector, stop: core.Stop, threads: int
+    ) -> list[Walk]:
+        """Return what trains the models of all folds for rising C."""
+        _, (_, X, y), _ = self.tasks[0]
+        weight = self.weight
+        if not self.steps:
+            if self.rows is None:
+                X, y, seen = model._seen(X, y)
+                points = Points.of(X, model._constant)
+                self.rows = Folds(points, y, weight, self.splits, stop, threads, seen)
+            return self.rows.walks(model, Cs)
+        if not self.apart:
+            self.apart = [
+                self._behind_steps(f, model, X, y, weight)
+                for f in range(len(self.splits))
+            ]
+        return [partial(fold.walk, model, Cs, stop) for fold in self.apart]
+
+    def _behind_steps(
+        self,
+        f: int,
+        model: Model,
+        X: MatrixLike,
+        y: ArrayLike,
+        weight: Vector | None,
+    ) -> Fold:
+        """Return the rows of a fold, transformed by steps that are fitted to it."""
+        train, test = self.splits[f]
+        before = clone(Pipeline(self.steps))
+        X_train, y_train = _safe_split(before, X, y, train)
+        X_test, y_test = _safe_split(before, X, y, test, train)
+        X_train = before.fit_transform(X_train, y_train)
+        self.fitted[f] = before.steps
+        X_train, y_train, seen = model._seen(X_train, y_train)
+        X_test = before.transform(X_test)
+        own = None if weight is None else weight[train]
+        return Fold(f, X_train, y_train, own, X_test, np.asarray(y_test), seen)
+
+    def score(self, fit: FoldFit) -> Parameters:
+        """Return the scores of a model, as scikit-learn's function does."""
+        _, (_, X, y), how = self.tasks[0]
+        model: BaseEstimator = fit.fitted()
+        if self.name:
+            steps = self.fitted.get(fit.fold, [])
+            model = Pipeline([*steps, (self.name, model)])
+        train, test = self.splits[fit.fold]
+
+        def of(*rows: NDArray[np.intp]) -> object:
+            params = _check_method_params(X, how["score_params"], indices=rows[0])
+            return how["scorer"](model, *_safe_split(model, X, y, *rows), **params)
+
+        begun = time.perf_counter()
+        found = {"fit_error": None, "test_scores": of(test, train)}
+        found["score_time"] = time.perf_counter() - begun
+        if how["return_train_score"]:
+            found["train_scores"] = of(train)
+        found["n_test_samples"] = len(np.arange(len(y))[test])
+        return found | {"fit_time": fit.seconds}
+
+
+def plan_of(tasks: list[Task]) -> Plan | None:
+    """Return how fits share their work, or None if they cannot.
+
+    Raises
+    ------
+    ValueError
+        If a candidate has an invalid parameter.
+    """
+    _, (estimator, _, y), how = tasks[0]
+    if y is None or set(how) - _KNOWN or how.get("callback_ctx") is not None:
+        return None
+    name, last, before = "", estimator, []
+    if type(estimator) is Pipeline:
+        *before, (name, last) = estimator.steps
+    prefix = f"{name}__" if name else ""
+    if type(last) not in (SVC, SVR, LinearSVC, LinearSVR):
+        return None
+    if set(how["fit_params"] or {}) - {f"{prefix}sample_weight"}:
+        return None
+    plan, folds = Plan(tasks, before, name), how["split_progress"][1]
+    groups: dict[tuple[tuple[str, str], ...], tuple[Model, dict[float, int]]] = {}
+    for k, (_, _, one) in enumerate(tasks[::folds]):
+        given = one["parameters"]
+        params = {n.removeprefix(prefix): value for n, value in given.items()}
+        if not all(n.startswith(prefix) for n in given) or "C" not in params:
+            return None
+        model = clone(last).set_params(**params)
+        model._validate_params()
+        if model.time_limit is not None or not _shares(model):
+            return None
+        rest = tuple(sorted((n, repr(v)) for n, v in params.items() if n != "C"))
+        _, numbers = groups.setdefault(rest, (model, {}))
+        if float(params["C"]) in numbers:  # a path needs rising values
+            return None
+        numbers[float(params["C"])] = k
+    plan.groups = list(groups.values())
+    return plan
+
+
+def _shares(model: Model) -> bool:
+    """Whether fits of this model for several C can share their work."""
+    if hasattr(model, "_skl_callbacks"):
+        return False
+    if isinstance(model, (LinearSVC, LinearSVR)):
+        return True
+    known = (Auto, BlockSolver, Nystroem)
+    return isinstance(get_kernel_solver(model.solver), known)

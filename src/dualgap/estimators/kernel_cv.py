@@ -1,43 +1,59 @@
-"""Kernel SVMs that choose C, gamma and epsilon by cross-validation."""
+"""Choice of C, gamma and epsilon of kernel SVMs by cross-validation."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable as Function
-from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
     RegressorMixin,
 )
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils._param_validation import StrOptions
 
-from ..data.types import Label, MatrixLike
 from ..kernel import Nystroem
-from ..kernels.functions import KernelLike
-from ..losses import Hinge, SquaredHinge, Vector
-from ._certified import check_certify, warn_of_accuracy
-from ._certified_kernel import certified_search
-from ._kernel_search import CONSTRAINTS, KernelSearch, Results, Work, has_final_model
-from ._kernel_walks import Path, Targets, landmarks_of, walk_svc, walk_svr
-from ._search import CrossValidation, why_ended
-from .fitting import checked, encode, weights
-from .hints import ProbabilityHints
-from .kernel_regression import SVR
-from .parameters import Constraints, constraints
+from ..losses import Hinge, SquaredHinge
+from .base import Model
+from .folds import Folds
+from .kernels import KernelParameters
+from .parameters import (
+    Flag,
+    Megabytes,
+)
+from .regression import SVR
+from .search import ClassifierSearch, Search
 from .svc import SVC
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["SVCCV", "SVRCV"]
 
 
-class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
+@dataclass(eq=False, repr=False)
+class KernelSearch(KernelParameters, Search):
+    """Base of the searches for kernel models."""
+
+    gammas: Annotated[
+        str | float | ArrayLike,
+        StrOptions({"scale", "auto", "mean-distance"}),
+        Real,
+        "array-like",
+    ] = "scale"
+    _: KW_ONLY
+    cache_size: Megabytes = 200
+
+    def _resolved(self, model: Model, folds: Folds) -> Model:
+        record = model._kernel_record()
+        if isinstance(getattr(record, "gamma", 1.0), str):
+            kernel = record.resolve(folds.points.X)
+            model.set_params(gamma=kernel.gamma)
+        return model
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVCCV(ClassifierSearch, KernelSearch):
     """Kernel support vector classifier that chooses C and gamma by cross-validation.
 
     It does the search of ``GridSearchCV(SVC(...), {"C": Cs, "gamma": gammas})`` and
@@ -51,7 +67,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         Values of C. An int gives a logarithmic grid from 1e-4 to 1e4.
     gammas : str, float or array-like of these, default="scale"
         Values of gamma, as for :class:`SVC`. A name such as "scale" becomes a number
-        once, for all rows; ``GridSearchCV`` computes it for each fold.
+        once, for all rows; a search that copies the rows computes it for each fold.
     cv : int, splitter or iterable, default=None
         Folds, as for scikit-learn's ``GridSearchCV``; None means 5 stratified folds.
     scoring : str or callable, optional
@@ -101,8 +117,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     C_, gamma_ : float
         Best parameters, as in `Cs` and `gammas`.
     best_params_ : dict
-        The same by name. Of equal mean scores the smallest C wins, then the first
-        candidate. Only candidates that were scored on all folds count.
+        The same by name. Of equal mean scores the first candidate wins. Only candidates
+        that were scored on all folds count.
     best_index_ : int
         Index of the best candidate in `cv_results_`.
     best_score_ : float
@@ -184,179 +200,25 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     True
     """
 
+    loss: Annotated[
+        Literal["hinge", "squared_hinge"] | Hinge | SquaredHinge,
+        StrOptions({"hinge", "squared_hinge"}),
+        Hinge,
+        SquaredHinge,
+    ] = "hinge"
+    solver: Annotated[
+        Literal["auto", "nystroem"] | Nystroem,
+        StrOptions({"auto", "nystroem"}),
+        Nystroem,
+    ] = "auto"
+    decision_function_shape: Literal["ovr", "ovo"] = "ovr"
+    break_ties: Flag = False
+
     _grids: ClassVar[dict[str, str]] = {"Cs": "C", "gammas": "gamma"}
-    _parameter_constraints: ClassVar[Constraints] = {
-        **constraints("class_weight"),
-        **CONSTRAINTS,
-        "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
-        "solver": [StrOptions({"auto", "nystroem"}), Nystroem],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
-        "certify": [StrOptions({"error"}), None],
-        "accuracy": [Interval(Real, 0, 1, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 10,
-        gammas: str | float | ArrayLike = "scale",
-        *,
-        cv: CrossValidation = None,
-        scoring: str | Function[..., float] | None = None,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str | Hinge | SquaredHinge = "hinge",
-        solver: str | Nystroem = "auto",
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_epochs: int = 10_000,
-        time_limit: float | None = None,
-        cache_size: float = 200,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-        class_weight: dict[Label, float] | str | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        refit: bool = True,
-        certify: str | None = None,
-        accuracy: float = 0.01,
-        random_state: int | np.random.RandomState | None = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.cv = cv
-        self.scoring = scoring
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.atol = atol
-        self.max_epochs = max_epochs
-        self.time_limit = time_limit
-        self.cache_size = cache_size
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.class_weight = class_weight
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.refit = refit
-        self.certify = certify
-        self.accuracy = accuracy
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @checked
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SVCCV:
-        """Choose the parameters by cross-validation, and train on all rows with them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; with a precomputed kernel, the kernel matrix.
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or strings.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C in training. They do not count in the scores.
-        groups : array-like of shape (n_samples,), optional
-            Groups of the rows, for the splitter `cv`.
-
-        Returns
-        -------
-        SVCCV
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, a training part has rows of fewer
-            than two classes, or `time_limit` ends before any candidate was scored on
-            all folds.
-        KeyboardInterrupt
-            After Ctrl-C, if no candidate was scored on all folds yet.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a scored model or the final model did not reach `tol`, or the search was
-            cut short.
-        """
-        X, y, weight = self._checked(X, y, sample_weight)
-        self.classes_, codes = encode(y)
-        weights(self.class_weight, X, self.classes_, codes, weight)
-        targets = Targets(codes, self.classes_)
-        self._fit_search(X, y, sample_weight, weight, groups, targets)
-        return self
-
-    def _model(self, **params: str | float) -> SVC:
-        return SVC(**{**self._common(), **params})
-
-    def _certified(self, work: Work) -> Results | None:
-        if self.certify is None:
-            return None
-        check_certify(self.certify, self.scoring, self.Cs, work.Cs)
-        if landmarks_of(self) is not None:
-            raise ValueError(
-                f"solver={self.solver!r} does not go with certify={self.certify!r}, "
-                "which is about models over all rows; use solver='auto'"
-            )
-        if self.checkpoint is not None:
-            raise ValueError(
-                f"checkpoint={self.checkpoint!r} does not go with certify="
-                f"{self.certify!r}; use checkpoint=None"
-            )
-        results, self.accuracy_, found = certified_search(self, work)
-        self.n_fits_ = int(np.count_nonzero(~np.isnan(results.fit_times)))
-        why = why_ended(work.stop, self.time_limit)
-        warn_of_accuracy("SVCCV", self.accuracy_, self.accuracy, why, found, 6)
-        return results
-
-    def _folds_at_once(self, work: Work) -> int:
-        landmarks, folds = landmarks_of(self), len(work.folds)
-        if landmarks is None:
-            return folds
-        n, pairs_of_a_row = len(work.y), len(self.classes_) - 1
-        room = landmarks.bytes_of_features(n) * pairs_of_a_row / 1e6
-        if room > self.cache_size:
-            raise ValueError(
-                f"cache_size={self.cache_size!r} does not hold the features of a fold; "
-                f"use cache_size={math.ceil(room)}, or fewer landmarks than "
-                f"n_components={landmarks.n_components}"
-            )
-        return min(folds, int(self.cache_size / room))
-
-    def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
-        return walk_svc(path)
-
-    @available_if(has_final_model)
-    def decision_function(self, X: MatrixLike) -> Vector:
-        """Return the decision values of the final model; see :class:`SVC`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-        """
-        model, X = self._final(X)
-        found: Vector = model.decision_function(X)
-        return found
+    _model = SVC
 
 
+@dataclass(eq=False, repr=False)
 class SVRCV(RegressorMixin, KernelSearch):
     """Kernel support vector regressor that chooses its parameters by cross-validation.
 
@@ -427,110 +289,11 @@ class SVRCV(RegressorMixin, KernelSearch):
     True
     """
 
+    epsilons: Annotated[float | ArrayLike, Real, "array-like"] = 0.1
+
     _grids: ClassVar[dict[str, str]] = {
         "Cs": "C",
         "gammas": "gamma",
         "epsilons": "epsilon",
     }
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "epsilons": [Real, "array-like"],
-    }
-
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 10,
-        gammas: str | float | ArrayLike = "scale",
-        epsilons: float | ArrayLike = 0.1,
-        *,
-        cv: CrossValidation = None,
-        scoring: str | Function[..., float] | None = None,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_epochs: int = 10_000,
-        time_limit: float | None = None,
-        cache_size: float = 200,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-        refit: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.gammas = gammas
-        self.epsilons = epsilons
-        self.cv = cv
-        self.scoring = scoring
-        self.kernel = kernel
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.atol = atol
-        self.max_epochs = max_epochs
-        self.time_limit = time_limit
-        self.cache_size = cache_size
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.refit = refit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @checked
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> SVRCV:
-        """Choose the parameters by cross-validation, and train on all rows with them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; with a precomputed kernel, the kernel matrix.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C in training. They do not count in the scores.
-        groups : array-like of shape (n_samples,), optional
-            Groups of the rows, for the splitter `cv`.
-
-        Returns
-        -------
-        SVRCV
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, or `time_limit` ends before any
-            candidate was scored on all folds.
-        KeyboardInterrupt
-            After Ctrl-C, if no candidate was scored on all folds yet.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If a scored model or the final model did not reach `tol`, or the search was
-            cut short.
-        """
-        if y is None:
-            raise ValueError(
-                "This SVRCV estimator requires y to be passed, but the target y is "
-                "None."
-            )
-        X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        self._fit_search(X, y, sample_weight, weight, groups, Targets(np.asarray(y)))
-        return self
-
-    def _model(self, **params: str | float) -> SVR:
-        return SVR(**{**self._common(), **params})
-
-    def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
-        return walk_svr(path)
+    _model = SVR

@@ -1,23 +1,19 @@
-"""Regularisation path of kernel classifiers: models for many values of C."""
+"""Paths of kernel SVMs: models for rising C, each with a certificate."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable as Function
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
-from .. import core
 from ..certificate import Certificate
-from ..core import StoppedError
 from ..data import model_file as file
 from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernels.functions import (
@@ -28,21 +24,24 @@ from ..kernels.functions import (
     takes_items,
 )
 from ..kernels.gram import points_of
-from ..kernels.table import shared_matrix
 from ..losses import Vector
-from ._kernel_walks import Path, Targets, walk_svc
-from ._kernels import KERNELS
-from ._search import CUT_SHORT, why_ended
-from .arguments import check_sample_weight
-from .fitting import encode, refuse_masks, validated, warn_of_failures, weights
-from .path import grid_of
-from .seeds import seed_of
+from ..problems.reductions import OneVsOne
+from ..training.batch import begin
+from .base import tell
+from .folds import Fold, FoldFit, run, why_ended
+from .input import (
+    checked_weights,
+    refuse_masks,
+    validated,
+)
+from .parameters import KERNELS
+from .path import warn_of_path
+from .search import grid_of
 from .svc import SVC
-from .training import begin, fit_all
-
-__all__ = ["SVCPath", "svc_path"]
 
 _FORMAT = "dualgap-path"
+
+__all__ = ["SVCPath", "svc_path"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +263,11 @@ class SVCPath:
             raise ValueError(f"sizes do not match the {m} support vectors")
         coefs = _matrix("dual_coefs", tensors, (models * (k - 1), m))
         certificates = [
-            Certificate.total([file.certificate(part) for part in parts], names)
+            Certificate.total(
+                [file.certificate(part) for part in parts],
+                OneVsOne(len(classes)).names(classes),
+            )
             for parts in record["certificates"]
-            for names in [_names(classes)]
         ]
         if len(certificates) != models:
             raise ValueError(
@@ -314,13 +315,6 @@ def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Matrix:
     return sparse.csr_matrix((data, indices, indptr), shape=shape)
 
 
-def _names(classes: NDArray[np.generic]) -> list[str]:
-    labels = classes.tolist()
-    if len(labels) == 2:
-        return [str(labels[1])]
-    return [f"{a} against {b}" for k, a in enumerate(labels) for b in labels[k + 1 :]]
-
-
 def _collected(models: Iterable[SVC], codes: NDArray[np.intp], classes: int) -> Any:
     """Return Cs, support, sizes of classes, coefficients, and intercepts."""
     kept = [
@@ -341,37 +335,6 @@ def _collected(models: Iterable[SVC], codes: NDArray[np.intp], classes: int) -> 
     Cs, intercepts = [np.array([entry[k] for entry in kept]) for k in (0, 3)]
     sizes = np.bincount(codes[support], minlength=classes)
     return Cs, support, sizes, coefs, intercepts
-
-
-def _trained(
-    path: Function[[], Path], verbose: int, stop: core.Stop, time_limit: float | None
-) -> list[SVC]:
-    """Train the models of a path until its end or a stop.
-
-    Raises
-    ------
-    ValueError, KeyboardInterrupt
-        If no model was finished.
-    """
-
-    def train(_: int) -> list[SVC]:
-        found: list[SVC] = []
-        try:
-            for model, _values in walk_svc(path()):
-                if any(c.status in CUT_SHORT for c in model.certificate_.parts):
-                    break
-                found.append(model)
-        except StoppedError:
-            pass
-        return found
-
-    [models] = fit_all(train, 1, n_jobs=1, stop=stop, verbose=verbose)
-    if models:
-        return models
-    message = f"{why_ended(stop, time_limit)} before any model was finished"
-    if stop.requested:
-        raise KeyboardInterrupt(message)
-    raise ValueError(f"{message}; give more time")
 
 
 def svc_path(
@@ -451,48 +414,45 @@ def svc_path(
     if takes_items(template.kernel, X):
         refuse_items("svc_path")
     X, y = validated(template, X, y)
-    classes, codes = encode(np.asarray(y))
-    weight = check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
-    weights(template.class_weight, X, classes, codes, weight)
-    record = template._kernel_record()
-    points = points_of(X.tocsr() if sparse.issparse(X) else X, record)
-    kernel = record.resolve(points.X)
-    seed = seed_of(template.random_state)
+    weight = checked_weights(sample_weight, X)
+    fold = Fold(0, X, np.asarray(y), weight, X[:0], np.asarray(y)[:0])
+    models: list[SVC] = []
 
-    def path() -> Path:
-        matrix = shared_matrix(points, kernel, template.cache_size, 1, stop)
-        return Path(
-            matrix, kernel, points, Targets(codes, classes), weight,
-            np.empty(0, np.intp), template, grid, seed, stop,
-        )  # fmt: skip
+    def take(fits: list[FoldFit]) -> None:
+        models.extend(fit.fitted() for fit in fits)
 
-    models = _trained(path, template.verbose, stop, time_limit)
+    threads = template._threads
+    walk = partial(fold.walk, template, grid, stop, threads)
+    run([walk], take, template._job(stop, threads=1))
+    if not models:
+        message = f"{why_ended(stop, time_limit)} before any model was finished"
+        if stop.requested:
+            raise KeyboardInterrupt(message)
+        raise ValueError(f"{message}; give more time")
     if len(models) < len(grid):
-        warnings.warn(
+        tell(
             f"svc_path: {why_ended(stop, time_limit)} after {len(models)} of "
-            f"{len(grid)} models; the others are missing",
-            ConvergenceWarning,
-            stacklevel=2,
+            f"{len(grid)} models; the others are missing"
         )
+    classes = models[0].classes_
+    names = OneVsOne(len(classes)).names(classes)
+    certificates = [model.certificate_ for model in models]
+    warn_of_path("svc_path", [model.C for model in models], certificates, names)
+    codes = np.searchsorted(classes, np.asarray(y))
     numbers, support, sizes, coefs, intercepts = _collected(models, codes, len(classes))
-    parts = [part for model in models for part in model.certificate_.parts]
-    names = [f"C={model.C:g}, {n}" for model in models for n in _names(classes)]
-    warn_of_failures(
-        "svc_path", Certificate.total(parts, names), "models", stacklevel=3
-    )
-    precomputed = isinstance(kernel, Precomputed)
+    kernel = models[0]._fitted_kernel
     return SVCPath(
         numbers,
         classes,
         support,
-        np.empty((0, 0)) if precomputed else points.X[support],
+        np.empty((0, 0))
+        if isinstance(kernel, Precomputed)
+        else points_of(X, kernel).X[support],
         coefs,
         intercepts,
-        [model.certificate_ for model in models],
+        certificates,
         kernel,
         sizes,
-        points.X.shape,
+        X.shape,
         {k: v for k, v in template.get_params(deep=False).items() if k != "C"},
     )

@@ -2,66 +2,66 @@
 
 from __future__ import annotations
 
-import os
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .. import core
 from ..answers.decided import Decided
 from ..data.atomic import check_target
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
 from ..data.store import RowStore
-from ..data.types import Label, MatrixLike
-from ..losses import LOSSES, Loss, Vector
-from ..solvers import SOLVERS, Solver
-from ._callbacks import CallbackSupportMixin
-from ._certain import CertainLinearLabels
-from ._columns import StoredColumns
-from ._html import CertificateHTMLMixin
-from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
-from ._streaming import StreamingMixin, rows_of_fit
+from ..data.types import MatrixLike
+from ..losses import Vector, get_loss
+from ..memory import make_room
+from ..problems.batch import LinearBatch
+from ..problems.constant import constant_problems
+from ..problems.degenerate import sentence_about
+from ..problems.reductions import Reduction, reduction_of
+from ..solvers import SequentialDual, Solver, get_solver
+from ..solvers.labellings import are_small
+from ..training.batch import Job
+from ..training.solution import Solutions
 from .arguments import validate_data
-from .degenerate import warn_of_constants
-from .fitting import (
-    OnEpoch,
-    checked,
-    class_scores,
-    encode,
-    is_silent,
-    need_duals,
-    one_or_all,
-    refuse_masks,
-    validated,
-    weights,
+from .base import Estimator, is_silent
+from .callbacks import Fitted
+from .certain import CertainLabels
+from .input import Data, labelled, refuse_masks, validated
+from .parameters import (
+    ClassWeight,
+    File,
+    Flag,
+    LinearSolver,
+    LossLike,
+    Positive,
+    ProbabilityHints,
 )
-from .hints import ParameterHints, ProbabilityHints
-from .parameters import Constraints, constraints
-from .training import Training, begin, fit_all
+from .partial_fit import PartialFit, rows_of_fit
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+    from typing_extensions import Self
+
+__all__ = ["LinearSVC"]
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVC(
-    CallbackSupportMixin,
-    StreamingMixin,
-    CertainLinearLabels,
-    CertificateHTMLMixin,
-    ParameterHints,
+    PartialFit,
+    CertainLabels,
     ProbabilityHints,
     LinearClassifierMixin,
     SparseCoefMixin,
-    BaseEstimator,
+    Estimator[LinearBatch],
 ):
     r"""Linear support vector classifier with a certificate of optimality.
 
@@ -249,69 +249,26 @@ class LinearSVC(
     array([0, 0, 0, 0, 0])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **constraints(
-            "C",
-            "tol",
-            "atol",
-            "max_epochs",
-            "time_limit",
-            "fit_intercept",
-            "intercept_scaling",
-            "class_weight",
-            "warm_start",
-            "random_state",
-            "n_jobs",
-            "verbose",
-            "checkpoint",
-            "checkpoint_every",
-        ),
-        "loss": [StrOptions(set(LOSSES)), Loss],
-        "solver": [StrOptions(set(SOLVERS)), Solver],
-        "penalize_intercept": ["boolean"],
-        "multi_class": [StrOptions({"ovr", "ovo", "crammer_singer"})],
-    }
+    C: Positive = 1.0
+    _: KW_ONLY
+    loss: LossLike = "squared_hinge"
+    solver: LinearSolver = "auto"
+    fit_intercept: Flag = True
+    intercept_scaling: Positive = 1.0
+    penalize_intercept: Flag = True
+    class_weight: ClassWeight = None
+    multi_class: Literal["ovr", "ovo", "crammer_singer"] = "ovr"
+    warm_start: Flag = False
+    checkpoint: File = None
+    checkpoint_every: Positive = 60.0
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str | Loss = "squared_hinge",
-        solver: str | Solver = "auto",
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_epochs: int = 10_000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Label, float] | str | None = None,
-        multi_class: str = "ovr",
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.atol = atol
-        self.max_epochs = max_epochs
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+    if TYPE_CHECKING:
+        classes_: NDArray[np.generic] = field(init=False)
+        coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+        support_: NDArray[np.intp] = field(init=False)
+        n_support_: NDArray[np.int32] = field(init=False)
+        dual_coef_: Vector = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -325,7 +282,7 @@ class LinearSVC(
         sample_weight: ArrayLike | None = None,
         *,
         until: Decided | None = None,
-    ) -> LinearSVC:
+    ) -> Self:
         """Train the model and prove its accuracy.
 
         Parameters
@@ -365,73 +322,14 @@ class LinearSVC(
         """
         if until is None:
             return self._fit(X, y, sample_weight)
-        self._fit_until(X, y, sample_weight, until)
-        return self
+        return self._fit_until(X, y, sample_weight, until)
 
-    @checked
-    def _fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        on_epoch: OnEpoch | None = None,
-        stop: core.Stop | None = None,
-    ) -> LinearSVC:
-        """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
+    # ------------------------------------------------------------------- training
 
-        The label is the positive class or, one versus one, the pair of classes. A given
-        `stop` belongs to a longer job; its deadline replaces `time_limit`.
-        """
-        if stop is None:
-            stop = begin(self.time_limit)
-        X, y, sample_weight = self._validated(X, y, sample_weight)
-        classes, codes = encode(np.asarray(y))
-        weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        weighted = sample_weight is not None or self.class_weight is not None
-        rows = Rows(StoredColumns(X), classes, codes, weight, factor, weighted)
-        together = self.multi_class == "crammer_singer"
-        problems = (JointProblem if together else SeparateProblems)(self, rows)
-        training = Training(
-            self,
-            X,
-            y,
-            sample_weight,
-            names=problems.names,
-            labels=problems.labels,
-            stop=stop,
-            on_epoch=on_epoch,
-        )
-        solved = problems.solve_together(training)
-        if solved is not None and solved.done:
-            models = Models.together(solved)
-        else:
-            train = training.trainer(problems.start, problems.keep)
-            solutions = fit_all(
-                train if solved is None else solved.trainer(train),
-                len(problems.names),
-                n_jobs=self.n_jobs,
-                stop=stop,
-                verbose=self.verbose,
-            )
-            models = Models.of(solutions, problems.names)
-        self._keep(rows, problems, models)
-        training.end(self.certificate_, problems.several, name="LinearSVC")
-        if not is_silent():
-            warn_of_constants(
-                "LinearSVC",
-                problems.constant(models),
-                problems.names,
-                stacklevel=4,
-                loss=self.loss,
-                multi_class=self.multi_class,
-                class_weight=self.class_weight,
-            )
-        return self
-
-    def _validated(
+    def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[MatrixLike, ArrayLike, ArrayLike | None]:
-        """Return rows, labels and weights, after checking them and `checkpoint`."""
+    ) -> Data:
+        self._check_joint()
         if self.checkpoint is not None:
             check_target(self.checkpoint)
             if not isinstance(self.random_state, Integral):
@@ -441,18 +339,17 @@ class LinearSVC(
                 )
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         if isinstance(X, RowSource):
-            return X, *self._of_store(X, y, sample_weight)
-        X, y = validated(self, X, y)
-        return X, y, sample_weight
+            y, sample_weight = self._of_store(X, y, sample_weight)
+        else:
+            X, y = validated(self, X, y)
+        return labelled(self.class_weight, X, y, sample_weight)
 
     def _of_store(
         self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[NDArray[np.generic], ArrayLike | None]:
         """Return labels and weights of a store's rows: the given or the stored ones."""
-        if y is None:
-            sample_weight = (
-                store.sample_weight if sample_weight is None else sample_weight
-            )
+        if y is None and sample_weight is None:
+            sample_weight = store.sample_weight
         labels = store.y if y is None else column_or_1d(y)
         if len(labels) != store.n_samples:
             raise ValueError(
@@ -463,6 +360,126 @@ class LinearSVC(
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return labels, sample_weight
+
+    def _check_joint(self) -> None:
+        """Refuse parameters that the problem of Crammer and Singer does not have."""
+        if self.multi_class != "crammer_singer":
+            return
+        if get_loss(self.loss).name != "hinge":
+            raise ValueError(
+                f"loss={self.loss!r} is not supported by "
+                "multi_class='crammer_singer'; use loss='hinge', or multi_class='ovr'"
+            )
+        if not self.penalize_intercept:
+            raise ValueError(
+                "penalize_intercept=False is not supported by "
+                "multi_class='crammer_singer'; use multi_class='ovr'"
+            )
+
+    def _batch(
+        self, data: Data, job: Job | None = None, *, copies: bool = True
+    ) -> LinearBatch:
+        """Return the problems of the classes.
+
+        Without `copies` the problems of pairs have all rows. Threads that a job has
+        left share the rows of a problem.
+        """
+        self._make_room(data)
+        reduction = self._reduction_of(len(data.classes))
+        threads = 1 if job is None else max(1, job.threads // len(reduction))
+        batch = LinearBatch(
+            data.X,
+            data.classes,
+            data.codes,
+            reduction,
+            data.weight,
+            data.factor,
+            self.C,
+            copies=copies,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
+            n_jobs=threads,
+        )
+        if batch.points is not None and are_small(get_solver(self.solver), batch):
+            batch.points = None  # then one call to the core solves all pairs
+        return batch
+
+    def _make_room(self, data: Data) -> None:
+        """Refuse before any work what memory cannot hold: models and their duals."""
+        (n, d), classes = data.X.shape, len(data.classes)
+        pairs = self.multi_class == "ovo" and classes > 2
+        problems = math.comb(classes, 2) if pairs else classes
+        # The duals are held per problem and as the table that they are packed in.
+        make_room(
+            8 * (problems * d + 2 * classes * n),
+            f"{classes} classes of {n} rows and {d} columns",
+            "train on fewer classes or rows",
+        )
+
+    def _solver(self, batch: LinearBatch, job: Job | None = None) -> Solver:
+        if not batch.joint:
+            return get_solver(self.solver)
+        solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
+        if not isinstance(solver, SequentialDual):
+            raise ValueError(
+                f"solver={self.solver!r} trains only binary problems; with "
+                "multi_class='crammer_singer' use solver='auto'"
+            )
+        return solver
+
+    def _previous_duals(self, batch: LinearBatch) -> Vector:
+        n, classes = len(batch.codes), batch.classes
+        if n != self._n_rows or not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                "warm_start=True needs the data of the previous fit; set "
+                "warm_start=False for new data. The previous fit had "
+                f"{self._n_rows} rows of classes {self.classes_.tolist()}, but this "
+                f"one has {n} rows of classes {classes.tolist()}"
+            )
+        if len(self.dual_coef_) != batch.reduction.tables:
+            raise ValueError(
+                "warm_start=True: the previous fit did not have "
+                f"multi_class={self.multi_class!r}; set warm_start=False for this one"
+            )
+        warm = np.zeros((len(self.dual_coef_), n))
+        warm[:, self.support_] = self.dual_coef_
+        return warm
+
+    def _attributes(
+        self, data: Data, batch: LinearBatch, models: Sequence[Vector]
+    ) -> Fitted:
+        coef, intercept = batch.coef(models)
+        return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+
+    def _keep(self, data: Data, batch: LinearBatch, found: Solutions) -> None:
+        self._set(self._attributes(data, batch, found.w))
+        self._forget_stream()
+        if self.multi_class == "ovr":
+            self._fit_rows = rows_of_fit(batch.codes, batch.rows)
+        table = batch.table(found.alpha)
+        self.support_ = np.flatnonzero(table.any(axis=0))
+        counts = np.bincount(batch.codes[self.support_], minlength=len(data.classes))
+        self.n_support_ = counts.astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
+        self._n_rows, self._fitted_C = len(batch.codes), self.C
+
+    def _chance(self, batch: LinearBatch, found: Solutions) -> str:
+        if batch.joint or is_silent():  # a joint problem compares the classes
+            return ""
+        constant = constant_problems(batch, found.w, found.bounds, self.tol, self.atol)
+        if not constant:
+            return ""
+        return sentence_about(
+            constant,
+            batch.names,
+            loss=self.loss,
+            multi_class=self.multi_class,
+            class_weight=self.class_weight,
+        )
+
+    # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return decision scores: positive for the second class, or one per class.
@@ -482,25 +499,18 @@ class LinearSVC(
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
             One column per class if there are more than two.
         """
+        values = self._values(X)
+        return self._reduction.scores(values)
+
+    def _reduction_of(self, classes: int) -> Reduction:
+        return reduction_of(self.multi_class, classes)
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
         check_is_fitted(self)
         if isinstance(X, RowStore):
-            values = np.concatenate([self._values(block.X) for block in X.blocks()])
-        else:
-            finite = issparse(X) and check_indices(X)
-            values = self._values(X, finite)
-        return self._scores(values)
-
-    def _scores(self, values: Vector) -> Vector:
-        """Return the scores of the classes, from the values of all problems."""
-        if values.shape[1] == 1:
-            values = values.ravel()
-        return class_scores(values, self.multi_class, len(self.classes_))
-
-    def _values(self, X: MatrixLike, finite: bool = False) -> Vector:
-        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems).
-
-        `finite` tells that X is known to be finite.
-        """
+            return np.concatenate([self._values(block.X) for block in X.blocks()])
+        finite = issparse(X) and check_indices(X)
         X = validate_data(
             self, X, accept_sparse="csr", reset=False, ensure_all_finite=not finite
         )
@@ -535,50 +545,3 @@ class LinearSVC(
             sample_weight = X.sample_weight if sample_weight is None else sample_weight
             y = X.y
         return super().score(X, y, sample_weight)
-
-    def _previous_duals(
-        self, classes: NDArray[np.generic], tables: int, n: int
-    ) -> NDArray[np.float64] | None:
-        """Return ``dual_coef_`` of all rows, (tables, n); None for a cold start."""
-        if not self.warm_start or hasattr(self, "_stream"):
-            return None
-        need_duals(self, "warm_start=True")
-        if not hasattr(self, "dual_coef_"):
-            return None
-        if n != self._n_rows or not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                "warm_start=True needs the data of the previous fit; set "
-                "warm_start=False for new data. The previous fit had "
-                f"{self._n_rows} rows of classes {self.classes_.tolist()}, but this "
-                f"one has {n} rows of classes {classes.tolist()}"
-            )
-        if len(self.dual_coef_) != tables:
-            raise ValueError(
-                "warm_start=True: the previous fit did not have "
-                f"multi_class={self.multi_class!r}; set warm_start=False for this one"
-            )
-        warm = np.zeros((tables, n))
-        warm[:, self.support_] = self.dual_coef_
-        return warm
-
-    def _keep(
-        self,
-        rows: Rows,
-        problems: SeparateProblems | JointProblem,
-        models: Models,
-    ) -> None:
-        """Set the fitted attributes."""
-        self.classes_ = rows.classes
-        coef, self.intercept_ = problems.model(models.w)
-        self.coef_ = rows.columns.spread(coef)
-        self._forget_stream()
-        if self.multi_class == "ovr":
-            self._fit_rows = rows_of_fit(rows.codes, problems.rows)
-        table = problems.table(models.alpha)
-        self.support_ = np.flatnonzero(table.any(axis=0))
-        counts = np.bincount(rows.codes[self.support_], minlength=len(rows.classes))
-        self.n_support_ = counts.astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
-        self._n_rows, self._fitted_C = problems.rows.n, self.C
-        self.n_iter_, self.certificate_ = models.epochs, models.certificate
-        self.history_ = one_or_all(models.histories)

@@ -1,80 +1,35 @@
-"""Linear support vector classification that chooses C by cross-validation."""
+"""Choice of C for linear classifiers by cross-validation."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .. import core
-from ..checks import check_constant
-from ..data.rows import Points, check_indices
-from ..data.types import Label, MatrixLike
-from ..losses import LOSSES, Loss, Vector
-from ..problems.multiclass import binary_problems
-from ..solvers import SOLVERS, Solver
-from ._certified import Settings, check_certify, search, warn_of_accuracy
-from ._certified_folds import LinearFolds
-from ._html import CertificateHTMLMixin
-from ._linear_walks import LinearWalks, warn_of_folds
-from ._search import (
-    CrossValidation,
-    best_of,
-    in_fold,
-    parts_of,
-    run_folds,
-    why_ended,
-)
-from .arguments import check_sample_weight
-from .fitting import (
-    SmallPickle,
-    checked,
-    class_scores,
-    encode,
-    refuse_masks,
-    refuse_store,
-    validated,
-    weights,
-)
-from .hints import ParameterHints, ProbabilityHints
+from ..losses import Vector
 from .linear_svc import LinearSVC
-from .parameters import OF_LINEAR_SEARCHES, Constraints, constraints
-from .path import PATH_ON_STORE, grid_of
-from .seeds import seed_of
-from .training import begin, fit_all
+from .parameters import (
+    Flag,
+    LinearSolver,
+    LossLike,
+    Positive,
+)
+from .search import ClassifierSearch
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-
 __all__ = ["LinearSVCCV"]
 
 
-class LinearSVCCV(
-    SmallPickle,
-    CertificateHTMLMixin,
-    ParameterHints,
-    ProbabilityHints,
-    LinearClassifierMixin,
-    SparseCoefMixin,
-    BaseEstimator,
-):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearSVCCV(ClassifierSearch):
     """Linear support vector classifier that chooses C by cross-validation.
 
-    Each fold trains a path over all C. Every model starts from the dual variables of
-    the two C before and has its own certificate. All folds use the same rows without
-    copying them. The final fit, on all rows, starts from the dual variables of a fold.
+    All folds are one batch of problems over the same rows, in which held-out rows have
+    the cost 0, for rising C. Every model starts from the dual variables of the two C
+    before and has its own certificate.
 
     Parameters
     ----------
@@ -92,9 +47,11 @@ penalize_intercept, class_weight
     multi_class : {"ovr", "ovo"}, default="ovr"
         One versus the rest or one versus one, as in :class:`LinearSVC`.
     time_limit : float, optional
-        Seconds for the whole search, including the final fit.
+        Seconds for the search. The final fit comes after them.
     refit : bool, default=True
         Fit all rows with the best C. If False, there are scores but no model.
+    checkpoint, checkpoint_every
+        As for :class:`SVCCV`.
     certify : {"error"}, optional
         Prove that no C from ``min(Cs)`` to ``max(Cs)`` has a smaller cross-validation
         error by more than `accuracy`, also between the values of `Cs`. The search adds
@@ -180,292 +137,47 @@ penalize_intercept, class_weight
     (5, 3)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **constraints(*OF_LINEAR_SEARCHES),
-        "Cs": [Integral, "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "loss": [StrOptions(set(LOSSES)), Loss],
-        "solver": [StrOptions(set(SOLVERS)), Solver],
-        "penalize_intercept": ["boolean"],
-        "multi_class": [StrOptions({"ovr", "ovo"})],
-        "refit": ["boolean"],
-        "certify": [StrOptions({"error"}), None],
-        "accuracy": [Interval(Real, 0, 1, closed="neither")],
-    }
+    loss: LossLike = "squared_hinge"
+    solver: LinearSolver = "auto"
+    fit_intercept: Flag = True
+    intercept_scaling: Positive = 1.0
+    penalize_intercept: Flag = True
+    multi_class: Literal["ovr", "ovo"] = "ovr"
 
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 10,
-        *,
-        cv: CrossValidation = None,
-        scoring: str | Callable[..., float] | None = None,
-        loss: str | Loss = "squared_hinge",
-        solver: str | Solver = "auto",
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_epochs: int = 10_000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        penalize_intercept: bool = True,
-        class_weight: dict[Label, float] | str | None = None,
-        multi_class: str = "ovr",
-        refit: bool = True,
-        certify: str | None = None,
-        accuracy: float = 0.01,
-        random_state: int | np.random.RandomState | None = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.atol = atol
-        self.max_epochs = max_epochs
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.penalize_intercept = penalize_intercept
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.refit = refit
-        self.certify = certify
-        self.accuracy = accuracy
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def decision_function(self, X: MatrixLike) -> Vector:
-        if issparse(X):
-            check_indices(X)
-        values: Vector = super().decision_function(X)
-        return class_scores(values, self.multi_class, len(self.classes_))
+    _model = LinearSVC
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    @checked
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> LinearSVCCV:
-        """Choose C by cross-validation, and train on all rows with it.
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_MODEL and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
+        return super().__getattribute__(name)  # raises the error
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or strings.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C in training.
+    @property
+    def Cs_(self) -> Vector:
+        """Values of C, in the order of `cv_results_`."""
+        return np.array([params["C"] for params in self.cv_results_["params"]])
 
-        Returns
-        -------
-        LinearSVCCV
-            The fitted estimator.
+    @property
+    def scores_(self) -> Vector:
+        """Scores on the test part of each fold, (n_folds, n_Cs)."""
+        return self._of_folds("test_score")
 
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, a training part has rows of fewer
-            than two classes, or `time_limit` ends before any C was scored on all folds.
-        KeyboardInterrupt
-            After Ctrl-C, if no C was scored on all folds yet.
+    @property
+    def relative_gaps_(self) -> Vector:
+        """Proven relative gaps of the scored models, (n_folds, n_Cs)."""
+        return self._of_folds("relative_gap")
 
-        Warns
-        -----
-        ConvergenceWarning
-            If a scored model or the final model did not reach `tol`, the search was
-            cut short, or `accuracy` was not proved.
-        """
-        grid = grid_of(self.Cs)
-        if self.certify is not None:
-            check_certify(self.certify, self.scoring, self.Cs, grid)
-        refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        stop = begin(self.time_limit)
-        X, y = validated(self, X, y)
-        if hasattr(X, "tocsr"):
-            X = X.tocsr()  # once for all folds; no copy if it is CSR already
-        y = np.asarray(y)
-        constant = check_constant(self.fit_intercept, self.intercept_scaling)
-        points = Points.of(X, constant)
-        walks = self._walks(X, points, y, sample_weight, stop)
-        found = walks.found
-        if self.certify is None:
-            order = np.argsort(grid, kind="stable")
-            run_folds(
-                lambda fold: walks.walk(fold, grid[order]),
-                len(found),
-                n_jobs=self.n_jobs,
-                stop=stop,
-                verbose=self.verbose,
-            )
-        else:
-            grid = self._search(walks, np.unique(grid))
-            order = np.arange(len(grid))
-        best = self._keep_scores(walks, grid, order)
-        if self.refit:
-            self._train(points, y, sample_weight, found[0].duals[best], stop)
-        return self
+    def _of_folds(self, what: str) -> Vector:
+        folds = range(self.n_splits_)
+        return np.stack([self.cv_results_[f"split{f}_{what}"] for f in folds])
 
-    def _walks(
-        self,
-        X: MatrixLike,
-        points: Points,
-        y: NDArray[np.generic],
-        sample_weight: ArrayLike | None,
-        stop: core.Stop,
-    ) -> LinearWalks:
-        """Return the problems of all folds, over one copy of the rows."""
-        classes, codes = encode(y)
-        weight = check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        parts = parts_of(weight, [train for train, _ in folds], codes)
-        factors = [
-            weights(self.class_weight, X, classes, codes, part)[1] for part in parts
-        ]
-        binary = binary_problems(
-            self.multi_class,
-            points,
-            classes,
-            codes,
-            None,
-            np.ones(len(classes)),
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            penalize_intercept=self.penalize_intercept,
-            copies=False,  # all pairs are in use at the same time
-        )
-        owns = []
-        for fold, own in enumerate(zip(parts, factors, strict=True)):
-            with in_fold(fold):
-                owns.append(binary.reweighted(*own))
-        return LinearWalks(
-            self,
-            X,
-            y,
-            classes,
-            codes,
-            binary,
-            owns=owns,
-            tests=[test for _, test in folds],
-            seed=seed_of(self.random_state),
-            stop=stop,
-        )
 
-    def _keep_scores(
-        self, walks: LinearWalks, grid: Vector, order: NDArray[np.intp]
-    ) -> int:
-        """Set the attributes of the search; return the number of the best C in order.
-
-        `order` sorts the grid as the folds went through it.
-        """
-        found, stop = walks.found, walks.stop
-        scores = np.full((len(found), len(grid)), np.nan)
-        gaps = np.full_like(scores, np.nan)
-        for fold, part in enumerate(found):
-            reached = order[: len(part.scores)]
-            scores[fold, reached] = part.scores
-            gaps[fold, reached] = [
-                max(c.relative_gap for c in now)
-                for now in part.certificates[: len(part.scores)]
-            ]
-        whole = min(len(part.scores) for part in found)  # values scored on all folds
-        mean = scores.mean(axis=0)[order]
-        best = best_of(
-            mean[:whole],
-            grid[order[:whole]],
-            stop,
-            "C",
-            self.scoring,
-            self.time_limit,
-        )
-        self.Cs_, self.classes_ = grid, walks.classes
-        self.scores_, self.relative_gaps_ = scores, gaps
-        self.C_ = float(grid[order[best]])
-        self.best_score_ = float(mean[best])
-        if self.certify is None:
-            warn_of_folds(found, grid[order], walks.binary.names)
-        if whole < len(grid):
-            why = why_ended(stop, self.time_limit)
-            warnings.warn(
-                f"LinearSVCCV: {why} after {whole} of {len(grid)} values "
-                f"of C were scored on all folds. C_={self.C_:g} is the best of these; "
-                "missing scores_ are NaN",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return best
-
-    def _search(self, walks: LinearWalks, start: Vector) -> Vector:
-        """Choose C with a proof, keep its fits, and return the values of C."""
-        settings, stop, found = Settings(), walks.stop, walks.found
-        folds = LinearFolds(
-            walks.tests,
-            walks.codes,
-            len(walks.classes),
-            len(walks.binary.labels),
-            walks.solver,
-            walks.options | {"tol": min(self.tol, settings.tol)},
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            walks=walks,
-            votes=self.multi_class == "ovo" and len(walks.classes) > 2,
-        )
-        (proof,) = fit_all(
-            lambda _: search(folds, start, self.accuracy, settings),
-            1,
-            n_jobs=None,
-            stop=stop,
-            verbose=self.verbose,
-        )
-        if proof is None:
-            return start
-        for fold, part in enumerate(found):
-            for fits in proof.fits.values():
-                part.scores.append(fits[fold].score)
-                part.certificates.append(fits[fold].certificates)
-                if (duals := fits[fold].duals) is not None:
-                    part.duals.append(duals)
-        self.error_bounds_, self.accuracy_ = proof.bounds, proof.accuracy
-        self.n_fits_ = len(proof.fits) * len(found)
-        why = why_ended(stop, self.time_limit)
-        warn_of_accuracy("LinearSVCCV", self.accuracy_, self.accuracy, why, [proof], 5)
-        return np.array(list(proof.fits))
-
-    def _model(self, C: float) -> LinearSVC:
-        """Return a LinearSVC with this C and the other parameters of this estimator."""
-        own = self.get_params(deep=False)
-        for name in ("Cs", "cv", "scoring", "refit", "certify", "accuracy"):
-            del own[name]
-        return LinearSVC(C=C, **own)
-
-    def _train(
-        self,
-        points: Points,
-        y: NDArray[np.generic],
-        sample_weight: ArrayLike | None,
-        duals: tuple[NDArray[np.intp], Vector],
-        stop: core.Stop,
-    ) -> None:
-        """Train the final model on all rows, from the dual variables of a fold."""
-        model = self._model(self.C_).set_params(warm_start=True)
-        model.support_, model.dual_coef_ = duals
-        model.classes_, model._n_rows = self.classes_, points.shape[0]
-        model._fit(points, y, sample_weight, stop=stop)
-        self.best_estimator_ = model.set_params(warm_start=False)
-        for name in (
-            *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),
-            *("n_iter_", "certificate_", "history_"),
-        ):
-            setattr(self, name, getattr(model, name))
+#: Attributes of the final model that a linear search shows.
+_OF_MODEL = (
+    *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),
+    *("n_iter_", "history_"),
+)

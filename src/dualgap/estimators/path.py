@@ -1,38 +1,32 @@
-"""Regularisation path: linear models for many values of C."""
+"""Paths of linear SVMs: models for many values of C, each with a certificate."""
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions
+from numpy.typing import ArrayLike
 
 from ..certificate import Certificate
-from ..data.types import Label, MatrixLike
-from ..losses import LOSSES, Loss, Vector
-from ..problems.multiclass import BinaryProblems, binary_problems, number_of_problems
-from ..ranges import refuse_huge
-from ..solvers import SOLVERS, Solver, get_solver
-from ..training.path import solutions
-from ._columns import StoredColumns
+from ..data.types import MatrixLike
+from ..losses import Vector
+from ..solvers import Solver
+from ..training.batch import begin, solve_path
+from ..training.interrupt import ctrl_c
 from .arguments import check_rows_and_labels
-from .fitting import (
+from .base import warn_of_models
+from .input import (
     ROWS,
-    checking,
-    encode,
+    labelled,
     refuse_masks,
     refuse_store,
-    warn_of_failures,
-    weights,
 )
-from .parameters import OF_LINEAR_SEARCHES, constraints
-from .seeds import seeds_of
-from .training import begin, fit_all
+from .linear_svc import LinearSVC
+from .parameters import ClassWeight, LossLike
+from .search import grid_of
 
-__all__ = ["SVMPath", "svm_path"]
+__all__ = ["SVMPath", "svm_path", "warn_of_path"]
 
 
 class SVMPath(NamedTuple):
@@ -55,49 +49,12 @@ class SVMPath(NamedTuple):
         return np.array(gaps).reshape(self.intercepts.shape)
 
 
-# Advice in the error message for row stores.
-PATH_ON_STORE = "fit LinearSVC(warm_start=True) on the store, C by C"
-
-
-def grid_of(Cs: int | ArrayLike) -> Vector:
-    """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
-
-    Raises
-    ------
-    ValueError
-        If there is no value, or one is not positive and finite.
-    """
-    refuse_huge("Cs", Cs, whole=isinstance(Cs, Integral))
-    if isinstance(Cs, (int, Integral)):
-        if Cs < 1:
-            raise ValueError(
-                f"Cs={Cs!r} is not positive; give the number of values, or the values"
-            )
-        return np.logspace(-4, 4, int(Cs))
-    grid = np.asarray(Cs, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
-        raise ValueError(
-            f"Cs={Cs!r} is invalid; give positive, finite numbers, or how many to try"
-        )
-    return grid
-
-
-@checking(
-    {
-        **constraints(*OF_LINEAR_SEARCHES),
-        "Cs": [Integral, "array-like"],
-        "loss": [StrOptions(set(LOSSES)), Loss],
-        "solver": [StrOptions(set(SOLVERS)), Solver],
-        "penalize_intercept": ["boolean"],
-        "multi_class": [StrOptions({"ovr", "ovo"})],
-    }
-)
 def svm_path(
     X: MatrixLike,
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
-    loss: str | Loss = "squared_hinge",
+    loss: LossLike = "squared_hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
@@ -106,8 +63,8 @@ def svm_path(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
     penalize_intercept: bool = True,
-    class_weight: dict[Label, float] | str | None = None,
-    multi_class: str = "ovr",
+    class_weight: ClassWeight = None,
+    multi_class: Literal["ovr", "ovo"] = "ovr",
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
@@ -183,75 +140,55 @@ class_weight, random_state
     True
     """
     grid = grid_of(Cs)
-    refuse_store(X, "svm_path", PATH_ON_STORE)
-    refuse_masks(X=X, y=y, sample_weight=sample_weight)
-    stop = begin(time_limit)
-    X, y = check_rows_and_labels(X, y, **ROWS)
-    classes, codes = encode(np.asarray(y))
-    weight, factor = weights(class_weight, X, classes, codes, sample_weight)
-    problems = number_of_problems(multi_class, len(classes))
-    seeds = seeds_of(random_state, problems)
-    method = get_solver(solver)
-    columns = StoredColumns(X)
-    binary = binary_problems(
-        multi_class,
-        columns.X,
-        classes,
-        codes,
-        weight,
-        factor,
+    refuse_store(X, "svm_path", "fit LinearSVC(warm_start=True) on the store, C by C")
+    model = LinearSVC(
         loss=loss,
+        solver=solver,
+        tol=tol,
+        atol=atol,
+        max_epochs=max_epochs,
+        time_limit=time_limit,
         fit_intercept=fit_intercept,
         intercept_scaling=intercept_scaling,
         penalize_intercept=penalize_intercept,
-        n_jobs=max(1, effective_n_jobs(n_jobs) // problems),
+        class_weight=class_weight,
+        multi_class=multi_class,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
     )
+    model._validate_params()
+    refuse_masks(X=X, y=y, sample_weight=sample_weight)
+    stop = begin(time_limit)
+    X, y = check_rows_and_labels(X, y, **ROWS)
+    job = model._job(stop)
+    batch, of_all = model._problems(labelled(class_weight, X, y, sample_weight), job)
     order = np.argsort(grid, kind="stable")
-
-    def train(k: int) -> list[tuple[Vector, Certificate]]:
-        problem = binary.problem(k)  # at C = 1
-        found = solutions(
-            problem,
-            grid[order],
-            method,
-            y=problem.y,
-            sample_weight=problem.cost,
-            tol=tol,
-            atol=atol,
-            max_epochs=max_epochs,
-            random_state=seeds[k],
-            stop=stop,
-        )
-        return [(solution.w, solution.certificate) for solution in found]
-
-    by_problem = fit_all(train, problems, n_jobs=n_jobs, stop=stop, verbose=verbose)
-    found = _of_problems(grid, order, by_problem, binary)
-    whole = [part for certificate in found.certificates for part in certificate.parts]
-    names = [
-        f"C={C:g}" + (f", {name}" if problems > 1 else "")
-        for C in grid
-        for name in binary.names
-    ]
-    warn_of_failures("svm_path", Certificate.total(whole, names), "models")
-    return found._replace(coefs=columns.spread(found.coefs))
-
-
-def _of_problems(
-    grid: Vector,
-    order: NDArray[np.intp],
-    by_problem: list[list[tuple[Vector, Certificate]]],
-    binary: BinaryProblems,
-) -> SVMPath:
-    """Return the path from the models of each problem, which rise in C."""
-    problems, rows = len(by_problem), binary.rows
-    shape = (len(grid), problems)
-    coefs, intercepts = np.empty((*shape, rows.d)), np.empty(shape)
-    certificates: NDArray[np.object_] = np.empty(shape, dtype=object)
-    for k, found in enumerate(by_problem):
-        for at, (w, certificate) in zip(order, found, strict=True):
-            coefs[at, k], intercepts[at, k] = rows.coef(w)
-            certificates[at, k] = certificate
-    if problems == 1:
+    coefs = np.empty((len(grid), len(batch), X.shape[1]))
+    intercepts = np.empty((len(grid), len(batch)))
+    certificates: dict[int, Certificate] = {}
+    path = solve_path(batch, grid[order], of_all, job)
+    with ctrl_c(stop):  # also between two fits
+        for at, found in zip(order, path, strict=True):
+            coefs[at], intercepts[at] = batch.coef(found.w)
+            certificates[at] = found.certificate
+    if len(batch) == 1:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
-    totals = [Certificate.total(parts, binary.names) for parts in certificates.tolist()]
-    return SVMPath(grid, coefs, intercepts, totals)
+    ordered = [certificates[k] for k in range(len(grid))]
+    warn_of_path("svm_path", grid, ordered, batch.names)
+    return SVMPath(grid, coefs, intercepts, ordered)
+
+
+def warn_of_path(
+    name: str,
+    Cs: Iterable[float],
+    certificates: list[Certificate],
+    names: Sequence[str],
+) -> None:
+    """Warn of models that did not converge."""
+    found = [
+        (f"C={C:g}" + (f", {of}" if len(names) > 1 else ""), part)
+        for C, whole in zip(Cs, certificates, strict=True)
+        for of, part in zip(names, whole.parts, strict=True)
+    ]
+    warn_of_models(name, found)

@@ -27,7 +27,7 @@ from ..kernel import Nystroem
 from ..kernels.functions import refuse_items
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
-from ..problems import one_vs_one
+from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ def _tables(
         return [(0, (0, 0))], np.zeros(len(model.support_), np.intp)
     classes = len(model.classes_)
     own = np.repeat(np.arange(classes), model.n_support_)
-    return [(i, (j - 1, i)) for i, j in one_vs_one.pairs(classes)], own
+    return [(i, (j - 1, i)) for i, j in OneVsOne(classes).subjects], own
 
 
 def _kernel_values(

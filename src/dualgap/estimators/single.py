@@ -1,208 +1,224 @@
-"""Code that regressors and novelty detectors share: fits of a single problem."""
+"""Code that estimators with a single problem share: regressors, novelty detectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+import math
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import OutlierMixin
+from scipy.sparse import issparse
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
 
-from .. import core
+from ..data.rows import Points, check_indices
 from ..data.types import MatrixLike
+from ..kernel import BlockSolver, Gram, Precomputed
+from ..kernels.functions import Kernel
+from ..kernels.gram import Matrix, points_of
+from ..kernels.predict import single_values
 from ..losses import Vector
 from ..problems.base import Problem
-from ..solvers import Solver
-from ..solvers.together import SolvedProblems
-from ..training import Solution, ctrl_c
-from ._callbacks import Attributes, CallbackSupportMixin
-from ._together import SolutionsTogether
-from .arguments import check_sample_weight
-from .fitting import (
-    OnEpoch,
-    VersionedPickle,
-    refuse_masks,
-    refuse_store,
-    warn_of_chance,
-)
-from .hints import ParameterHints
-from .training import Start, Training, fit_all
+from ..problems.batch import SingleBatch
+from ..problems.kernel_batch import SingleKernelBatch
+from ..solvers import Solver, get_solver, solvers_of
+from ..training.batch import Job
+from ..training.solution import Solutions
+from .arguments import validate_data
+from .base import B, Estimator
+from .input import Data, refuse_masks, refuse_store, unlabelled, validated
+from .kernels import KernelModel
+from .parameters import Flag, Megabytes
 
-__all__ = [
-    "ZERO",
-    "Novelty",
-    "SingleFit",
-    "checked_weights",
-    "on_the_plane",
-]
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+__all__ = ["KernelSingle", "LinearSingle", "SingleFit"]
 
 
-#: A decision below this fraction of the offset counts as 0: it is within rounding.
-ZERO = 1e-9
+class SingleFit(Estimator[B]):
+    """Base of estimators that solve a single problem."""
+
+    @property
+    def _supervised(self) -> bool:
+        required: bool = self.__sklearn_tags__().target_tags.required
+        return required
+
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Data:
+        remedy = "read the text with dualgap.data.load_svmlight"
+        refuse_store(X, type(self).__name__, remedy)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        X, y, items = self._rows_and_targets(X, y)
+        return unlabelled(X, y, sample_weight, items)
+
+    def _rows_and_targets(
+        self, X: MatrixLike, y: ArrayLike | None
+    ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
+        """Return them, and items for a kernel function, after checking them."""
+        if self._supervised:
+            return (*validated(self, X, y, y_numeric=True), None)
+        return validated(self, X, "no_validation"), None, None
 
 
-def on_the_plane(decisions: Vector, least: float) -> Vector:
-    """Return one-class decisions, with those below `least` in size set to 0.
+@dataclass(eq=False, repr=False)
+class LinearSingle(SingleFit[SingleBatch]):
+    """Base of linear estimators with a single problem."""
 
-    At the optimum many rows lie on the plane itself. Without this, rounding would
-    decide the signs of their decisions, and so their labels.
-    """
-    return np.where(np.abs(decisions) <= least, 0.0, decisions)
+    _: KW_ONLY
+    warm_start: Flag = False
 
+    if TYPE_CHECKING:
+        coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+        support_: NDArray[np.intp] = field(init=False)
+        dual_coef_: Vector = field(init=False)
+        _n_rows: int = field(init=False)
 
-def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | None:
-    """Return sample weights as float64, shape (n,); None stays None.
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite.
-    TypeError
-        If `sample_weight` is a masked array.
-    """
-    if sample_weight is None:
-        return None
-    refuse_masks(sample_weight=sample_weight)
-    weight: Vector = check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
-    return weight
-
-
-class Novelty(OutlierMixin):
-    """Mixin for one-class SVMs: scores and labels from their decisions."""
-
-    def _tell_of_chance(
-        self, solution: Solution, decisions: Callable[[], Vector]
-    ) -> None:
-        """Warn if rounding decides the predictions.
-
-        `decisions` returns the decisions of the rows of positive weight.
-        """
-        certificate = solution.certificate
-        if not certificate.certified:
-            return
-        # The optimum is -||w||^2 / 2. With P >= 0 it may be 0, and w too.
-        if certificate.primal >= 0.0:
-            cause = (
-                "no plane separates enough rows from the origin, so that w = 0 is "
-                "optimal within the proved gap. Use the rbf kernel (OneClassSVM), a "
-                "larger nu, or columns that are not centred"
+    def _previous_duals(self, batch: SingleBatch) -> Vector:
+        n = batch.only.n
+        if n != self._n_rows:
+            raise ValueError(
+                f"warm_start=True: the previous fit had {self._n_rows} rows, but this "
+                f"one has {n}; set warm_start=False for new data"
             )
-        elif (
-            # Rows on the plane have no loss, and so nu sum_i c_i rho = ||w||^2 = -2 P*.
-            -float(self.dual_coef_.sum() * self.intercept_[0])
-            <= -2.0 * certificate.dual * (1.0 + 1e-6)
-            and np.abs(decisions()).max() <= self._least
-        ):
-            cause = (
-                "all training rows lie on the boundary, and so count as inliers. They "
-                "are equal, or too few, or the kernel is too narrow: lower gamma"
-            )
-        else:
-            return
-        warn_of_chance(type(self).__name__, "the predictions", cause, 5)
+        warm = np.zeros((1, n))
+        warm[0, self.support_] = self.dual_coef_[0]
+        return warm
 
-    def score_samples(self, X: MatrixLike) -> Vector:
-        """Return the scores of rows; lower is more unusual.
+    def _keep_duals(self, alpha: Vector) -> None:
+        self.support_ = np.flatnonzero(alpha)
+        self.dual_coef_ = alpha[None, self.support_]
+        self._n_rows, self._fitted_C = len(alpha), getattr(self, "C", 1.0)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Scores.
-        """
-        return self.decision_function(X) + self.offset_[0]
-
-    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
-        """Predict which rows are inliers (1) and which are outliers (-1).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), intp
-            1 or -1.
-        """
-        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
-
-
-class SingleFit(
-    VersionedPickle,
-    ParameterHints,
-    CallbackSupportMixin,
-):
-    """Mixin that trains a single problem and sets the common fitted attributes."""
-
-    tol: float
-    atol: float
-    max_epochs: int
-    verbose: int
-    #: Frames from a warning up to the caller of fit.
-    _depth: ClassVar[int] = 5
-    random_state: int | np.random.RandomState | None = 0
-    #: Called with a name and an EpochInfo after every epoch, for the command line.
-    _tell: OnEpoch | None = None
-
-    def _refuse_store(self, X: MatrixLike) -> None:
-        name = type(self).__name__
-        refuse_store(X, name, "read the text with dualgap.data.load_svmlight")
-
-    def _train(
-        self,
-        problem: Problem,
-        solver: Solver,
-        data: dict[str, Any],
-        keep: Callable[[Solution], None],
-        stop: core.Stop,
-        *,
-        warm: Vector | None = None,
-        attributes: Attributes | None = None,
-        together: Callable[..., SolvedProblems | None] | None = None,
-    ) -> Solution:
-        """Fit the problem; `keep` sets the attributes of the model.
-
-        `data` contains X, y and sample_weight as callbacks receive them. `together`
-        takes the options of a fit, and solves the problem in one call if it is small.
-        Callbacks want to see its epochs, so with them the loop trains.
-        """
-        name = type(self).__name__
-        training = Training(
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``X @ coef_ + intercept_``, shape (n_samples, 1)."""
+        check_is_fitted(self)
+        finite = issparse(X) and check_indices(X)
+        X = validate_data(
             self,
-            data["X"],
-            data["y"],
-            data["sample_weight"],
-            names=[name],
-            labels=[name],
-            stop=stop,
-            on_epoch=self._tell,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=not finite,
+        )
+        scores: Vector = safe_sparse_dot(X, self.coef_.ravel())
+        return (scores + self.intercept_)[:, None]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
+    """Base of kernel estimators with a single problem."""
+
+    solver: Annotated[
+        str | BlockSolver,
+        StrOptions(set(solvers_of("kernel-regression"))),
+        BlockSolver,
+    ] = "auto"
+    cache_size: Megabytes = 200
+
+    if TYPE_CHECKING:
+        support_: NDArray[np.intp] = field(init=False)
+        n_support_: NDArray[np.int32] = field(init=False)
+        dual_coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+
+    @abstractmethod
+    def _problem(
+        self,
+        matrix: Matrix,
+        targets: NDArray[np.generic] | None,
+        weight: Vector | None,
+        C: float,
+    ) -> Problem:
+        """Return the problem of rows with these targets and weights."""
+
+    def _rows_and_targets(
+        self, X: MatrixLike, y: ArrayLike | None
+    ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
+        supervised = self._supervised
+        options = {"y_numeric": True} if supervised else {}
+        return self._training_rows(X, y, supervised, **options)
+
+    def _batch(self, data: Data, job: Job) -> SingleKernelBatch:
+        record = self._kernel_of(data)
+        points = points_of(data.X, record)
+        kernel = record.resolve(points.X)
+        return self._kernel_batch(points, kernel, data)
+
+    def _kernel_batch(
+        self, points: Points, kernel: Kernel, data: Data, whole: Matrix | None = None
+    ) -> SingleKernelBatch:
+        """Return the problem, if need be over the kernel matrix of all rows."""
+        weight, n = data.weight, points.X.shape[0]
+        kept = np.arange(n) if weight is None else np.flatnonzero(weight > 0.0)
+        if whole is None and (isinstance(kernel, Precomputed) or len(kept) == n):
+            whole = Gram(points, kernel, self.cache_size)
+        if whole is None:
+            matrix: Matrix = Gram(points[kept], kernel, self.cache_size)
+        else:
+            matrix = whole if len(kept) == n else whole.subset(kept)
+        targets = None if data.y is None else data.y[kept]
+        some = None if weight is None else weight[kept]
+
+        def make(C: float) -> Problem:
+            return self._problem(matrix, targets, some, C)
+
+        name, C = type(self).__name__, getattr(self, "C", math.nan)
+        return SingleKernelBatch(
+            make(C), name, make, points=points, place=kept, kernel=kernel
         )
 
-        train = training.trainer(lambda _: Start(problem, solver, attributes, warm))
-        found, done = None, False
-        if together is not None and warm is None and not training.tasks.heard:
-            with ctrl_c(stop):
-                found = together(**training.options(0))
-        if found is not None:
-            solved = SolutionsTogether(training, found, solver.name)
-            train, done = solved.trainer(train), solved.done
-        if done:
-            solution = train(0)
-        else:
-            (solution,) = fit_all(
-                train, 1, n_jobs=None, stop=stop, verbose=self.verbose
-            )
-        keep(solution)
-        self.n_iter_ = solution.certificate.epochs
-        self.certificate_ = solution.certificate
-        self.history_ = solution.history
-        training.end(self.certificate_, name=name, depth=self._depth)
-        return solution
+    def _solver(self, batch: SingleKernelBatch, job: Job) -> Solver:
+        solver = get_solver(self.solver, batch.kind)
+        if isinstance(self.solver, str) and isinstance(solver, BlockSolver):
+            solver = replace(solver, threads=job.threads)
+        return solver
+
+    def _keep(self, data: Data, batch: SingleKernelBatch, found: Solutions) -> None:
+        (alpha,), bias = found.alpha, found[0].bias
+        assert bias is not None
+        used = np.flatnonzero(alpha)
+        self.support_ = batch.place[used]
+        self.n_support_ = np.array([used.size], np.int32)
+        self.dual_coef_ = alpha[None, used]
+        self.intercept_ = np.array([bias])
+        self.shape_fit_ = batch.points.X.shape
+        vectors = batch.points, batch.kernel, self.support_
+        self._keep_vectors(*vectors, found, data.items)
+
+    @property
+    def coef_(self) -> Vector:
+        """Weights of the features, shape (1, n_features); linear kernel only.
+
+        The array is read-only, because predictions use `dual_coef_`.
+        """
+        self._refuse_coef()
+        check_is_fitted(self)
+        coef: Vector = self.dual_coef_ @ self.support_vectors_
+        coef.flags.writeable = False
+        return coef
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples, 1)."""
+        kernel, X = self._prediction_rows(X)
+        values = single_values(
+            kernel,
+            X,
+            self.support_vectors_,
+            self.dual_coef_,
+            float(self.intercept_[0]),
+            support=self.support_,
+            n_jobs=self.n_jobs,
+        )
+        return values[:, None]

@@ -1,66 +1,64 @@
-"""Support vector classification with kernels."""
+"""Kernel support vector classification."""
 
 from __future__ import annotations
 
-from itertools import combinations
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..answers.decided import Decided
-from ..data.types import Label, MatrixLike
+from ..data.rows import Points
+from ..data.types import MatrixLike, Parameters
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
+    BlockSolver,
+    KernelSolver,
     Nystroem,
     get_kernel_solver,
 )
-from ..kernels.functions import KernelLike
-from ..kernels.gram import points_of
+from ..kernels.functions import Kernel
+from ..kernels.gram import Matrix, points_of, rows_in
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.kernel import Bias
-from ..problems.multiclass import refuse_missing
-from ..solvers.kernel.base import KernelSolver
-from ._callbacks import CallbackSupportMixin
-from ._certain import CertainKernelLabels
-from ._html import CertificateHTMLMixin
-from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
-from ._pairs import PairModels, PairRows, PairTraining
-from .fitting import (
-    OnEpoch,
-    VersionedPickle,
-    checked,
-    encode,
-    one_or_all,
-    refuse_masks,
-    votes,
-    warn_of_chance,
-    weights,
-)
-from .hints import ParameterHints, ProbabilityHints
-from .parameters import Constraints, constraints
-from .training import Training, begin
+from ..problems.kernel_batch import KernelBatch
+from ..problems.reductions import OneVsOne
+from ..solvers import Auto, Solver
+from ..solvers.kernel.nystroem import LandmarkBatch
+from ..training import Solution
+from ..training.batch import Job
+from ..training.folds import FoldProblems
+from ..training.solution import Solutions
+from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
+from .base import Estimator
+from .certain import CertainLabels
+from .input import Data, labelled, refuse_masks
+from .kernels import KernelModel
+from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
 
-__all__ = ["KERNELS", "SVC"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["SVC"]
 
 
+@dataclass(eq=False, repr=False)
 class SVC(
-    VersionedPickle,
-    KernelParameters,
-    CallbackSupportMixin,
-    CertainKernelLabels,
-    CertificateHTMLMixin,
-    ParameterHints,
+    CertainLabels,
     ProbabilityHints,
     ClassifierMixin,
-    BaseEstimator,
+    KernelModel,
+    Estimator[KernelBatch],
 ):
     r"""Kernel support vector classifier with a certificate of optimality.
 
@@ -263,88 +261,45 @@ class SVC(
     array([0, 0, 0, 0, 0])
     """
 
+    C: Positive = 1.0
+    _: KW_ONLY
+    loss: Annotated[
+        Literal["hinge", "squared_hinge"] | Hinge | SquaredHinge,
+        StrOptions({"hinge", "squared_hinge"}),
+        Hinge,
+        SquaredHinge,
+    ] = "hinge"
+    solver: Annotated[
+        str | KernelSolver | Nystroem,
+        StrOptions({*KERNEL_SOLVERS, *APPROXIMATIONS}),
+        KernelSolver,
+        Nystroem,
+    ] = "auto"
+    cache_size: Megabytes = 200
+    class_weight: ClassWeight = None
+    fit_intercept: Flag = True
+    penalize_intercept: Flag | None = None
+    decision_function_shape: Literal["ovr", "ovo"] = "ovr"
+    break_ties: Flag = False
+
+    if TYPE_CHECKING:
+        classes_: NDArray[np.generic] = field(init=False)
+        support_: NDArray[np.intp] = field(init=False)
+        n_support_: NDArray[np.int32] = field(init=False)
+        dual_coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+
     #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
     _may_be_unproved = True
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        **constraints(
-            "C",
-            "tol",
-            "atol",
-            "max_epochs",
-            "time_limit",
-            "cache_size",
-            "class_weight",
-            "fit_intercept",
-            "random_state",
-            "n_jobs",
-            "verbose",
-        ),
-        **KERNEL_CONSTRAINTS,
-        "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
-        "solver": [
-            StrOptions({*KERNEL_SOLVERS, *APPROXIMATIONS}),
-            KernelSolver,
-            Nystroem,
-        ],
-        "penalize_intercept": ["boolean", None],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: KernelLike = "rbf",
-        degree: int = 3,
-        gamma: str | float = "scale",
-        coef0: float = 0.0,
-        loss: str | Hinge | SquaredHinge = "hinge",
-        solver: str | KernelSolver = "auto",
-        tol: float = 1e-3,
-        atol: float = 0.0,
-        max_epochs: int = 10_000,
-        time_limit: float | None = None,
-        cache_size: float = 200,
-        class_weight: dict[Label, float] | str | None = None,
-        fit_intercept: bool = True,
-        penalize_intercept: bool | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.atol = atol
-        self.max_epochs = max_epochs
-        self.time_limit = time_limit
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self,
         X: MatrixLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         until: Decided | None = None,
-    ) -> SVC:
+    ) -> Self:
         """Train the model and prove its accuracy.
 
         Parameters
@@ -381,80 +336,80 @@ class SVC(
         """
         if until is None:
             return self._fit(X, y, sample_weight)
-        self._fit_until(X, y, sample_weight, until)
-        return self
+        return self._fit_until(X, y, sample_weight, until)
 
-    @checked
-    def _fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        on_epoch: OnEpoch | None = None,
-        stop: core.Stop | None = None,
-    ) -> SVC:
-        """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
+    # ------------------------------------------------------------------- training
 
-        With two classes the label is the positive class, else a pair of classes.
-        """
-        stop = begin(self.time_limit) if stop is None else stop
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Data:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._refuse_ovo_ties()
-        solver = get_kernel_solver(self.solver)
-        read = self._training_rows(X, y)
-        kernel, X, items, y = read.kernel, read.X, read.items, np.asarray(read.y)
-        classes, codes = encode(y)
-        weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        points = points_of(X, kernel)  # before sorting: errors name rows of X
-        X = points.X
-        kernel = kernel.resolve(X)
-        rows = PairRows(points, kernel, codes, weight * factor[codes])
-        refuse_missing(classes, np.diff(rows.bounds))
-        labels: list[tuple[Label, Label]] = list(combinations(classes.tolist(), 2))
-        training = Training(
-            self,
-            X,
-            y,
-            sample_weight,
-            names=[f"{first!s} against {second!s}" for first, second in labels],
-            labels=labels if len(labels) > 1 else [classes[1]],
-            stop=stop,
-            on_epoch=on_epoch,
-        )
-        pairs = list(combinations(range(len(classes)), 2))
-        bias = self._bias_of_problems()
-        models = PairTraining(self, training, rows, pairs, solver, bias).run()
-        self.classes_, self.class_weight_ = classes, factor
-        self.shape_fit_ = X.shape
-        self._keep(rows, models)
-        self._keep_items(items)
-        training.end(self.certificate_, "pairs", name="SVC")
-        self._tell_of_chance(rows)
-        return self
+        X, labels, items = self._training_rows(X, y, True)
+        assert labels is not None
+        return labelled(self.class_weight, X, labels, sample_weight, items)
 
-    def _tell_of_chance(self, rows: PairRows) -> None:
-        """Warn of pairs for which the constant 0 is optimal within the proved gap."""
-        # A decision of 0 costs each row c_i.
-        losses = (self.C * np.add.reduceat(rows.weight, rows.bounds[:-1])).tolist()
-        if self.certificate_.primal < 2.0 * min(losses) * (1.0 - 1e-14):
-            return
-        pairs = combinations(losses, 2)
-        decided = [
-            part.name
-            for part, pair in zip(self.certificate_.parts, pairs, strict=True)
-            if part.certified and part.primal >= sum(pair) * (1.0 - 1e-14)
-        ]
-        if not decided:
-            return
-        of = decided[0] or "the predictions"
-        more = f" and {len(decided) - 1:,} more pairs" if len(decided) > 1 else ""
-        warn_of_chance(
-            "SVC",
-            f"{of}{more}",
-            "the constant 0 is optimal within the proved gap: this kernel cannot tell "
-            "the classes apart. Use another kernel, such as rbf, or other features",
-            6,
+    def _batch(self, data: Data, job: Job) -> KernelBatch:
+        record = self._kernel_of(data)
+        points = points_of(data.X, record)  # before sorting: errors name rows of X
+        return self._kernel_batch(points, record.resolve(points.X), data, job=job)
+
+    def _kernel_batch(
+        self,
+        points: Points,
+        kernel: Kernel,
+        data: Data,
+        whole: Matrix | None = None,
+        job: Job | None = None,
+    ) -> KernelBatch:
+        """Return the problems, if need be over the kernel matrix of all rows."""
+        solver = get_kernel_solver(self.solver)
+        cache, threads = self.cache_size, 1 if job is None else job.threads
+
+        def room(rows: int) -> int:
+            if threads == 1:
+                return 1
+            return min(threads, rows_in(cache, rows) // solver.rows_held(rows))
+
+        made: type[KernelBatch] = KernelBatch
+        options: Parameters = {"cache_size": cache, "room": room}
+        if isinstance(solver, Nystroem):
+            made = LandmarkBatch
+            pairs = len(data.classes) * (len(data.classes) - 1) // 2
+            options |= {"seed": int(self._seeds(pairs)[0]), "landmarks": solver}
+            options["stop"] = core.Stop() if job is None else job.stop
+        batch = made(
+            points,
+            kernel,
+            data.classes,
+            data.codes,
+            data.costs,
+            self.C,
+            self._reduction_of(len(data.classes)),
+            loss=self.loss,
+            **self._bias_of_problems(),
+            **options,
         )
+        if isinstance(batch, LandmarkBatch) and isinstance(self.solver, str):
+            batch.landmarks = batch.landmarks.one_of(
+                len(batch), threads // batch.at_a_time
+            )
+        if whole is not None:
+            batch.share(whole)
+        return batch
+
+    def _reduction_of(self, classes: int) -> OneVsOne:
+        return OneVsOne(classes, libsvm=True, break_ties=self.break_ties)
+
+    def _solver(self, batch: KernelBatch, job: Job) -> Solver:
+        if isinstance(batch, LandmarkBatch):
+            return Auto()
+        solver = get_kernel_solver(self.solver)
+        assert isinstance(solver, KernelSolver)
+        if isinstance(self.solver, str):
+            threads = max(1, job.threads // batch.at_a_time)
+            solver = solver.one_of(len(batch), threads)
+        return solver
 
     def _bias_of_problems(self) -> Bias:
         """Return the arguments of KernelProblem that set the bias."""
@@ -465,23 +420,92 @@ class SVC(
             penalised = not (hinge and free)
         return {"fit_intercept": self.fit_intercept, "penalize_intercept": penalised}
 
-    def _keep(self, rows: PairRows, models: PairModels) -> None:
-        """Set the fitted attributes."""
-        classes, coef = len(self.classes_), models.coef
-        used: NDArray[np.bool_] = np.asarray(coef.any(axis=0))
-        self.support_ = rows.order[used]
-        self.n_support_ = np.array(
-            [np.count_nonzero(used[rows.of(k)]) for k in range(classes)], np.int32
+    def _unproved(
+        self, batch: KernelBatch, solver: Solver
+    ) -> Callable[[int], Solution] | None:
+        hinge = get_loss(self.loss).name == "hinge"
+        if not (
+            self._may_be_unproved
+            and batch.kernel.name in CAN_BE_INDEFINITE
+            and isinstance(solver, BlockSolver)
+            and hinge
+            and not self._bias_of_problems()["penalize_intercept"]
+        ):
+            return None
+        return lambda k: trained_by_libsvm(batch, k, self.tol, self.atol)
+
+    def _folds(
+        self, points: Points, kernel: Kernel, own: list[Data]
+    ) -> FoldProblems | None:
+        """Return the problems of all folds over one matrix; None if they are others."""
+        bias = self._bias_of_problems()
+        if not bias["fit_intercept"] or bias["penalize_intercept"]:
+            return None
+        if get_loss(self.loss).name != "hinge" or isinstance(
+            get_kernel_solver(self.solver), Nystroem
+        ):
+            return None
+        weights = np.stack([data.costs for data in own])
+        codes, classes = own[0].codes, own[0].classes
+        if not all(np.bincount(codes, weight).all() for weight in weights):
+            return None  # a fold has other classes
+        factor = np.ones(len(classes))
+        every = replace(own[0], weight=np.ones(len(codes)), factor=factor)
+        whole = self._kernel_batch(points, kernel, every)
+        ends = list(pairwise(whole.bounds))
+        return FoldProblems(
+            whole.order,
+            np.ascontiguousarray(weights[:, whole.order]),
+            [[ends[i], ends[j]] for i, j in whole.reduction.subjects],
+            whole.names,
+            [whole.signs(k) for k in range(len(whole))],
         )
-        self.dual_coef_ = np.ascontiguousarray(coef[:, used])
-        self.intercept_ = models.intercept
-        self.support_vectors_ = (
-            np.empty((0, 0)) if rows.precomputed else rows.points.X[used]
+
+    def _fold_batch(self, data: Data, kernel: Kernel, C: float) -> KernelBatch:
+        """Return the problems of a fold whose rows have a positive weight."""
+        return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
+
+    def _keep(self, data: Data, batch: KernelBatch, found: Solutions) -> None:
+        table = found.table
+        if table is None:
+            table = batch.table(
+                [batch.coef(k, one.coefficients) for k, one in enumerate(found)]
+            )
+        self.classes_, self.class_weight_ = data.classes, data.factor
+        self.shape_fit_ = data.X.shape
+        used: NDArray[np.bool_] = np.asarray(table.any(axis=0))
+        self.support_ = batch.order[used]
+        sizes = [np.count_nonzero(used[a:b]) for a, b in pairwise(batch.bounds)]
+        self.n_support_ = np.array(sizes, np.int32)
+        self.dual_coef_ = np.ascontiguousarray(table[:, used])
+        self.intercept_ = np.array(found.bias)
+        rows = self.support_ if batch.precomputed else np.flatnonzero(used)
+        self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
+
+    def _chance(self, batch: KernelBatch, found: Solutions) -> str:
+        # The constant 0 is optimal for a pair, within the proved gap. It costs c_i for
+        # each row.
+        ends = np.asarray(batch.bounds[:-1])
+        losses = (self.C * np.add.reduceat(batch.weight, ends)).tolist()
+        if self.certificate_.primal < 2.0 * min(losses) * (1.0 - 1e-14):
+            return ""
+        decided = [
+            part.name
+            for part, pair in zip(
+                self.certificate_.parts, combinations(losses, 2), strict=True
+            )
+            if part.certified and part.primal >= sum(pair) * (1.0 - 1e-14)
+        ]
+        if not decided:
+            return ""
+        more = f" and {len(decided) - 1:,} more pairs" if len(decided) > 1 else ""
+        return (
+            f"rounding decides {decided[0] or 'the predictions'}{more}, because the "
+            "constant 0 is optimal within the proved gap: this kernel cannot tell the "
+            "classes apart. Use another kernel, such as rbf, or other features"
         )
-        self._fitted_kernel = rows.kernel
-        self.n_iter_, self.certificate_ = models.epochs, models.certificate
-        self.fit_status_ = int(not self.certificate_.certified)
-        self.history_ = one_or_all(models.histories)
+
+    # ------------------------------------------------------------------ prediction
 
     @property
     def coef_(self) -> Vector:
@@ -512,44 +536,20 @@ class SVC(
             ``classes_[1]``. With more, see `decision_function_shape`; for a pair,
             positive values mean the first class.
         """
-        return self._shaped(self._pair_values(X))
+        return self._shaped(self._values(X))
 
     def _shaped(self, values: Vector) -> Vector:
         """Return the pairs' decision values in the shape that the parameter sets."""
-        if len(self.classes_) == 2:
-            return values.ravel()
-        if self.decision_function_shape == "ovo":
+        if len(self.classes_) > 2 and self.decision_function_shape == "ovo":
             return values
-        return votes(-values, len(self.classes_))
+        return self._reduction.scores(values)
 
-    def _labels(self, X: MatrixLike) -> NDArray[np.generic]:
-        """Return the labels that :meth:`predict` documents."""
+    def _decide(self, values: Vector) -> NDArray[np.generic]:
         self._refuse_ovo_ties()
-        codes = self._codes(self._pair_values(X))
-        return np.asarray(self.classes_[codes])
+        return self.classes_[self._reduction.decide(values)]
 
-    def _scores_and_labels(self, X: MatrixLike) -> tuple[Vector, NDArray[np.generic]]:
-        """Return decision values and labels from one computation."""
-        self._refuse_ovo_ties()
-        values = self._pair_values(X)
-        return self._shaped(values), self.classes_[self._codes(values)]
-
-    def _codes(self, values: Vector) -> NDArray[np.intp]:
-        """Return the index of the class that wins the votes of the pairs, (n,)."""
-        classes = len(self.classes_)
-        if classes == 2:
-            return (values.ravel() > 0.0).astype(np.intp)
-        if self.break_ties:
-            return votes(-values, classes).argmax(axis=1)
-        first, won = values.T > 0.0, np.zeros((classes, len(values)), np.int32)
-        end = 0
-        for i in range(classes - 1):  # the pairs (i, i + 1), ..., (i, classes - 1)
-            begin, end = end, end + classes - 1 - i
-            won[i] += first[begin:end].sum(axis=0, dtype=np.int32)
-            won[i + 1 :] += ~first[begin:end]
-        return won.argmax(axis=0)
-
-    def _pair_values(self, X: MatrixLike) -> Vector:
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return the decision values of all pairs, (n_samples, n_pairs)."""
         kernel, X = self._prediction_rows(X)
         return pair_values(
             kernel,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +27,12 @@ _VALUE, _CACHED = 8, 4
 class Settings:
     """Tuning constants of tables."""
 
-    #: Rows of the table that are copied at a time.
-    rows_at_once: int = 64
+    #: Rows of the table that are computed at a time.
+    rows_at_once: int = 256
+    #: Values of the table that are copied at a time.
+    values_at_once: int = 1_000_000
+    #: Mean number of consecutive rows from which they are not copied.
+    least_run: int = 16
     #: Values of dense rows with fewer features are computed faster than read. Measured
     #: on columns of usps, with 2,000 and 5,000 rows.
     least_features: int = 50
@@ -60,7 +66,7 @@ class Table(Matrix):
 
     Parameters
     ----------
-    gram : Gram
+    gram : Matrix
     cache_size : float
         Megabytes of float32 rows for each problem over this matrix.
     stop : core.Stop
@@ -71,10 +77,9 @@ class Table(Matrix):
         If `stop` ends the computation early.
     """
 
-    def __init__(self, gram: Gram, cache_size: float, stop: core.Stop) -> None:
+    def __init__(self, gram: Matrix, cache_size: float, stop: core.Stop) -> None:
         self.n, self.cache_size = gram.n, cache_size
-        X = gram.X
-        entries = X.shape[1]
+        entries = gram.source()[0].shape[1]
         self.kernel: Kernel = Tabulated(gram.kernel, entries)
         if isinstance(gram.kernel, Precomputed):
             self.kernel = gram.kernel
@@ -88,14 +93,41 @@ class Table(Matrix):
             some = np.arange(begin, min(begin + step, self.n))
             values = gram.block(some, np.arange(first, self.n))
             self.values[rows, first:] = values
-            if symmetric:
-                self.values[begin + step :, rows] = values[:, step:].T
+            if not symmetric:
+                continue
+            for left in range(begin + step, self.n, step):  # tiles stay in the cache
+                columns = slice(left, left + step)
+                tile = values[:, left - first : left - first + step]
+                self.values[columns, rows] = tile.T
+
+    def parts(
+        self, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], Vector]]:
+        """Yield some rows at a time: where they are in `rows`, and their values.
+
+        Runs of consecutive rows are views.
+        """
+        order = np.argsort(rows, kind="stable")
+        runs = np.split(order, np.flatnonzero(np.diff(rows[order]) != 1) + 1)
+        if len(runs) * SETTINGS.least_run <= len(rows):
+            for run in runs:
+                yield run, self.values[rows[run[0]] : rows[run[-1]] + 1]
+            return
+        step = max(1, SETTINGS.values_at_once // self.n)
+        for begin in range(0, len(rows), step):
+            some = np.arange(begin, min(begin + step, len(rows)))
+            yield some, self.values[rows[some]]
 
     def _make_core(self) -> core.Gram:
         return self._python_core(2)
 
     def source(self) -> tuple[Vector, None]:
         return self.values, None
+
+    @cached_property
+    def for_folds(self) -> core.FoldTable:
+        """The values, also rounded to float32, for problems over runs of rows."""
+        return core.FoldTable(self.values, self.values.astype(np.float32))
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
@@ -152,21 +184,30 @@ def shared_matrix(
 
 
 def whole_table(
-    points: Points, kernel: Kernel, cache_size: float, room: float, stop: core.Stop
+    points: Points,
+    rows: NDArray[np.intp],
+    kernel: Kernel,
+    cache_size: float,
+    room: float,
+    stop: core.Stop,
 ) -> Table | None:
-    """Return the kernel matrix in float64, or None if `cache_size` does not hold it.
+    """Return the kernel matrix of some rows, or None if `cache_size` does not hold it.
 
     Parameters
     ----------
     points, kernel, cache_size, stop
         As for :func:`shared_matrix`.
+    rows : ndarray of int
+        Rows of the matrix, in its order.
     room : float
         Bytes to leave for others.
     """
-    left = cache_size * 1e6 - _VALUE * points.X.shape[0] ** 2
+    left = cache_size * 1e6 - _VALUE * len(rows) ** 2
     if left < room:
         return None
-    return Table(Gram(points, kernel, cache_size), left / 1e6, stop)
+    if isinstance(kernel, Precomputed):
+        return Table(Gram(points, kernel, cache_size).subset(rows), left / 1e6, stop)
+    return Table(Gram(points[rows], kernel, cache_size), left / 1e6, stop)
 
 
 def values_at(
@@ -174,11 +215,8 @@ def values_at(
 ) -> Vector:
     """Return ``sum_j coef_pj k(x_j, x_i)`` for some rows i, shape (len(rows), p)."""
     if isinstance(matrix, Table):
-        used = np.flatnonzero(coef.any(axis=0))
         found = np.empty((len(rows), len(coef)))
-        for begin in range(0, len(rows), SETTINGS.rows_at_once):
-            some = slice(begin, begin + SETTINGS.rows_at_once)
-            block = matrix.values[rows[some]].take(used, axis=1)
-            found[some] = block @ coef[:, used].T
+        for some, values in matrix.parts(rows):
+            found[some] = values @ coef.T
         return found
     return np.stack([matrix.times(c, stop, rows) for c in coef], axis=1)

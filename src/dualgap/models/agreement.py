@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from ..data.types import Matrix
-from ..estimators.fitting import encode
+from ..estimators.input import encode
 
 
 def _labels(

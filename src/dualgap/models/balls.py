@@ -14,17 +14,15 @@ from ..answers.ball import Ball
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitting import ROWS
-from ..estimators.kernel_regression import SVR
-from ..estimators.linear_regression import LinearSVR
+from ..estimators.input import ROWS, checked_weights
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.regions import ProblemBall, refuse_without_optimum
-from ..estimators.single import checked_weights
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import Gram, KernelProblem, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
 from ..problems.base import Problem
-from ..problems.multiclass import problem_labels
+from ..problems.reductions import reduction_in
 from .certification import other_objective, refuse_other_rows
 from .kernels import kernel_pairs, rows_of
 from .linear import (
@@ -116,7 +114,7 @@ def _balls_of(
     check_is_fitted(model)
     refuse_without_optimum(model)
     if isinstance(model, SVC):
-        labels = problem_labels(model)
+        labels = reduction_in(model).labels(model.classes_)
         pairs = kernel_pairs(model, X, y, None, sample_weight, whole)
         return [
             _found(
@@ -153,13 +151,12 @@ def _of_linear_svc(
 ) -> Iterator[ProblemBall]:
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs, not whole)
-    table = table_of(model, binary.tables, X.shape[0])
-    labels = problem_labels(model)
+    table = table_of(model, binary.reduction.tables, X.shape[0])
+    labels = binary.reduction.labels(binary.classes)
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
-        alpha = None if table is None else binary.unpack(table, k)
+        alpha = None if table is None else binary.duals(table, k)
         alpha = _known(model, problem, w, alpha, k)
-        place = getattr(binary, "place", lambda _: np.arange(X.shape[0]))
-        yield ProblemBall(Ball.of(problem, w, alpha), labels[k], place(k))
+        yield ProblemBall(Ball.of(problem, w, alpha), labels[k], binary.place(k))
 
 
 def _known(
@@ -180,7 +177,7 @@ def _together(
     table = table_of(model, len(model.classes_), X.shape[0])
     alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
     ball = Ball.of(problem, w, _known(model, problem, w, alpha))
-    return ProblemBall(ball, problem_labels(model)[0], np.arange(X.shape[0]))
+    return ProblemBall(ball, model.classes_[-1], np.arange(X.shape[0]))
 
 
 def _of_linear_svr(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,17 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.fitting import N_JOBS, checking
+from ..estimators.input import checking
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.seeds import seed_of
+from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
-from ..estimators.training import begin
 from ..losses import (
     RESIDUAL_LOSSES,
     Loss,
     ResidualLoss,
 )
 from ..ranges import refuse_huge
+from ..training.batch import begin
+from ..training.seeds import seeds_of
 from .agreement import _agreed, _agreed_of_one, _refuse
 from .ensembles import Member, members_of
 from .kernels import _certify_kernel, rows_of
@@ -61,7 +62,7 @@ _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
         "tol": [Interval(Real, 0, None, closed="neither")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
+        "n_jobs": [*get_args(Jobs)[1:]],
     }
 )
 def certify(
@@ -173,7 +174,7 @@ def certify(
                 f"{name} is the estimator {type(value).__name__}; the model comes "
                 "first: certify(model, X, y)"
             )
-    seed = seed_of(random_state)
+    seed = seeds_of(random_state, 1)[0]
     stop = begin(time_limit)
     given = {
         "intercept": intercept,

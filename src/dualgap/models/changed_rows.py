@@ -18,15 +18,14 @@ from ..blas import limited
 from ..checks import check_positive
 from ..data.types import Matrix, MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitting import weights
+from ..estimators.input import weights
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
 from ..kernel import Gram, KernelProblem
+from ..kernels.gram import Matrix as KernelMatrix
 from ..losses import Loss, Vector
-from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
-from ..problems.kernel_matrix import MatrixProblem
-from ..problems.multiclass import certificate_of
+from ..problems.reductions import OneVsOne, OneVsRest, Reduction, certificate_of
 from ..solvers import get_solver
 from .leave_one_out import Scores, problems_of
 
@@ -101,7 +100,7 @@ class WhatIf:
             returns.
         """
         view = self._view
-        codes = view._certain_codes(*view._problem_bounds(X, comparable=True))
+        codes = view._reduction.decided(*view._problem_bounds(X, comparable=True))
         labels = self.model.predict(X)
         certain: NDArray[np.bool_] = codes >= 0
         certain[certain] = view.classes_[codes[certain]] == labels[certain]
@@ -246,7 +245,7 @@ def what_if(
     added = np.ones(len(new_codes))
     found = []
     with limited(1):
-        shared: Any = None
+        shared: BinaryProblem | KernelProblem | None = None
         for k, ball in enumerate(balls):
             ball = sharpened(ball, tol)
             signs, joined = _terms(scores, k, all_codes, new_codes, factor)
@@ -257,7 +256,8 @@ def what_if(
             w = ball.w if len(ball.w) else None
             new = repaired(Ball.of(shared, w, np.minimum(alpha, shared.upper)))
             found.append(ProblemBall(new, None, np.arange(len(all_codes))))
-    total = np.concatenate([weight[kept], added])
+    old = np.ones(len(codes)) if weight is None else weight
+    total = np.concatenate([old[kept], added])
     if hasattr(model, "kernel"):
         total = total * factor[all_codes]
     view = _view(model, found, rows, all_codes, factor, scores)
@@ -302,7 +302,10 @@ def _kept(without: ArrayLike | None, n: int) -> NDArray[np.intp]:
 
 
 def _new_codes(
-    model: BaseEstimator, y_more: ArrayLike | None, more: Any, X: MatrixLike
+    model: BaseEstimator,
+    y_more: ArrayLike | None,
+    more: MatrixLike | None,
+    X: MatrixLike,
 ) -> NDArray[np.intp]:
     """Return the classes of the rows that join."""
     if (more is None) != (y_more is None):
@@ -333,7 +336,7 @@ def _refuse_empty(classes: NDArray[np.generic], codes: NDArray[np.intp]) -> None
         )
 
 
-def _stacked(X: MatrixLike, more: Any) -> Matrix:
+def _stacked(X: MatrixLike, more: MatrixLike) -> Matrix:
     if sparse.issparse(X) or sparse.issparse(more):
         return sparse.vstack([X, more], format="csr")
     return np.vstack([X, more])
@@ -347,32 +350,35 @@ def _terms(
     factor: Vector,
 ) -> tuple[NDArray[np.int8], Vector]:
     """Return the signs of all rows in problem k, and the weights of the new ones."""
-    if not scores.pairs:
-        k = one_vs_rest.positives(len(factor))[k]
-        ones = np.ones(len(new_codes))
-        weight = one_vs_rest.weights(new_codes, k, ones, factor)
-        return one_vs_rest.signs(codes, k), weight
-    i, j = one_vs_one.pairs(len(factor))[k]
-    weight = one_vs_one.weights(new_codes, (i, j), factor[new_codes])
-    pair = (i, j) if scores.sign > 0 else (j, i)  # the second class is positive
-    return one_vs_one.signs(codes, pair), weight
+    reduction = _reduction(scores, len(factor))
+    weight = reduction.weights(new_codes, k, np.ones(len(new_codes)), factor)
+    return reduction.signs(codes, k), weight
+
+
+def _reduction(scores: Scores, classes: int) -> Reduction:
+    return (
+        OneVsOne(classes, libsvm=scores.sign < 0)
+        if scores.pairs
+        else OneVsRest(classes)
+    )
 
 
 def _changed(
-    old: Any,
-    rows: Any,
+    old: BinaryProblem | KernelProblem,
+    rows: MatrixLike,
     signs: NDArray[np.int8],
     cost: Vector,
     model: BaseEstimator,
-    shared: Any,
-) -> Any:
+    shared: BinaryProblem | KernelProblem | None,
+) -> BinaryProblem | KernelProblem:
     """Return one problem of the changed rows, with the costs given.
 
     `shared` is another problem of the same rows, if there is one.
     """
-    if isinstance(old, MatrixProblem):
+    if isinstance(old, KernelProblem):
+        assert shared is None or isinstance(shared, KernelProblem)
         if shared is None:
-            gram = Gram(rows, model._fitted_kernel, model.cache_size)
+            gram: KernelMatrix = Gram(rows, model._fitted_kernel, model.cache_size)
         else:
             gram = shared.gram
         bias = model._bias_of_problems()
@@ -380,7 +386,7 @@ def _changed(
         return KernelProblem(
             gram, signs, 1.0, loss=old.loss, sample_weight=cost, **bias
         )
-    if shared is not None:
+    if isinstance(shared, BinaryProblem):
         return shared.with_labels(signs, cost, 1.0)
     constant = old.intercept_scaling
     return BinaryProblem(
@@ -399,7 +405,7 @@ def _changed(
 def _view(
     model: BaseEstimator,
     found: list[ProblemBall],
-    rows: Any,
+    rows: MatrixLike,
     codes: NDArray[np.intp],
     factor: Vector,
     scores: Scores,
@@ -408,12 +414,8 @@ def _view(
     view = copy.copy(model)
     view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])
     balls = [part.ball for part in found]
-    if scores.pairs:
-        duals, every = [ball.alpha for ball in balls], np.arange(len(codes))
-        table = one_vs_one.pack(duals, [every] * len(balls), codes, len(factor))
-        table *= scores.sign
-    else:
-        table = np.stack([ball.alpha * ball.signs for ball in balls])
+    reduction = _reduction(scores, len(factor))
+    table = reduction.pack([ball.alpha for ball in balls], codes, None)
     if hasattr(model, "kernel"):
         used = np.flatnonzero(table.any(axis=0))
         view.support_ = used[np.argsort(codes[used], kind="stable")]

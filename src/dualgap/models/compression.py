@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,15 +17,16 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitting import N_JOBS, ROWS, checking
+from ..estimators.input import ROWS, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
+from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
 from ..kernels.functions import refuse_items
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
-from ..problems.multiclass import certificate_of
+from ..problems.reductions import certificate_of
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
 from ..training import solve
@@ -44,7 +45,7 @@ _MOST_PIVOTS = 5000
 @checking(
     {
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": N_JOBS,
+        "n_jobs": [*get_args(Jobs)[1:]],
     }
 )
 def compress(
@@ -184,10 +185,10 @@ def _compress_linear(
     X = check_array(X, **ROWS)
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
-    table = table_of(model, binary.tables, X.shape[0])
+    table = table_of(model, binary.reduction.tables, X.shape[0])
     wholes = []
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
-        alpha = None if table is None else binary.unpack(table, k)
+        alpha = None if table is None else binary.duals(table, k)
         if alpha is None:
             alpha = dual_point(problem, w, None, model.tol)
         wholes.append((problem, problem.prove(Claim(w, alpha))))
@@ -196,7 +197,7 @@ def _compress_linear(
     pairs = [binary.rows.coef(proof.w) for proof in found]
     smaller.coef_ = np.stack([coef for coef, _ in pairs])
     smaller.intercept_ = np.array([bias for _, bias in pairs])
-    table = binary.pack([proof.alpha for proof in found])
+    table = binary.table([proof.alpha for proof in found])
     smaller.support_ = np.flatnonzero(table.any(axis=0))
     smaller.n_support_ = np.array(
         [np.count_nonzero(_same(y, k)[smaller.support_]) for k in model.classes_],

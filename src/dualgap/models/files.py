@@ -27,17 +27,17 @@ from ..data import model_file as file
 from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
-from ..estimators.kernel_regression import SVR, OneClassSVM
-from ..estimators.kernel_single import BOX_SOLVERS
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
-from ..estimators.svc import KERNELS, SVC
+from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.parameters import KERNELS
+from ..estimators.regression import SVR, LinearSVR
+from ..estimators.svc import SVC
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
-from ..problems.multiclass import certificate_of
-from ..solvers import SOLVERS
+from ..problems.reductions import certificate_of
+from ..solvers import SOLVERS, solvers_of
 from .linear_files import certificates_of, make_linear, support_of, take_linear
 from .region_files import region_tensors, set_region, taken_region
 
@@ -470,7 +470,7 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
 
 
 _BOX: Any = (
-    {"solver": BOX_SOLVERS, "kernel": KERNELS},
+    {"solver": solvers_of("kernel-regression"), "kernel": KERNELS},
     {"kernel": dict},
     _take_kernel,
     _make_kernel,

@@ -16,8 +16,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ..certificate import Certificate
 from ..data.types import Matrix, MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitting import weights
-from ..estimators.svc import KERNELS, SVC
+from ..estimators.input import weights
+from ..estimators.parameters import KERNELS
+from ..estimators.svc import SVC
 from ..kernel import (
     BlockSolver,
     Callable,
@@ -34,9 +35,7 @@ from ..losses import (
     get_loss,
 )
 from ..problems.kernel import Bias
-from ..problems.multiclass import (
-    certificate_of,
-)
+from ..problems.reductions import certificate_of
 from .agreement import _agreed, _differ, _labels, support_of
 from .single_problems import (
     Limits,
@@ -116,6 +115,7 @@ def kernel_pairs(
     if hasattr(model, "class_weight_"):  # scikit-learn's "balanced" counts no weights
         class_weight = dict(zip(classes.tolist(), model.class_weight_, strict=True))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
+    every = factor[codes] if weight is None else weight * factor[codes]
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
     if not len(support):  # scikit-learn has one row then, after a fit of sparse rows
@@ -123,7 +123,7 @@ def kernel_pairs(
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         of_pair = (codes == i) | (codes == j)
-        costs = np.where(of_pair, weight * factor[codes], 0.0)
+        costs = np.where(of_pair, every, 0.0)
         coef = np.zeros(X.shape[0])
         coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
         coef[~of_pair] = 0.0

@@ -30,12 +30,12 @@ from ..answers.left_out import (
 )
 from ..blas import limited
 from ..data.types import MatrixLike
-from ..estimators.fitting import checking, encode
+from ..estimators.input import checking, encode
 from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
-from ..estimators.votes import ranks
 from ..kernels.functions import Rows
 from ..losses import Vector
+from ..problems.reductions import OneVsOne
 from .balls import balls_of
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class Scores(NamedTuple):
     sign : {1, -1}
         1 if decisions of a pair are positive for its second class.
     confident : bool
-        As for :func:`~dualgap.estimators.votes.ranks`.
+        As for :class:`~dualgap.problems.reductions.OneVsOne`.
     """
 
     classes: int
@@ -390,7 +390,9 @@ class Scores(NamedTuple):
             return lower, upper
         if self.sign < 0:
             lower, upper = -upper, -lower
-        return ranks(lower, upper, self.classes, confident=self.confident)
+        pairs = OneVsOne(self.classes)
+        pairs.confident = self.confident
+        return pairs.rank_bounds(lower, upper)
 
 
 class _Rows:

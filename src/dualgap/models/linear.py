@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.degenerate import sentence_about
-from ..estimators.fitting import ROWS, weights
+from ..estimators.input import ROWS, weights
 from ..estimators.linear_svc import LinearSVC
 from ..losses import (
     Loss,
@@ -25,14 +24,12 @@ from ..losses import (
     get_loss,
 )
 from ..problems.base import Claim, Problem
+from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.constant import constant_problems
 from ..problems.crammer_singer import CrammerSingerProblem
-from ..problems.multiclass import (
-    BinaryProblems,
-    binary_problems,
-    number_of_problems,
-)
+from ..problems.degenerate import sentence_about
+from ..problems.reductions import reduction_of
 from ..solvers import solver_for
 from ..training import solve
 from .agreement import _labels
@@ -188,7 +185,7 @@ def binary_of(
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
     copies: bool = True,
-) -> BinaryProblems:
+) -> LinearBatch:
     """Return the binary problems that a linear model was trained on.
 
     Problems of pairs have copies of the rows of their classes or, if `copies` is False,
@@ -200,18 +197,19 @@ def binary_of(
         If the shape of the coefficients does not match the data.
     """
     classes, codes = _labels(y, X.shape[0], terms.classes)
-    expected = (number_of_problems(terms.multi_class, len(classes)), X.shape[1])
+    reduction = reduction_of(terms.multi_class, len(classes))
+    expected = (len(reduction), X.shape[1])
     if terms.coef.shape != expected:
         raise ValueError(
             f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
             f"classes and {X.shape[1]} features need {expected}; give the training data"
         )
     weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
-    return binary_problems(
-        terms.multi_class,
+    return LinearBatch(
         X,
         classes,
         codes,
+        reduction,
         weight,
         factor,
         C,
@@ -261,11 +259,12 @@ def constant_remarks(
 
 
 def linear_problems(
-    terms: _Linear, binary: BinaryProblems
-) -> Iterator[tuple[BinaryProblem, Vector]]:
+    terms: _Linear, binary: LinearBatch
+) -> Iterator[tuple[Any, Vector]]:
     """Yield every binary problem with the model's w."""
     for k, coef in enumerate(terms.coef):
         problem = binary.problem(k)
+        coef = coef[binary.columns.kept]
         yield problem, problem.point(coef, terms.intercept[k])
 
 
@@ -321,7 +320,7 @@ def joint_problem(
         X,
         np.ones(X.shape[0]),
         C,
-        sample_weight=weight * factor[codes],
+        sample_weight=factor[codes] if weight is None else weight * factor[codes],
         fit_intercept=model.fit_intercept,
         intercept_scaling=model.intercept_scaling,
         n_jobs=effective_n_jobs(n_jobs),

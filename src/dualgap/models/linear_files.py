@@ -9,10 +9,11 @@ import numpy as np
 from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.model_file import Record, Tensors
-from ..estimators.fitting import need_duals
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.base import need_duals
 from ..estimators.linear_svc import LinearSVC
-from ..problems.multiclass import certificate_of, number_of_problems
+from ..estimators.novelty import LinearOneClassSVM
+from ..estimators.regression import LinearSVR
+from ..problems.reductions import certificate_of, reduction_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -60,7 +61,8 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     """Set the attributes of a linear model from the fields and tensors of a file."""
     classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
     kind = getattr(model, "multi_class", "ovr")
-    problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
+    reduction, together = reduction_of(kind, classes), kind == "crammer_singer"
+    problems = len(reduction) if not together or classes == 2 else classes
     n, d = record["n_rows"], model.n_features_in_
     flat = isinstance(model, LinearSVR)
     expected: dict[str, file.Shape] = {

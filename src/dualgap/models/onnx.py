@@ -24,11 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.drop_ins import DROP_INS, exchange, seeing
 from ..estimators.grid_search import GridSearchCV
 from ..estimators.kernel_cv import SVCCV, SVRCV
-from ..estimators.kernel_regression import SVR, OneClassSVM
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.linear_svc_cv import LinearSVCCV
 from ..estimators.meta import final, own
+from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel

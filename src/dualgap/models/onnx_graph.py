@@ -12,8 +12,9 @@ from scipy import sparse
 from .. import core
 from ..data.rows import accessor_of
 from ..data.types import Matrix
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.novelty import LinearOneClassSVM
+from ..estimators.regression import LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel

@@ -22,7 +22,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ Vector = NDArray[np.float64]
 T = TypeVar("T")
 
 #: Losses of classifiers with the l2 penalty, by solver_type.
-LIBLINEAR_LOSSES = {
+LIBLINEAR_LOSSES: dict[str, Literal["hinge", "squared_hinge"]] = {
     "L2R_L1LOSS_SVC_DUAL": "hinge",
     "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
     "L2R_L2LOSS_SVC": "squared_hinge",
@@ -53,7 +53,9 @@ LIBLINEAR_LOSSES = {
 #: The solver_type of Crammer and Singer's problem.
 LIBLINEAR_JOINT = "MCSVM_CS"
 #: Losses of regression models, by solver_type; and the solver_type of one-class models.
-LIBLINEAR_RESIDUAL_LOSSES = {
+LIBLINEAR_RESIDUAL_LOSSES: dict[
+    str, Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
+] = {
     "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
     "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",

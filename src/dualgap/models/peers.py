@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.kernel_regression import SVR, OneClassSVM
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
+from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
@@ -158,9 +158,9 @@ def write_liblinear(
         )
         return
     labels: tuple[int, ...] = ()
-    losses = LIBLINEAR_RESIDUAL_LOSSES
+    losses: dict[str, str] = {**LIBLINEAR_RESIDUAL_LOSSES}
     if hasattr(model, "classes_"):
-        labels, losses = _whole(model.classes_, "LIBLINEAR"), LIBLINEAR_LOSSES
+        labels, losses = _whole(model.classes_, "LIBLINEAR"), {**LIBLINEAR_LOSSES}
         if getattr(model, "multi_class", "ovr") == "ovo" and len(labels) > 2:
             raise ValueError(
                 "multi_class='ovo' is not supported by LIBLINEAR; train with "

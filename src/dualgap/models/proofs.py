@@ -11,7 +11,7 @@ from fractions import Fraction
 from numbers import Real
 from operator import mul
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,16 +26,14 @@ from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
-from ..estimators.fitting import checking, encode
-from ..estimators.kernel_regression import SVR
-from ..estimators.linear_regression import LinearSVR
+from ..estimators.input import checked_weights, checking, encode
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import unwrap
-from ..estimators.single import checked_weights
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.multiclass import OneVsOne, certificate_of
+from ..problems.reductions import OneVsOne, certificate_of
 from .balls import balls_of
 from .kernels import kernel_of, kernel_pairs
 from .linear import binary_of, dual_point, linear_problems, linear_terms
@@ -277,12 +275,13 @@ def _classification(
     table = _duals(model, X.shape[0])
     parts = []
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
-        if isinstance(binary, OneVsOne):
-            low, high = binary.pairs[k]
-            sides, place = f"{high} {low}", binary.place(k)
+        subject, place = binary.reduction.subjects[k], binary.place(k)
+        if isinstance(binary.reduction, OneVsOne):
+            low, high = cast("tuple[int, int]", subject)
+            sides = f"{high} {low}"
         else:
-            sides, place = f"{binary.positive[k]} -1", np.arange(X.shape[0])
-        alpha = None if table is None else binary.unpack(table, k)
+            sides = f"{subject} -1"
+        alpha = None if table is None else binary.duals(table, k)
         alpha = dual_point(problem, w, alpha, tol)
         parts.append(_Part(sides, problem, w, alpha, place, problem.intercept_scaling))
     return parts

@@ -17,10 +17,9 @@ from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
-from ..estimators.fitting import ROWS
-from ..estimators.kernel_regression import SVR, OneClassSVM
-from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
-from ..estimators.single import checked_weights
+from ..estimators.input import ROWS, checked_weights
+from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.regression import SVR, LinearSVR
 from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression, Linear
 from ..losses import (
     RESIDUAL_LOSSES,

@@ -81,12 +81,9 @@ class ErrorBoundsDisplay(Display):
                 "estimator has no error_bounds_; fit LinearSVCCV or SVCCV with "
                 "certify='error'"
             )
-        if hasattr(estimator, "cv_results_"):
-            table = estimator.cv_results_
-            own = [params["gamma"] == estimator.gamma_ for params in table["params"]]
-            Cs, scores = table["param_C"][own], table["mean_test_score"][own]
-        else:
-            Cs, scores = estimator.Cs_, estimator.scores_.mean(axis=0)
+        table, gamma = estimator.cv_results_, getattr(estimator, "gamma_", None)
+        own = [params.get("gamma") == gamma for params in table["params"]]
+        Cs, scores = table["param_C"][own], table["mean_test_score"][own]
         display = cls(
             *estimator.error_bounds_,
             Cs=Cs,

@@ -135,7 +135,7 @@ class ConvergenceDisplay(Display):
             If matplotlib is missing.
         """
         from ..estimators import unwrap
-        from ..problems.multiclass import problem_labels, problem_name
+        from ..problems.reductions import reduction_in
 
         if not isinstance(estimators, Mapping):
             raise TypeError(
@@ -155,7 +155,7 @@ class ConvergenceDisplay(Display):
             if not isinstance(history, list):
                 curves[label] = history
                 continue
-            names = map(problem_name, problem_labels(estimator))
+            names = reduction_in(estimator).names(estimator.classes_)
             for problem, of_problem in zip(names, history, strict=True):
                 curves[f"{label}, {problem}"] = of_problem
         tol = tols.pop() if len(tols) == 1 else None

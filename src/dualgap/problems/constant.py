@@ -19,14 +19,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ..certificate import Bounds
 from ..losses import Loss, Vector
+from .batch import LinearBatch
 from .binary import BinaryProblem
-from .multiclass import BinaryProblems
 
 __all__ = ["Constants", "constant_problems", "moments"]
 
@@ -175,7 +175,7 @@ def moments(problem: BinaryProblem, w: Vector) -> Vector:
 
 
 def constant_problems(
-    binary: BinaryProblems,
+    batch: LinearBatch,
     models: Sequence[Vector],
     bounds: Sequence[Bounds],
     tol: float,
@@ -185,13 +185,13 @@ def constant_problems(
 
     See :meth:`Constants.reached`.
     """
-    rows = binary.rows
+    rows = batch.rows
     bias = math.inf if rows.free_bias else rows.intercept_scaling
-    constants = Constants(rows.loss, bias, *binary.class_costs())
+    constants = Constants(rows.loss, bias, *batch.class_costs())
     return constants.reached(
         bounds,
         lambda k: rows.squared_norm(models[k]),
-        lambda k: moments(binary.problem(k), models[k]),
+        lambda k: moments(cast(BinaryProblem, batch.problem(k)), models[k]),
         tol,
         atol,
     )

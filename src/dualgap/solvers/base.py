@@ -16,9 +16,9 @@ import contextlib
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,16 @@ class State:
         steps = min(self.steps_left, -(-rows // batch))
         self.steps_left -= steps
         return min(rows, steps * batch)
+
+
+class Limits(Protocol):
+    """Limits of a fit, as solvers of whole problems read them."""
+
+    tol: float
+    atol: float
+    max_epochs: int
+    stop: core.Stop
+    seeds: Sequence[int]
 
 
 class Solver(ABC):

@@ -10,21 +10,20 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import core
 from ..blas import algebra, one_thread
-from ..losses import Loss, Vector
-from ..problems.binary import BinaryProblem
+from ..losses import Loss
+from ..problems.batch import LinearBatch
 from ..problems.rounding import Values
 from .auto import Auto
+from .base import Limits
 from .smoothing_newton import SmoothingNewton
 from .some_rows import SETTINGS as ROWS
-from .together import SolvedProblems
+from .whole import Whole
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,8 @@ SETTINGS = Settings()
 def few_enough(n: int, width: int, loss: Loss, steepness: float = 0.0) -> bool:
     """Whether the core solves problems of n rows, whose w has `width` entries.
 
-    Fewer rows are for `dcd`, as :class:`Auto` says, with few exceptions.
-
-    Parameters
-    ----------
-    n, width : int
-    loss : Loss
-    steepness : float, default=0.0
-        The mean of c_i q_i.
+    Fewer rows are for `dcd`, as :class:`Auto` says, with few exceptions; `steepness` is
+    the mean of c_i q_i.
     """
     if n <= Auto.settings.separable_rows * width:
         squared = math.isinf(loss.slope)
@@ -73,71 +66,53 @@ def few_enough(n: int, width: int, loss: Loss, steepness: float = 0.0) -> bool:
     return n * width <= most
 
 
-def solve_labellings(
-    solver: object,
-    rows: BinaryProblem,
-    signs: Callable[[], NDArray[np.int8]],
-    costs: Callable[[], Vector],
-    *,
-    tol: float,
-    atol: float,
-    max_epochs: int,
-    stop: core.Stop,
-) -> SolvedProblems | None:
-    """Solve the problems of several labellings of the same rows.
+def are_small(solver: object, batch: LinearBatch) -> bool:
+    """Whether the core solves the problems of a batch, if they have the same rows."""
+    rows = batch.rows
+    if type(solver) is not Auto or batch.joint or rows.streamed or rows.free_bias:
+        return False
+    steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
+    return few_enough(rows.n, rows.width, rows.loss, steepness)
 
-    Parameters
-    ----------
-    solver : Solver
-    rows : BinaryProblem
-        A problem over these rows.
-    signs : callable
-        Returns the labels of each problem, -1 or +1, shape (n_problems, n), int8.
-    costs : callable
-        Returns the costs of the rows in each problem, (n_problems, n), or in all of
-        them, (1, n).
-    tol, atol : float
-        As for :func:`dualgap.solve`.
-    max_epochs : int
-    stop : core.Stop
+
+def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole | None:
+    """Solve all problems of a batch, whose rows may have the cost 0 in some of them.
 
     Returns
     -------
-    SolvedProblems or None
+    Whole or None
         None if the solver is not `Auto`, the rows are many or on disk, the bias is
-        unpenalised, or `stop` ended the work.
+        unpenalised, the classes have one joint problem, pairs have copies of their
+        rows, or `stop` ended the work.
     """
-    if type(solver) is not Auto or rows.streamed or rows.free_bias:
+    rows = batch.rows
+    if batch.points is not None or not are_small(solver, batch):
         return None
-    steepness = float(rows.cost @ rows.q) / rows.n
-    if not few_enough(rows.n, rows.width, rows.loss, steepness):
-        return None
-    n, width = rows.n, rows.width
-    y, cost = signs(), costs()
+    assert isinstance(solver, Auto)
     begun = time.perf_counter()
     newton = SmoothingNewton.settings
     settings = core.LabellingSettings(
         newton.first_tau,
-        tol,
-        atol,
-        min(tol, solver.free_goal),
+        job.tol,
+        job.atol,
+        min(job.tol, solver.free_goal),
         SETTINGS.free_entries,
-        min(SETTINGS.most_steps, ROWS.together * max_epochs),
+        min(SETTINGS.most_steps, ROWS.together * job.max_epochs),
         ROWS.together,
         newton.rules,
     )
-    w, alpha = np.empty((len(y), width)), np.empty((len(y), n))
+    w, alpha = np.empty((len(batch), rows.width)), np.empty((len(batch), rows.n))
     with contextlib.ExitStack() as limit:
         one_thread(rows.threads.size, limit)
         found = core.solve_labellings(
             rows.rows,
             rows.q,
-            core.Labellings(y, cost, w, alpha),
+            core.Labellings(batch.all_signs(), batch.all_costs(), w, alpha),
             rows.core_loss,
             settings,
             algebra()[0],
             rows.threads,
-            stop,
+            job.stop,
         )
     if not found.ends:
         return None
@@ -146,7 +121,7 @@ def solve_labellings(
         rounding.bounds(Values(*sums), norm, dual_norm, scale=scale)
         for *sums, norm, dual_norm, scale in found.sums.tolist()
     ]
-    return SolvedProblems(
+    return Whole(
         w,
         alpha,
         bounds,

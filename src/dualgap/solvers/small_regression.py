@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from .. import core
+from ..problems.batch import SingleBatch
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Values
+from .base import Limits
 from .regression import RegressionDCD
-from .together import SolvedProblems
+from .whole import Whole
 
 
 @dataclass(frozen=True)
@@ -32,38 +35,22 @@ class Settings:
 SETTINGS = Settings()
 
 
-def solve_regression(
-    solver: object,
-    problem: RegressionProblem,
-    *,
-    tol: float,
-    atol: float,
-    max_epochs: int,
-    random_state: int,
-    stop: core.Stop,
-) -> SolvedProblems | None:
+def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
     """Solve a small regression problem from a = 0.
-
-    Parameters
-    ----------
-    solver : Solver
-    problem : RegressionProblem
-    tol, atol, max_epochs, random_state
-        As for :func:`dualgap.solve`.
-    stop : core.Stop
 
     Returns
     -------
-    SolvedProblems or None
+    Whole or None
         None if the solver is not `RegressionDCD`, the rows are many or on disk, or
         `stop` ended the work.
     """
+    problem = cast(RegressionProblem, batch.only)
     entries = problem.n * problem.width
     small = entries <= SETTINGS.most_entries and not problem.streamed
     if type(solver) is not RegressionDCD or not small:
         return None
     begun = time.perf_counter()
-    limits = solver.settings
+    limits, tol = solver.settings, job.tol
     tiny = entries <= limits.free_entries
     w, alpha = np.zeros((1, problem.width)), np.zeros((1, problem.n))
     found = core.solve_regression(
@@ -71,21 +58,21 @@ def solve_regression(
         core.DualState(alpha[0], w[0]),
         core.RegressionTargets(
             tol,
-            atol,
+            job.atol,
             solver.tight_goal(problem, tol) if tiny else tol,
             min(solver.free_work, limits.free_epochs * (entries + problem.width)),
             SETTINGS.most_work,
-            max_epochs,
+            job.max_epochs,
         ),
-        core.Random(random_state),
+        core.Random(int(job.seeds[0])),
         problem.threads,
-        stop,
+        job.stop,
     )
     epochs = found.epochs
     if not len(epochs):
         return None
     bounds = problem.bounds(alpha[0], Values.of(found.values), found.norm)
-    return SolvedProblems(
+    return Whole(
         w,
         alpha,
         [bounds],

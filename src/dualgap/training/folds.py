@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TypedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Status
+from ..checks import check_costs
 from ..core import StoppedError
 from ..kernels.table import Table
 from ..losses import Vector
@@ -28,24 +28,165 @@ from ..problems.kernel import KernelProblem, bounds_of
 from ..problems.kernel_boxes import KernelRegression
 from ..problems.kernel_matrix import score_roundings
 from ..solvers.kernel.block import BlockSolver
+from .batch import Job, in_threads
 from .fit import solve
 from .progress import HISTORY_DTYPE
-from .solution import Solution
+from .solution import Solution, Solutions
 
-__all__ = ["Folds", "HingeFolds", "TubeFolds", "bytes_of_folds"]
+__all__ = ["FoldProblems", "bytes_of_folds", "solve_folds"]
 
 _NO_HISTORY = np.empty(0, dtype=HISTORY_DTYPE)
 
 
-class _Limits(TypedDict):
-    tol: float
-    atol: float
-    max_epochs: int
+#: Consecutive rows of a matrix: the first one, and the end.
+Runs = list[tuple[int, int]]
 
 
-def bytes_of_folds(n: int) -> float:
-    """Return the memory of :class:`Folds` with n rows, besides the table."""
-    return 4.0 * n * (n + 32)
+@dataclass(frozen=True)
+class FoldProblems:
+    """Problems of all folds over the rows of one matrix.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Rows of the data, in the order of the matrix.
+    weights : ndarray of shape (n_folds, n)
+        Factors of C of these rows; 0 for rows that are not in training.
+    runs : list of lists of (int, int)
+        Rows of each problem of a fold, as runs of rows of the matrix.
+    names : list of str
+        One for each problem of a fold.
+    signs : list of ndarray or None
+        Labels of the rows of each problem, -1 or +1, for a classification.
+    targets : ndarray of shape (n,) or None
+        Targets of a regression, in the order of the matrix.
+    epsilon : float
+    """
+
+    rows: NDArray[np.intp]
+    weights: Vector
+    runs: list[Runs]
+    names: Sequence[str]
+    signs: list[NDArray[np.int8]] | None = None
+    targets: Vector | None = None
+    epsilon: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def order(self, p: int) -> NDArray[np.intp]:
+        """Return the rows of problem p."""
+        return np.concatenate([np.arange(*run) for run in self.runs[p]])
+
+    def over(self, table: Table, p: int, threads: int) -> Folds:
+        """Return problem p of all folds."""
+        order, runs = self.order(p), self.runs[p]
+        weights = np.ascontiguousarray(self.weights[:, order])
+        if self.signs is not None:
+            return HingeFolds(table, runs, order, self.signs[p], weights, threads)
+        assert self.targets is not None
+        return TubeFolds(
+            table, runs, order, self.targets, weights, threads, self.epsilon
+        )
+
+
+def bytes_of_folds(problems: FoldProblems) -> float:
+    """Return the memory for all folds, besides the matrix in float64."""
+    n, folds = len(problems.rows), len(problems.weights)
+    rows = sum(b - a for runs in problems.runs for a, b in runs)
+    return 4.0 * n * n + 64.0 * folds * rows
+
+
+def solve_folds(
+    problems: FoldProblems,
+    table: Table,
+    Cs: Vector,
+    job: Job,
+    tests: list[NDArray[np.intp]],
+) -> Iterator[list[tuple[Solutions, Vector]]]:
+    """Train all folds together for rising C, until the job ends.
+
+    Yields
+    ------
+    list of (Solutions, ndarray)
+        For each fold, the solutions over its training rows, and the decision values at
+        the rows `tests` of the matrix, of shape (n_test, n_problems).
+
+    Raises
+    ------
+    ValueError
+        If a C times a weight is out of range.
+    """
+    for weight in problems.weights:
+        for C in (Cs[0], Cs[-1]):
+            check_costs(float(C), weight, len(weight))
+    count = len(problems)
+    orders = [problems.order(p) for p in range(count)]
+    threads = job.threads if count == 1 else 1
+    engines = [problems.over(table, p, threads) for p in range(count)]
+    kept = [
+        [np.flatnonzero(weight[order] > 0.0) for order in orders]
+        for weight in problems.weights
+    ]
+    for C in map(float, Cs):
+        if job.stopped:
+            return
+
+        def train(p: int, C: float = C) -> list[Solution] | None:
+            try:
+                return engines[p].advance(C, int(job.seeds[p]), job)
+            except StoppedError:
+                return None
+
+        found = in_threads(train, count, job)
+        folds = []
+        for f, test in enumerate(tests):
+            each = [of[f] for of in found if of is not None]
+            if len(each) < count:
+                return
+            try:
+                values = _held_out(problems, table, each, test, job)
+            except StoppedError:
+                return
+            own = [
+                replace(one, alpha=one.alpha[rows], decisions=None)
+                for one, rows in zip(each, kept[f], strict=True)
+            ]
+            folds.append((Solutions(own, problems.names), values))
+        yield folds
+
+
+def _held_out(
+    problems: FoldProblems,
+    table: Table,
+    each: list[Solution],
+    test: NDArray[np.intp],
+    job: Job,
+) -> Vector:
+    """Return the decision values of all problems at the held-out rows of a fold."""
+    if len(problems) == 1:
+        decisions = each[0].decisions
+        assert decisions is not None
+        return decisions[test, None]
+    # A row has as many coefficients as there are other classes, in LIBSVM's layout.
+    assert problems.signs is not None
+    classes = sorted({run for runs in problems.runs for run in runs})
+    number = {run: c for c, run in enumerate(classes)}
+    coef = np.zeros((len(classes) - 1, table.n))
+    pairs = [(number[first], number[second]) for first, second in problems.runs]
+    for (i, j), one, signs in zip(pairs, each, problems.signs, strict=True):
+        (a, b), (c, d) = classes[i], classes[j]
+        signed = one.alpha * signs
+        coef[j - 1, a:b], coef[i, c:d] = signed[: b - a], signed[b - a :]
+    found = np.empty((len(test), len(pairs)))
+    found[:] = [one.bias for one in each]
+    for some, values in table.parts(test):
+        if job.stopped:
+            raise StoppedError
+        sums = [values[:, a:b] @ coef[:, a:b].T for a, b in classes]
+        for p, (i, j) in enumerate(pairs):
+            found[some, p] += sums[i][:, j - 1] + sums[j][:, i]
+    return found
 
 
 class Folds(ABC):
@@ -91,39 +232,20 @@ class Folds(ABC):
         """Return the factors of the kernel rows."""
         return alpha
 
-    def advance(
-        self,
-        C: float,
-        *,
-        tol: float,
-        atol: float,
-        max_epochs: int,
-        random_state: int,
-        stop: core.Stop,
-    ) -> list[Solution]:
+    def advance(self, C: float, seed: int, job: Job) -> list[Solution]:
         """Train all folds with a C larger than the last one.
 
-        Parameters
-        ----------
-        C : float
-        tol, atol, max_epochs, stop
-            As in :func:`dualgap.solve`.
-        random_state : int
-            Seed of a fit of its own, for a fold that is not trained to `tol` together
-            with the others.
-
-        Returns
-        -------
-        list of Solution
-            Dual variables and decisions have an entry for each of `order`.
+        `seed` is for a fit of its own, of a fold that is not trained to `tol`
+        together with the others. Dual variables and decisions have an entry for each of
+        `order`.
 
         Raises
         ------
         StoppedError
-            If `stop` ended the work.
+            If the job ended the work.
         """
-        begun = time.perf_counter()
-        if not self.core.advance(C, tol, atol, max_epochs, stop):
+        begun, tol, atol = time.perf_counter(), job.tol, job.atol
+        if not self.core.advance(C, tol, atol, job.max_epochs, job.stop):
             raise StoppedError
         alpha, scores = np.empty((2, *self.weights.shape))
         self.core.points(alpha, scores)
@@ -147,29 +269,18 @@ class Folds(ABC):
                 scores[k] + proof.bias,
             )  # fmt: skip
             if not certificate.meets(tol, atol):
-                options = _Limits(tol=tol, atol=atol, max_epochs=max_epochs)
-                solution = self._alone(C, k, alpha[k], random_state, stop, options)
+                solution = self._alone(C, k, alpha[k], seed, job)
             found.append(solution)
         return found
 
-    def _alone(
-        self,
-        C: float,
-        k: int,
-        alpha: Vector,
-        seed: int,
-        stop: core.Stop,
-        options: _Limits,
-    ) -> Solution:
+    def _alone(self, C: float, k: int, alpha: Vector, seed: int, job: Job) -> Solution:
         """Train a fold alone, from its dual variables on."""
         kept = np.flatnonzero(self.weights[k] > 0.0)
         found = solve(
             self._problem(C, k, kept),
             BlockSolver(),
             warm=alpha[kept],
-            random_state=seed,
-            stop=stop,
-            **options,
+            **{**job.options(0), "random_state": seed},
         )
         if found.certificate.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             raise StoppedError
@@ -177,7 +288,7 @@ class Folds(ABC):
         whole, coef = np.zeros(len(self.y)), np.zeros(self.table.n)
         whole[kept] = found.alpha
         coef[self.order] = self._signed(whole)
-        scores = self.table.times(coef, stop, self.order)
+        scores = self.table.times(coef, job.stop, self.order)
         return Solution(
             found.w,
             whole,
@@ -197,13 +308,13 @@ class HingeFolds(Folds):
     def __init__(
         self,
         table: Table,
+        runs: Runs,
         order: NDArray[np.intp],
         y: NDArray[np.int8],
         weights: Vector,
         threads: int,
     ) -> None:
-        rows = order.astype(np.uint32)
-        folds = core.Folds(table.values, rows, y, weights, threads)
+        folds = core.Folds(table.for_folds, runs, y, weights, threads)
         super().__init__(table, order, y, weights, folds)
         self.roundings = score_roundings(table.subset(order), 1.0)
 
@@ -231,16 +342,19 @@ class TubeFolds(Folds):
     def __init__(
         self,
         table: Table,
+        runs: Runs,
         order: NDArray[np.intp],
         y: Vector,
         weights: Vector,
         threads: int,
         epsilon: float,
     ) -> None:
-        rows, ones = order.astype(np.uint32), np.ones(len(order), np.int8)
+        ones = np.ones(len(order), np.int8)
         # The bias takes up any shift of the targets; values near 0 round less.
         targets = y - (0.5 * y.min() + 0.5 * y.max())
-        folds = core.Folds(table.values, rows, ones, weights, threads, targets, epsilon)
+        folds = core.Folds(
+            *(table.for_folds, runs, ones, weights, threads, targets, epsilon)
+        )
         super().__init__(table, order, y, weights, folds)
         self.epsilon = epsilon
 

@@ -1,16 +1,23 @@
-"""The result of a fit."""
+"""The result of a fit: a solution, or several of a batch of problems."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Certificate
+from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..losses import Vector
+from ..solvers.whole import Whole
+from .progress import HISTORY_DTYPE
 
-__all__ = ["Solution"]
+__all__ = ["Solution", "Solutions", "WholeSolutions"]
 
 
 @dataclass(frozen=True)
@@ -50,3 +57,199 @@ class Solution:
     def coefficients(self) -> Vector:
         """Coefficients of a kernel model, of shape (n,): w, or alpha if w is empty."""
         return self.w if self.w.size else self.alpha
+
+    @property
+    def model(self) -> Vector:
+        """Model that callbacks receive: w, or the decisions of a kernel model."""
+        return self.w if self.decisions is None else self.decisions
+
+
+class Solutions(Sequence[Solution]):
+    """Solutions of the problems of a batch.
+
+    Parameters
+    ----------
+    found : sequence of Solution
+    names : sequence of str
+        Name of each problem.
+    """
+
+    def __init__(self, found: Sequence[Solution], names: Sequence[str]) -> None:
+        self._found, self.names = found, names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Solution]:
+        return iter(self._found)
+
+    @overload
+    def __getitem__(self, k: int) -> Solution: ...
+    @overload
+    def __getitem__(self, k: slice) -> Solutions: ...
+    def __getitem__(self, k: int | slice) -> Solution | Solutions:
+        if isinstance(k, slice):
+            chosen = range(len(self))[k]
+            return Solutions([self[i] for i in chosen], self.names[k])
+        return self._found[k]
+
+    @property
+    def w(self) -> Sequence[Vector]:
+        """The w of each problem."""
+        return [solution.w for solution in self]
+
+    @property
+    def alpha(self) -> Sequence[Vector]:
+        """The alpha of each problem."""
+        return [solution.alpha for solution in self]
+
+    @property
+    def bias(self) -> Sequence[float | None]:
+        """The bias of each problem."""
+        return [solution.bias for solution in self]
+
+    @property
+    def table(self) -> Vector | None:
+        """``y_i alpha_i`` in the layout of a batch of pairs, if it is known."""
+        return None
+
+    @property
+    def bounds(self) -> Sequence[Bounds]:
+        """Proved bounds on the objective of each problem."""
+        return [one.certificate.bounds for one in self]
+
+    @property
+    def certificate(self) -> Certificate:
+        """Certificate of all problems, with a part for each."""
+        return Certificate.total([one.certificate for one in self], self.names)
+
+    @property
+    def epochs(self) -> int:
+        """The largest number of epochs of a problem."""
+        return max(one.certificate.epochs for one in self)
+
+    @property
+    def histories(self) -> list[NDArray[np.void]]:
+        """The history of each problem."""
+        return [one.history for one in self]
+
+
+class WholeSolutions(Solutions):
+    """Solutions that the core found in one call; each is made when it is used.
+
+    Parameters
+    ----------
+    whole : Whole
+    names : sequence of str
+    solver : str
+        Name of the solver.
+    tol, atol : float
+        Relative and absolute gap to prove.
+
+    Attributes
+    ----------
+    proved : list of bool
+        Whether the accuracy of each problem is proved. The others need another solver.
+    """
+
+    def __init__(
+        self, whole: Whole, names: Sequence[str], solver: str, tol: float, atol: float
+    ) -> None:
+        self.whole, self.names, floor = whole, names, whole.floor
+        self.proved = [bounds.meets(tol, atol, floor) for bounds in whole.bounds]
+        self._ends = [0, *whole.ends.tolist()]
+        self._epochs = [end - begin for begin, end in pairwise(self._ends)]
+        self._updates = whole.epochs[whole.ends - 1, 2].astype(np.int64).tolist()
+        self._common = replace(
+            whole.bounds[0].certificate,
+            status=Status.CERTIFIED,
+            solver=solver,
+            tol=tol,
+            atol=atol,
+            floor=floor,
+            seconds=whole.seconds / len(names),
+        )
+
+    def __iter__(self) -> Iterator[Solution]:
+        return map(self.__getitem__, range(len(self)))
+
+    @overload
+    def __getitem__(self, k: int) -> Solution: ...
+    @overload
+    def __getitem__(self, k: slice) -> Solutions: ...
+    def __getitem__(self, k: int | slice) -> Solution | Solutions:
+        if isinstance(k, slice):
+            return super().__getitem__(k)
+        whole = self.whole
+        return Solution(
+            whole.w[k],
+            whole.alpha[k],
+            self._part(k),
+            self.histories[k],
+            None if whole.bias is None else float(whole.bias[k]),
+            None if whole.decisions is None else whole.decisions[k],
+        )
+
+    def _part(self, k: int) -> Certificate:
+        """Return the certificate of problem k, without a name."""
+        return replace(
+            self._common,
+            bounds=self.whole.bounds[k],
+            epochs=self._epochs[k],
+            updates=self._updates[k],
+        )
+
+    @property
+    def w(self) -> Sequence[Vector]:
+        return cast("Sequence[Vector]", self.whole.w)
+
+    @property
+    def alpha(self) -> Sequence[Vector]:
+        return cast("Sequence[Vector]", self.whole.alpha)
+
+    @property
+    def bias(self) -> Sequence[float | None]:
+        known = self.whole.bias
+        return [None] * len(self) if known is None else cast("Sequence[float]", known)
+
+    @property
+    def table(self) -> Vector | None:
+        return self.whole.table
+
+    @property
+    def bounds(self) -> Sequence[Bounds]:
+        return self.whole.bounds
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        bounds, names = self.whole.bounds, self.names
+        if len(names) == 1:
+            return self._part(0)
+        parts = LazyParts(len(names), lambda k: replace(self._part(k), name=names[k]))
+        return replace(
+            self._common,
+            bounds=Bounds.total(bounds),
+            epochs=len(self.whole.epochs),
+            updates=sum(self._updates),
+            seconds=self.whole.seconds,
+            several=parts,
+        )
+
+    @property
+    def epochs(self) -> int:
+        return max(self._epochs)
+
+    @cached_property
+    def histories(self) -> list[NDArray[np.void]]:
+        whole, last = self.whole, self.whole.ends - 1
+        primal, dual, steps = whole.epochs.T
+        history = np.empty(len(steps), HISTORY_DTYPE)
+        history["epoch"] = np.arange(1, len(steps) + 1)
+        history["epoch"] -= np.repeat(self._ends[:-1], self._epochs)
+        history["seconds"], history["exact"] = self._common.seconds, False
+        history["primal"], history["dual"], history["updates"] = primal, dual, steps
+        history["solver"], history["predicted"] = whole.method, math.nan
+        history["primal"][last] = [bounds.primal for bounds in whole.bounds]
+        history["dual"][last] = [bounds.dual for bounds in whole.bounds]
+        history["exact"][last] = True
+        return [history[a:b] for a, b in pairwise(self._ends)]

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 from dualgap import SVC, core
 from dualgap.certificate import Bounds
 from dualgap.data.rows import Points
-from dualgap.estimators import _pairs
 from dualgap.kernel import (
     RBF,
     Auto,
@@ -28,27 +27,48 @@ from dualgap.kernel import (
     Polynomial,
 )
 from dualgap.kernels.rows import row_source
+from dualgap.problems.kernel_batch import KernelBatch
+from dualgap.problems.reductions import OneVsOne
 from dualgap.solvers.kernel.pairs import solve_pairs
+from dualgap.training import batch as training
 
 from ...twins import whole
+from ..data import job
 from .data import make
 
 KERNELS = [RBF(0.4), Laplacian(0.3), Linear(), Polynomial(3, 0.3, 1.0)]
 SIZES = [13, 30, 1, 8]
 
 
-def classes(seed, sizes=SIZES, d=3):
-    """Rows, sorted by class, with their bounds and costs."""
+def classes(seed, sizes=SIZES, d=3, kernel=KERNELS[0], change=None):
+    """Problems of the pairs of some classes, whose rows are sorted by class."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = rng.normal(size=(len(y), d)) + 0.7 * rng.normal(size=(len(sizes), d))[y]
-    return X, [0, *np.cumsum(sizes).tolist()], rng.uniform(0.1, 3.0, len(y))
+    weight = rng.uniform(0.1, 3.0, len(y))
+    return pairs(X if change is None else change(X), y, kernel, weight)
 
 
-def entries(table, bounds, i, j):
-    """The entries of a pair in a table of all pairs."""
-    first, second = slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
-    return np.concatenate([table[j - 1, first], table[i, second]])
+def pairs(X, y, kernel, weight=None, C=1.0, cache_size=200):
+    classes = np.unique(y)
+    return KernelBatch(
+        Points.of(X),
+        kernel.resolve(X),
+        classes,
+        np.searchsorted(classes, y),
+        np.ones(len(y)) if weight is None else weight,
+        C,
+        OneVsOne(len(classes), libsvm=True),
+        cache_size=cache_size,
+        room=lambda rows: 1,
+        loss="hinge",
+        fit_intercept=True,
+        penalize_intercept=False,
+    )
+
+
+def solved(batch, **limits):
+    return solve_pairs(Auto(), batch, job(**limits))
 
 
 def exact_kernel(kernel, X):
@@ -64,80 +84,67 @@ def exact_kernel(kernel, X):
     return (long @ long.T * gamma + kernel.coef0) ** kernel.degree
 
 
-def solved(X, kernel, bounds, cost, stop=None, **options):
-    given = {"cache_size": 200, "tol": 1e-3, "atol": 0.0, "max_epochs": 1000}
-    stop = core.Stop() if stop is None else stop
-    return solve_pairs(
-        Auto(), Points.of(X), kernel.resolve(X), bounds, cost,
-        **(given | options), stop=stop,
-    )  # fmt: skip
-
-
-def pair_of(bounds, i, j):
-    """The rows of two classes, and their signs."""
-    rows = np.r_[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]]
-    first = 1.0 if len(bounds) > 3 else -1.0
-    return rows, np.where(rows < bounds[i + 1], first, -first)
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
 def test_the_optimum_is_that_of_the_reference(kernel, sizes):
-    X, bounds, cost = classes(1, sizes)
-    K = kernel.block(X, slice(None), dtype=np.float64)
-    found = solved(X, kernel, bounds, cost)
-    for p, (i, j) in enumerate(combinations(range(len(sizes)), 2)):
-        rows, y = pair_of(bounds, i, j)
+    batch = classes(1, sizes, kernel=kernel)
+    K = kernel.block(batch.points.X, slice(None), dtype=np.float64)
+    found = solved(batch)
+    for p in range(len(batch)):
+        rows = batch.place(p)
+        own = K[np.ix_(rows, rows)]
         # Rounding decides between equal pairs, so only the results are compared.
-        c, primal, dual, _ = whole.solve(K[np.ix_(rows, rows)], y, cost[rows], 30)[-1]
+        c, primal, dual, _ = whole.solve(own, batch.signs(p), batch.weights_of(p), 30)[
+            -1
+        ]
         assert primal - dual <= 1e-9 * dual
         last = found.epochs[found.ends[p] - 1, :2]
         np.testing.assert_allclose(last, (primal, dual), rtol=1e-9)
-        scores = entries(found.scores, bounds, i, j)
-        np.testing.assert_allclose(scores, K[np.ix_(rows, rows)] @ c, atol=1e-5)
+        scores = found.decisions[p] - found.bias[p]
+        np.testing.assert_allclose(scores, own @ c, atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
 def test_bounds_hold_and_are_as_tight_as_those_of_the_problem(kernel, sizes):
-    check_bounds(kernel, *classes(2, sizes))
+    check_bounds(classes(2, sizes, kernel=kernel))
 
 
 @pytest.mark.parametrize("scales", [[1, 1, 1e5], [1e5, 1e-3, 1]], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bounds_hold_where_values_come_from_differences(scales, dtype):
-    # Two rows of equal values but for one column, 1e5 away from the others.
-    X, bounds, cost = classes(3)
-    X[[2, 20]] = 3.0
-    X[[2, 20], 1] += 0.5, -0.5
-    X = (X * scales).astype(dtype)
-    source = row_source(Gram(X, RBF(0.4)))
-    assert not source.by_products
-    check_bounds(RBF(0.4), X, bounds, cost)
+    def two_equal_rows_but_for_one_column(X):
+        X[[2, 20]] = 3.0
+        X[[2, 20], 1] += 0.5, -0.5
+        return (X * scales).astype(dtype)
+
+    batch = classes(3, change=two_equal_rows_but_for_one_column)
+    assert not row_source(Gram(batch.points, RBF(0.4))).by_products
+    check_bounds(batch)
 
 
-def check_bounds(kernel, X, bounds, cost):
+def check_bounds(batch):
     """Compare the bounds of all pairs with P and D in extended precision."""
-    sizes = np.diff(bounds)
+    kernel, X = batch.kernel, batch.points.X
     K = exact_kernel(kernel, X)
-    found = solved(X, kernel, bounds, cost)
-    for p, (i, j) in enumerate(combinations(range(len(sizes)), 2)):
-        rows, y = pair_of(bounds, i, j)
-        c = entries(found.coef, bounds, i, j)
-        alpha = c * y
-        assert ((alpha >= 0.0) & (alpha <= cost[rows])).all()
+    found = solved(batch)
+    for p in range(len(batch)):
+        rows, y, cost = batch.place(p), batch.signs(p), batch.weights_of(p)
+        alpha = found.alpha[p]
+        c = alpha * y
+        assert ((alpha >= 0.0) & (alpha <= cost)).all()
         exact = K[np.ix_(rows, rows)] @ c.astype(np.longdouble)
         size = max(1.0, float(np.abs(exact).max()))
-        near = entries(found.scores, bounds, i, j)
+        near = found.decisions[p] - found.bias[p]
         assert (np.abs(near - exact) <= 1e-12 * size).all()
         # P and D in extended precision, with the offset that the sum of c leaves.
-        loss = np.maximum(0, 1 - y * (exact + found.intercept[p])) @ cost[rows]
+        loss = np.maximum(0, 1 - y * (exact + found.bias[p])) @ cost
         primal = c @ exact / 2 + loss
         dual = alpha.astype(np.longdouble).sum() - c @ exact / 2
         assert found.bounds[p].dual <= dual
         assert primal <= found.bounds[p].primal
         problem = KernelProblem(
-            X[rows], y, 1.0, kernel=kernel, loss="hinge", sample_weight=cost[rows],
+            X[rows], y, 1.0, kernel=kernel, loss="hinge", sample_weight=cost,
             penalize_intercept=False,
         )  # fmt: skip
         own = problem.certify(alpha)
@@ -152,12 +159,13 @@ def check_bounds(kernel, X, bounds, cost):
 def test_the_optimum_is_that_of_libsvm(load, name, C):
     X, y = load(return_X_y=True)
     X = scale(X)
-    model = SVC(C=C, kernel=name).fit(X, y)
-    peer = svm.SVC(C=C, kernel=name, tol=1e-10).fit(X, y)
+    options = {"C": C, "kernel": name, "decision_function_shape": "ovo"}
+    model = SVC(**options).fit(X, y)
+    peer = svm.SVC(**options, tol=1e-10).fit(X, y)
     assert model.certificate_.certified
     assert all(part.relative_gap <= 1e-3 for part in model.certificate_.parts)
     np.testing.assert_allclose(
-        model._pair_values(X), peer._decision_function(X), rtol=1e-4, atol=1e-4
+        model.decision_function(X), peer.decision_function(X), rtol=1e-4, atol=1e-4
     )
     # P and D of the sum, from the coefficients and in extended precision.
     K = exact_kernel(model._fitted_kernel, X)
@@ -193,17 +201,15 @@ HARD = [
 def test_badly_conditioned_pairs_are_proved_in_the_one_call(load, kernel, C):
     # LIBSVM makes 38,000 to 1,700,000 pair steps here; a few Newton steps do the same.
     X, y = load(return_X_y=True)
-    X, classes = X[np.argsort(y, kind="stable")], int(y.max()) + 1
-    bounds = np.searchsorted(np.sort(y), np.arange(classes + 1)).tolist()
-    kernel = kernel.resolve(X)
-    found = solved(X, kernel, bounds, np.full(len(y), C))
-    K = exact_kernel(kernel, X)
-    for p, (i, j) in enumerate(combinations(range(classes), 2)):
+    batch = pairs(X, y, kernel, C=C)
+    found = solved(batch)
+    K = exact_kernel(batch.kernel, batch.points.X)
+    for p in range(len(batch)):
         assert found.bounds[p].meets(1e-3, 0.0)
-        rows, signs = pair_of(bounds, i, j)
-        c = entries(found.coef, bounds, i, j).astype(np.longdouble)
+        rows, signs = batch.place(p), batch.signs(p)
+        c = (found.alpha[p] * signs).astype(np.longdouble)
         exact = K[np.ix_(rows, rows)] @ c
-        loss = C * np.maximum(0, 1 - signs * (exact + found.intercept[p])).sum()
+        loss = C * np.maximum(0, 1 - signs * (exact + found.bias[p])).sum()
         primal, dual = c @ exact / 2 + loss, np.abs(c).sum() - c @ exact / 2
         assert abs(c.sum()) <= 1e-15 * np.abs(c).sum()
         assert found.bounds[p].dual <= dual
@@ -215,8 +221,8 @@ def test_newton_steps_of_many_rows_leave_the_sum_at_0(C):
     rng = np.random.default_rng(0)
     for _ in range(30):
         X = rng.integers(-1, 2, size=(40, 2)) * [1.0, 0.5]
-        found = solved(X, Linear(), [0, 25, 40], np.full(40, C))
-        assert math.fsum(found.coef[0]) == 0.0
+        found = solved(pairs(X, np.arange(40) >= 25, Linear(), C=C))
+        assert math.fsum(found.table[0]) == 0.0
 
 
 def test_attributes_have_the_form_of_every_fit():
@@ -288,11 +294,11 @@ def test_threads_change_no_bit():
 
 
 def test_what_is_not_small_goes_to_the_loop():
-    X = load_iris().data
-    bounds, cost = [0, 50, 100, 150], np.ones(150)
-    assert solved(X, RBF(0.5), bounds, cost) is not None
-    assert solved(X, RBF(0.5), bounds, cost, cache_size=0.3) is None
-    assert solved(sparse.random(150, 5000, 1e-3, "csr"), RBF(1.0), bounds, cost) is None
+    X, y = load_iris(return_X_y=True)
+    assert solved(pairs(X, y, RBF(0.5))) is not None
+    assert solved(pairs(X, y, RBF(0.5), cache_size=0.3)) is None
+    many_columns = sparse.random(150, 5000, 1e-3, "csr")
+    assert solved(pairs(many_columns, y, RBF(1.0))) is None
 
 
 def test_a_stop_leaves_nothing():
@@ -300,7 +306,7 @@ def test_a_stop_leaves_nothing():
     for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
         stop = core.Stop()
         end(stop)
-        assert solved(X, RBF(0.5), [0, 50, 100, 150], np.ones(150), stop) is None
+        assert solved(pairs(X, y, RBF(0.5)), stop=stop) is None
     with pytest.warns(match="Stopped at time_limit"):
         model = SVC(time_limit=1e-9).fit(X, y)
     assert not model.certificate_.certified
@@ -331,7 +337,7 @@ def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
         found.bounds[1] = Bounds.proved()
         return found
 
-    monkeypatch.setattr(_pairs, "solve_pairs", unproved)
+    monkeypatch.setitem(training.WHOLE, "kernel", unproved)
     model = SVC().fit(X, y)
     assert model.certificate_.certified
     assert model.certificate_.parts[0].bounds == together.certificate_.parts[0].bounds
@@ -368,7 +374,8 @@ def test_a_listener_hears_of_every_pair_and_changes_nothing():
 
 
 def test_wrong_arguments_of_the_core_are_refused():
-    X, bounds, cost = classes(3)
+    batch = classes(3)
+    X, bounds, cost = batch.points.X, batch.bounds, batch.cost
     n = len(X)
     rows = row_source(Gram(X, RBF(0.4)))
     table = np.empty((3, n))

@@ -12,17 +12,18 @@ from sklearn.preprocessing import scale
 from dualgap import Certificate, OneClassSVM, core
 from dualgap.kernel import Auto, BlockSolver, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
+from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.kernel.small_one_class import solve_one_class
 
+from ..data import job
 from .test_regression import check, data
 
 KERNELS = [RBF(gamma=0.5), Laplacian(0.5), Polynomial(2, 0.5, 1.0), Linear()]
 
 
 def solved(problem, solver=None, stop=None, **options):
-    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000, "random_state": 0}
-    solver, stop = solver or Auto(), stop or core.Stop()
-    return solve_one_class(solver, problem, **(given | options), stop=stop)
+    limits = {"stop": stop or core.Stop()} | options
+    return solve_one_class(solver or Auto(), SingleBatch(problem, ""), job(**limits))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
@@ -40,8 +41,8 @@ def test_the_optimum_is_that_of_a_generic_solver(kernel):
         solution = SimpleNamespace(
             certificate=Certificate(bounds, floor=found.floor),
             alpha=alpha,
-            bias=found.bias,
-            decisions=found.decisions,
+            bias=found.bias[0],
+            decisions=found.decisions[0],
         )
         check(problem, np.zeros(problem.n), solution, 1e-6)
 

@@ -21,10 +21,11 @@ Eigenvalues that are 0 up to the rounding of float32 kernel values are left out.
 
 from __future__ import annotations
 
+import copy
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +34,19 @@ from ... import core
 from ...blas import limited
 from ...certificate import Certificate
 from ...checks import check_count
+from ...core import StoppedError
 from ...kernels.gram import Matrix
 from ...kernels.rows import core_kernel, packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
+from ...problems.base import Problem
 from ...problems.binary import BinaryProblem
 from ...problems.kernel import KernelProblem
+from ...problems.kernel_batch import KernelBatch
 from ...problems.rounding import Rounding
+from ...problems.starts import along, carried
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -267,6 +274,67 @@ class Approximation(BinaryProblem):
         scale = self.best_scale(alpha, total, curvature) * (1.0 - 8 * Rounding.unit)
         bounds = problem.bounds(alpha, scores, 0.0, scale)
         return proof.with_dual_of(bounds.certificate)
+
+
+class LandmarkBatch(KernelBatch):
+    """Problems of pairs over landmarks; pairs of a class share its landmarks.
+
+    Parameters
+    ----------
+    *args, **options
+        As for :class:`KernelBatch`.
+    landmarks : Nystroem
+    seed : int
+    stop : core.Stop
+    """
+
+    kind = "landmarks"
+
+    def __init__(
+        self,
+        *args: Any,
+        landmarks: Nystroem,
+        seed: int,
+        stop: core.Stop,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.landmarks, self.seed, self.stop = landmarks, seed, stop
+
+    def for_path(self) -> LandmarkBatch:
+        other = copy.copy(self)
+        other.kept = {}
+        return other
+
+    def problem(self, k: int) -> BinaryProblem:  # type: ignore[override]
+        kept = self.kept
+        if kept is None:
+            return self._features(super().problem(k))
+        if k not in kept:
+            matrices = copy.copy(self)
+            matrices.kept, matrices.C = None, 1.0
+            kept[k] = self._features(KernelBatch.problem(matrices, k))
+        found: Approximation = kept[k]
+        return found.with_labels(found.y, found.kernel.cost, self.C)
+
+    def _features(self, problem: KernelProblem) -> Approximation:
+        found = self.landmarks.approximate(problem, self.seed, stop=self.stop)
+        if self.stop.requested or self.stop.expired:
+            raise StoppedError
+        return found
+
+    def finish(self, k: int, problem: Approximation, solution: S) -> S:  # type: ignore[override]
+        known = cast(Any, solution)
+        coef, bias = problem.expand(known.w)
+        return cast(S, replace(known, w=coef * self.signs(k), bias=bias))
+
+    def along(
+        self, k: int, problem: Problem, past: list[tuple[float, Vector]]
+    ) -> Vector:
+        return along(self.C, past, problem.loss.curvature > 0.0)
+
+    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
+        return alpha if C == self.C else carried(cast(BinaryProblem, problem), alpha)
 
 
 def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:

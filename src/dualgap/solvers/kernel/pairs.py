@@ -8,20 +8,23 @@ accuracy is not proved.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import core
 from ...certificate import Bounds
-from ...data.rows import Points
 from ...kernels.functions import Kernel
 from ...kernels.gram import Gram
 from ...kernels.rows import row_source
-from ...losses import Vector
+from ...losses import Vector, get_loss
+from ...problems.base import EMPTY
+from ...problems.kernel_batch import KernelBatch
 from ...problems.kernel_matrix import score_roundings
+from ..base import Limits
+from ..whole import Whole
 from .auto import Auto
 from .block import BlockSolver
 
@@ -42,35 +45,27 @@ class Settings:
 SETTINGS = Settings()
 
 
-class SolvedPairs(NamedTuple):
-    """Solutions of all pairs of classes, with their proofs.
+class _OfPairs(Sequence[Vector]):
+    """Arrays of all pairs, made from a table of the batch when they are used."""
 
-    Attributes
-    ----------
-    coef, scores : ndarray of shape (n_classes - 1, n)
-        ``y_i alpha_i``, and float64 scores. In the pair (i, j) the rows of class i have
-        their entries in row j - 1, the rows of class j in row i.
-    intercept : ndarray of shape (n_pairs,)
-    bounds : list of Bounds
-    epochs : ndarray of shape (n_epochs, 3)
-        Estimates of P and D, and the steps so far, after each epoch of each pair.
-    ends : ndarray of shape (n_pairs,)
-        Where the epochs of each pair end.
-    seconds : float
-        Time of all pairs.
-    method, floor
-        As for :class:`dualgap.solvers.together.SolvedProblems`.
-    """
+    def __init__(
+        self, batch: KernelBatch, table: Vector, make: Callable[[int, Vector], Vector]
+    ) -> None:
+        self.batch, self.table, self.make = batch, table, make
 
-    coef: Vector
-    scores: Vector
-    intercept: Vector
-    bounds: list[Bounds]
-    epochs: Vector
-    ends: NDArray[np.intp]
-    seconds: float
-    method: str = BlockSolver.name
-    floor: float = 0.0
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @overload
+    def __getitem__(self, k: int) -> Vector: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Vector]: ...
+    def __getitem__(self, k: int | slice) -> Vector | list[Vector]:
+        if isinstance(k, slice):
+            return [self[p] for p in range(len(self))[k]]
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        return self.make(k, self.batch.entries(self.table, k))
 
 
 def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
@@ -89,89 +84,62 @@ def dense_source(gram: Gram) -> core.KernelRows | None:
     return source if source.dense else None
 
 
-def when_to_end(
-    solver: Auto, problems: int, tol: float, atol: float, max_epochs: int
-) -> core.WholeSettings:
+def when_to_end(solver: Auto, problems: int, job: Limits) -> core.WholeSettings:
     """Return the core's record of when each of `problems` problems ends."""
     return core.WholeSettings(
-        tol,
-        atol,
-        min(tol, solver.free_goal),
+        job.tol,
+        job.atol,
+        min(job.tol, solver.free_goal),
         solver.settings.free_entries,
         solver.settings.most_entries / problems,
-        max_epochs,
+        job.max_epochs,
     )
 
 
-def solve_pairs(
-    solver: object,
-    points: Points,
-    kernel: Kernel,
-    bounds: list[int],
-    cost: Vector,
-    *,
-    cache_size: float,
-    tol: float,
-    atol: float,
-    max_epochs: int,
-    stop: core.Stop,
-) -> SolvedPairs | None:
+def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None:
     """Solve the hinge with an unpenalised bias for every pair of classes.
-
-    Parameters
-    ----------
-    solver : KernelSolver or Nystroem
-    points : Points
-        Rows, sorted by class.
-    kernel : Kernel
-        Its gamma is resolved.
-    bounds : list of int
-        Class c has the rows bounds[c] to bounds[c + 1] - 1.
-    cost : ndarray of shape (n,)
-        Costs of the rows, positive.
-    cache_size : float
-        Megabytes for kernel values.
-    tol, atol : float
-        As for :func:`dualgap.solve`.
-    max_epochs : int
-    stop : core.Stop
 
     Returns
     -------
-    SolvedPairs or None
-        The pairs are (0, 1), (0, 2), ...; the first class is positive, except with two
-        classes, where the second one is. None if the solver is not `Auto`, the
-        core cannot compute the matrix, it is too large, or `stop` ended the work.
+    Whole or None
+        None if the loss or the bias is another one, the solver is not `Auto`, the core
+        cannot compute the matrix of all rows, it is too large, or `stop` ended the
+        work.
     """
     begun = time.perf_counter()
-    n = len(cost)
-    if not small_enough(solver, kernel, n, cache_size):
+    options, cost = batch.options, batch.cost
+    free = options["fit_intercept"] and not options["penalize_intercept"]
+    if not free or get_loss(options["loss"]).name != "hinge":
+        return None
+    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
         return None
     assert isinstance(solver, Auto)
-    gram = Gram(points, kernel, cache_size)
+    gram = Gram(batch.points, batch.kernel, batch.cache_size)
     source = dense_source(gram)
     if source is None:
         return None
-    classes = len(bounds) - 1
-    coef, scores = np.empty((2, classes - 1, n))
-    how = when_to_end(solver, classes * (classes - 1) // 2, tol, atol, max_epochs)
+    coef, scores = np.empty((2, batch.reduction.tables, len(cost)))
     found = core.solve_pairs(
         source,
-        bounds,
+        batch.bounds,
         cost,
         score_roundings(gram, SETTINGS.roundings_per_term),
-        how,
+        when_to_end(solver, len(batch), job),
         core.PairTables(coef, scores),
-        stop,
+        job.stop,
     )
     if not found.ends:
         return None
-    return SolvedPairs(
-        coef,
-        scores,
-        found.biases[:, 0],
+    bias = found.biases[:, 0]
+    return Whole(
+        [EMPTY] * len(batch),
+        _OfPairs(batch, coef, lambda k, entries: np.abs(entries)),
         [Bounds.proved(*of) for of in zip(*found.bounds.T.tolist(), strict=True)],
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
+        BlockSolver.name,
+        bias,
+        _OfPairs(batch, scores, lambda k, entries: entries + bias[k]),
+        table=coef,
     )

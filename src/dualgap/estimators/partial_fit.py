@@ -6,9 +6,9 @@ import copy
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,25 +17,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 
 from ..certificate import Bounds, Certificate, Status
-from ..data.types import Label, MatrixLike
+from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Loss, Vector
-from ..problems import one_vs_rest
 from ..problems.binary import BinaryProblem
-from ..problems.multiclass import certificate_of
+from ..problems.reductions import OneVsRest
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
+from ..training.batch import Job, begin, in_threads
+from ..training.seeds import seeds_of
 from ..training.stream import Stream, key_of
 from .arguments import check_sample_weight
-from .fitting import (
-    SmallPickle,
-    checked,
-    class_factors,
-    need_duals,
-    refuse_masks,
-    validated,
-)
-from .seeds import seeds_of
-from .training import begin, fit_all
+from .base import need_duals
+from .input import checked, class_factors, refuse_masks, validated
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -99,32 +92,34 @@ def _sweeper(solver: str | Solver) -> DCD | None:
 Batch = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, ArrayLike | None]
 
 
-class StreamingMixin(SmallPickle):
+class PartialFit:
     """Mixin that gives LinearSVC ``partial_fit`` and ``certify``."""
 
     # Set by LinearSVC, by fit and by partial_fit.
-    C: float
-    loss: str | Loss
-    solver: str | Solver
-    tol: float
-    atol: float
-    time_limit: float | None
-    fit_intercept: bool
-    intercept_scaling: float
-    penalize_intercept: bool
-    class_weight: dict[Label, float] | str | None
-    random_state: int | np.random.RandomState | None
-    n_jobs: int | None
-    verbose: int
-    checkpoint: str | os.PathLike[str] | None
-    n_features_in_: int
-    support_: NDArray[np.intp]
-    dual_coef_: Vector
-    classes_: NDArray[np.generic]
-    certificate_: Certificate
-    _stream: Stream
-    _about: dict[str, Any]
-    _seconds: float
+    if TYPE_CHECKING:
+        C: float
+        loss: str | Loss
+        solver: str | Solver
+        tol: float
+        atol: float
+        time_limit: float | None
+        fit_intercept: bool
+        intercept_scaling: float
+        penalize_intercept: bool
+        class_weight: dict[Label, float] | str | None
+        random_state: int | np.random.RandomState | None
+        n_jobs: int | None
+        verbose: int
+        checkpoint: str | os.PathLike[str] | None
+        n_features_in_: int
+        support_: NDArray[np.intp]
+        dual_coef_: Vector
+        classes_: NDArray[np.generic]
+        certificate_: Certificate
+        _stream: Stream
+        _about: Parameters
+        _seconds: float
+        _job: Callable[..., Job]
 
     @available_if(_learns_in_batches)
     @checked
@@ -232,7 +227,7 @@ class StreamingMixin(SmallPickle):
             if problem is not None:
                 self._stream.learn(k, problem, batch, sweeper, stop)
 
-        fit_all(learn, len(binary), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose)
+        in_threads(learn, len(binary), self._job(stop))
         self._seconds += time.perf_counter() - begun
         alone = len(self._stream.batches) == 1
         self._tell(self._stream.prove([(key, binary)]) if alone else None)
@@ -352,14 +347,14 @@ class StreamingMixin(SmallPickle):
 
         A problem is None if all its rows have weight 0.
         """
-        positive = one_vs_rest.positives(len(classes))
+        reduction = OneVsRest(len(classes))
         factors = class_factors(
             self.class_weight, classes, np.ones(len(classes))
         )  # of all classes, even if the batch lacks some
-        threads = max(1, effective_n_jobs(self.n_jobs) // len(positive))
+        threads = max(1, effective_n_jobs(self.n_jobs) // len(reduction))
         rows = BinaryProblem(
             X,
-            one_vs_rest.signs(codes, positive[0]),
+            reduction.signs(codes, 0),
             self.C,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
@@ -367,9 +362,9 @@ class StreamingMixin(SmallPickle):
             n_jobs=threads,
         )
         binary: list[BinaryProblem | None] = []
-        for k in positive:
-            cost = one_vs_rest.weights(codes, k, weight, factors)
-            signs = one_vs_rest.signs(codes, k)
+        for k in range(len(reduction)):
+            cost = reduction.weights(codes, k, weight, factors)
+            signs = reduction.signs(codes, k)
             binary.append(rows.with_labels(signs, cost) if cost.any() else None)
         return binary, key_of(rows, codes, weight)
 
@@ -399,7 +394,8 @@ class StreamingMixin(SmallPickle):
                 )
             )
         self.n_iter_ = stream.passes
-        self.certificate_ = certificate_of(self, parts)
+        names = OneVsRest(len(self.classes_)).names(self.classes_)
+        self.certificate_ = Certificate.total(parts, names)
 
     def _forget_stream(self) -> None:
         """Remove the state of partial_fit before a new fit."""

@@ -6,11 +6,11 @@ import logging
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from ..data.rows import Points, check_indices
-from ..data.types import MatrixLike
-from ..losses import Vector
+from .rows import Points, check_indices
+from .types import MatrixLike
 
 __all__ = ["StoredColumns"]
 
@@ -60,7 +60,12 @@ class StoredColumns:
             len(self._columns),
         )
 
-    def spread(self, coef: Vector) -> Vector:
+    @property
+    def kept(self) -> slice | NDArray[np.intp]:
+        """The remaining columns, as an index."""
+        return slice(None) if self._columns is None else self._columns
+
+    def spread(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return coefficients for all columns, in the last axis; 0 for empty ones."""
         if self._columns is None:
             return coef

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..training import EpochInfo
+from ..problems.batch import Batch
+from ..training import EpochInfo, Solution
+from ..training.batch import Tasks
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -59,12 +61,12 @@ except ImportError:
 
 #: Attributes of a fitted estimator, by name.
 Fitted = dict[str, NDArray[np.generic]]
-Attributes = Callable[[Vector], Fitted]
+Attributes = Callable[[Sequence[Vector]], Fitted]
 #: A smaller gap starts no new stage.
 _ROUNDING = 1e-16
 
 
-class FitTasks:
+class FitTasks(Tasks):
     """Tasks of one fit. Classes may run in threads; hooks are called one at a time.
 
     Parameters
@@ -73,33 +75,36 @@ class FitTasks:
         The estimator that is fitted.
     data : dict
         ``X``, ``y`` and ``metadata``, for callbacks that use them.
-    names : sequence of str
-        One per binary problem. A single problem has no task of its own.
+    batch : Batch
+        A single problem has no task of its own.
     stop : core.Stop
         Set when a hook returns True at the end of a task.
+    attributes : callable
+        Turns the models of all problems into the attributes that an estimator needs to
+        predict. It is called only if a callback uses ``fitted_estimator``, and not for
+        models that are empty until they are fitted.
     """
 
     def __init__(
         self,
         estimator: BaseEstimator,
         data: dict[str, object],
-        names: Sequence[str],
+        batch: Batch,
         stop: core.Stop,
+        attributes: Attributes,
     ) -> None:
         self.data = {"estimator": estimator, **data}
-        self.stop = stop
+        self.stop, self.attributes = stop, attributes
+        names, self.models = batch.names, [batch.zero] * len(batch)
         self.lock = threading.Lock()
         several = len(names) > 1
-        self.root: CallbackContext | None = None
-        own = hasattr(estimator, "_skl_callbacks")
-        if own or hasattr(estimator, "_parent_callback_ctx"):
-            self.root = estimator._init_callback_context(
-                max_subtasks=len(names) if several else None,
-                sequential_subtasks=not several,
-            )
-            self.root.call_on_fit_task_begin(**self.data)
-        self.problems: list[CallbackContext | None] = [None] * len(names)
-        if own and self.root is not None:
+        self.root: CallbackContext = estimator._init_callback_context(
+            max_subtasks=len(names) if several else None,
+            sequential_subtasks=not several,
+        )
+        self.root.call_on_fit_task_begin(**self.data)
+        self.problems: list[CallbackContext] = []
+        if hasattr(estimator, "_skl_callbacks"):
             self.problems = [self.root]
             if several:
                 self.problems = [
@@ -108,26 +113,28 @@ class FitTasks:
                 ]
 
     @property
-    def heard(self) -> bool:
-        """Whether callbacks hear of the epochs."""
-        return self.problems[0] is not None
+    def heard(self) -> bool:  # type: ignore[override]
+        return bool(self.problems)
 
     def problem(
-        self, k: int, attributes: Attributes | None
-    ) -> contextlib.AbstractContextManager[Callable[[EpochInfo], None] | None]:
-        """Return the tasks of problem k as a context manager.
-
-        It gives a function to call after every epoch, or None without callbacks.
-        """
-        context = self.problems[k]
-        if context is None:
+        self, k: int
+    ) -> contextlib.AbstractContextManager[Callable[[EpochInfo], object] | None]:
+        if not self.problems:
             return contextlib.nullcontext()
-        return _ProblemTasks(self, context, attributes)
+        attributes, models = self.attributes, self.models
+        if not len(models[k]):
+            return _ProblemTasks(self, self.problems[k], None)
+
+        def with_model(model: Vector) -> Fitted:
+            return attributes([*models[:k], model, *models[k + 1 :]])
+
+        return _ProblemTasks(self, self.problems[k], with_model)
+
+    def keep(self, k: int, solution: Solution) -> None:
+        self.models[k] = solution.w
 
     def end(self) -> None:
-        """Tell the callbacks that the estimator is fitted."""
-        if self.root is not None:
-            self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
+        self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
 
 class _ProblemTasks:
@@ -146,7 +153,10 @@ class _ProblemTasks:
     """
 
     def __init__(
-        self, fit: FitTasks, context: CallbackContext, attributes: Attributes | None
+        self,
+        fit: FitTasks,
+        context: CallbackContext,
+        attributes: Callable[[Vector], Fitted] | None,
     ) -> None:
         self.fit, self.context, self.attributes = fit, context, attributes
         self.stage: CallbackContext | None = None

@@ -1,13 +1,12 @@
-"""Warning about classes whose score is no better than a constant."""
+"""Warning about optima that leave predictions to rounding."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from ..losses import Loss, get_loss
 
-__all__ = ["DegenerateWarning", "sentence_about", "warn_of_constants"]
+__all__ = ["DegenerateWarning", "sentence_about"]
 
 #: Names of classes in a warning before the rest is left out.
 _NAMED = 30
@@ -19,40 +18,6 @@ class DegenerateWarning(UserWarning):
     The best model of a class against the rest can be a constant, most often with
     ``loss="hinge"``. All rows can lie on the boundary of a novelty detector.
     """
-
-
-def warn_of_constants(
-    name: str,
-    found: Sequence[int],
-    names: Sequence[str],
-    *,
-    loss: str | Loss,
-    multi_class: str,
-    class_weight: object,
-    stacklevel: int,
-) -> None:
-    """Warn if models of a classifier are no better than a constant.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    found : sequence of int
-        Numbers of these models.
-    names : sequence of str
-        Names of all binary problems.
-    loss, multi_class, class_weight
-        Parameters of the estimator.
-    stacklevel : int
-        As for `warnings.warn`, seen from the caller.
-    """
-    if found:
-        sentence = sentence_about(
-            found, names, loss=loss, multi_class=multi_class, class_weight=class_weight
-        )
-        warnings.warn(
-            f"{name}: {sentence}", DegenerateWarning, stacklevel=stacklevel + 1
-        )
 
 
 def sentence_about(

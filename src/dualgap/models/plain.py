@@ -7,28 +7,25 @@ certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import core
 from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
-from ..losses import Loss, Vector
+from ..losses import Loss
+from ..problems.batch import LinearBatch
 from ..problems.constant import constant_problems
-from ..problems.multiclass import OneVsRest, certificate_of
+from ..problems.degenerate import DegenerateWarning, sentence_about
+from ..problems.reductions import OneVsRest, certificate_of
 from ..solvers import Solver, get_solver
-from ..solvers.labellings import solve_labellings
-from ..solvers.together import Parts
-from ..training import Solution, ctrl_c, solve
-from ._columns import StoredColumns
-from .degenerate import warn_of_constants
-from .seeds import seeds_of
+from ..training.batch import Job, begin, solve_batch
+from ..training.seeds import seeds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,15 +104,13 @@ class PlainLinearSVC:
         on_epoch : callable, optional
         """
         p = self.parameters
-        stop = core.Stop()
-        if p["time_limit"] is not None:
-            stop.set_deadline(p["time_limit"])
+        stop = begin(p["time_limit"])
         classes, codes = np.unique(y, return_inverse=True)
-        columns = StoredColumns(X)
-        binary = OneVsRest(
-            columns.X,
+        batch = LinearBatch(
+            X,
             classes,
             codes,
+            OneVsRest(len(classes)),
             None,
             np.ones(len(classes)),
             p["C"],
@@ -125,71 +120,26 @@ class PlainLinearSVC:
             penalize_intercept=p["penalize_intercept"],
             n_jobs=1,
         )
-        problems = len(binary.labels)
-        seeds = seeds_of(p["random_state"], problems)
-        solver = get_solver(p["solver"])
-
-        def train(k: int) -> Solution:
-            told = on_epoch and partial(on_epoch, binary.labels[k])
-            return solve(
-                binary.problem(k),
-                solver,
-                tol=p["tol"],
-                atol=p["atol"],
-                max_epochs=p["max_epochs"],
-                random_state=seeds[k],
-                on_epoch=told,
-                stop=stop,
-            )
-
-        limits = {key: p[key] for key in ("tol", "atol", "max_epochs")}
-        w, alpha, parts = [], [], []
-        with ctrl_c(stop):
-            small = solve_labellings(
-                solver,
-                binary.rows,
-                binary.all_signs,
-                binary.all_costs,
-                stop=stop,
-                **limits,
-            )
-            known = small and Parts(small, solver.name, p["tol"], p["atol"])
-            for k in range(problems):
-                if small and known and known.proved[k]:
-                    w.append(small.w[k])
-                    alpha.append(small.alpha[k])
-                    parts.append(known.part(k))
-                    continue
-                found = train(k)
-                w.append(found.w)
-                alpha.append(found.alpha)
-                parts.append(found.certificate)
-        coef, intercept = zip(*map(binary.rows.coef, w), strict=True)
+        seeds = seeds_of(p["random_state"], len(batch))
+        limits = p["tol"], p["atol"], p["max_epochs"]
+        job = Job(*limits, stop, seeds, on_epoch=on_epoch)
+        found = solve_batch(batch, get_solver(p["solver"]), job)
         self.classes_, self.n_features_in_ = classes, X.shape[1]
-        self.coef_, self.intercept_ = (
-            columns.spread(np.stack(coef)),
-            np.array(intercept),
-        )
-        used = binary.pack(alpha).any(axis=0)
-        self.support_ = np.flatnonzero(used)
+        self.coef_, self.intercept_ = batch.coef(found.w)
+        self.support_ = np.flatnonzero(batch.table(found.alpha).any(axis=0))
         counts = np.bincount(codes[self.support_], minlength=len(classes))
         self.n_support_ = counts.astype(np.int32)
-        self.certificate_ = certificate_of(self, parts)
-        self._warn_of_constants(binary, w)
+        self.certificate_ = found.certificate
+        if constant := constant_problems(batch, found.w, found.bounds, *limits[:2]):
+            sentence = sentence_about(
+                constant,
+                batch.names,
+                loss=p["loss"],
+                multi_class=self.multi_class,
+                class_weight=p["class_weight"],
+            )
+            warnings.warn(f"LinearSVC: {sentence}", DegenerateWarning, stacklevel=2)
         return self
-
-    def _warn_of_constants(self, binary: OneVsRest, w: Sequence[Vector]) -> None:
-        p = self.parameters
-        bounds = [part.bounds for part in self.certificate_]
-        warn_of_constants(
-            "LinearSVC",
-            constant_problems(binary, w, bounds, p["tol"], p["atol"]),
-            binary.names,
-            loss=p["loss"],
-            multi_class=self.multi_class,
-            class_weight=p["class_weight"],
-            stacklevel=3,
-        )
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return decision values, shape (n,) or (n, K), as LinearSVC does."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
@@ -21,9 +19,10 @@ from ..data.blocks import RowSource
 from ..data.types import Label, MatrixLike
 from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
-from ..problems.multiclass import certificate_of
+from ..training.batch import begin
 from .arguments import validate_data
-from .fitting import refuse_store, silent_failures
+from .base import silent_failures, tell
+from .input import refuse_store
 from .regions import (
     Optimum,
     certain_support,
@@ -32,20 +31,16 @@ from .regions import (
     optimum_of_fit,
     refuse_without_optimum,
 )
-from .training import begin
-from .votes import largest, sides, vote_bounds, wins
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+    from typing_extensions import Self
 
+    from ..problems.reductions import Reduction
     from .regions import ProblemBall
 
 
-__all__ = [
-    "CertainDecisions",
-    "CertainKernelLabels",
-    "CertainLinearLabels",
-]
+__all__ = ["CertainDecisions", "CertainLabels"]
 
 Pair = tuple[Vector, Vector]
 
@@ -220,10 +215,16 @@ class CertainDecisions:
 class CertainLabels(CertainDecisions):
     """Mixin of classifiers whose labels may be certain."""
 
-    classes_: NDArray[np.generic]
-    tol: float
-    time_limit: float | None
-    _fit: Callable[..., BaseEstimator]
+    if TYPE_CHECKING:
+        classes_: NDArray[np.generic]
+        tol: float
+        time_limit: float | None
+
+        def _reduction_of(self, classes: int) -> Reduction: ...
+
+        _fit: Callable[..., Self]
+
+        def _values(self, X: MatrixLike) -> Vector: ...
 
     def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the predicted label is the one of every exact optimum.
@@ -244,8 +245,9 @@ class CertainLabels(CertainDecisions):
         ValueError
             As :meth:`decision_bounds`.
         """
-        codes = self._certain_codes(*self._problem_bounds(X, comparable=True))
-        labels = self.predict(X)  # type: ignore[attr-defined]
+        bounds = self._problem_bounds(X, comparable=True)
+        codes = self._reduction.decided(*bounds)
+        labels = self.predict(X)
         certain: NDArray[np.bool_] = codes >= 0
         certain[certain] = self.classes_[codes[certain]] == labels[certain]
         return certain
@@ -256,7 +258,7 @@ class CertainLabels(CertainDecisions):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         until: Decided,
-    ) -> None:
+    ) -> Self:
         """Fit to smaller gaps until labels are certain, and keep the best model."""
         _check_until(self, X, until)
         stop = begin(self.time_limit)
@@ -275,7 +277,7 @@ class CertainLabels(CertainDecisions):
                     break
                 self._promise(tol)
             if not self.certificate_.gap < math.inf:
-                return  # the fit has warned
+                return self  # the fit has warned
             assert y is not None  # the fit refuses rows without labels
             self.bound_optimum(X, y, sample_weight)
             certain = self.certified_labels(until.X)
@@ -283,6 +285,7 @@ class CertainLabels(CertainDecisions):
             if ended or certain.mean() >= until.share:
                 break
         self._tell_undecided(self.certified_labels(until.X), until.share)
+        return self
 
     def _fit_to(
         self,
@@ -310,18 +313,16 @@ class CertainLabels(CertainDecisions):
             )
             for part in self.certificate_.parts
         ]
-        self.certificate_ = certificate_of(self, parts)
+        self.certificate_ = Certificate.total(parts)
 
     def _tell_undecided(self, certain: NDArray[np.bool_], share: float) -> None:
         if certain.mean() >= share:
             return
         left = np.count_nonzero(~certain)
-        warnings.warn(
+        tell(
             f"{type(self).__name__}: {left} of {len(certain)} labels could still "
             f"change, and {certain.mean():.4g} of them are certain, not {share:g}. Find"
-            " them with certified_labels(X), or give more time",
-            ConvergenceWarning,
-            stacklevel=4,
+            " them with certified_labels(X), or give more time"
         )
 
     def _decided(
@@ -344,29 +345,18 @@ class CertainLabels(CertainDecisions):
             found[~certain] = undecided
         return found
 
-    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
-        """Return the index of the certain class of each row, -1 where undecided."""
-        raise NotImplementedError
-
-
-class CertainLinearLabels(CertainLabels):
-    """Mixin of linear classifiers."""
-
-    multi_class: str
-
-    if TYPE_CHECKING:
-
-        def decision_function(self, X: MatrixLike) -> Vector: ...
-
     def predict(
         self, X: MatrixLike, *, undecided: Label | None = None
     ) -> NDArray[np.generic]:
         """Predict the class labels of rows.
+
+        One versus one, each pair has a vote. Of the classes with most votes the more
+        confident one wins, or the first one in an :class:`SVC` without `break_ties`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
-            Rows.
+            Rows; see :meth:`decision_function`.
         undecided : object, optional
             Label to return where training to the end could still change the label; see
             `certified_labels`. None returns the label of the model everywhere.
@@ -377,69 +367,23 @@ class CertainLinearLabels(CertainLabels):
             Labels, of the type of `classes_` if `undecided` has this type, else
             objects.
         """
-        scores = self.decision_function(X)
-        several = scores.ndim > 1
-        codes = scores.argmax(axis=1) if several else (scores > 0.0).astype(np.intp)
-        labels: NDArray[np.generic] = self.classes_[codes]
+        labels = self._decide(self._values(X))
         return labels if undecided is None else self._decided(labels, X, undecided)
 
-    def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
-        classes = len(self.classes_)
-        if classes == 2:
-            return lower.ravel(), upper.ravel()
-        ovo = self.multi_class == "ovo"
-        return vote_bounds(lower, upper, classes) if ovo else (lower, upper)
+    @property
+    def _reduction(self) -> Reduction:
+        return self._reduction_of(len(self.classes_))
 
-    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
-        classes = len(self.classes_)
-        if classes == 2:
-            return sides(lower, upper)
-        ovo = self.multi_class == "ovo"
-        return largest(*(wins(lower, upper, classes) if ovo else (lower, upper)))
-
-
-class CertainKernelLabels(CertainLabels):
-    """Mixin of kernel classifiers, whose decisions are positive for the first class."""
-
-    decision_function_shape: str
-    _labels: Callable[[MatrixLike], NDArray[np.generic]]
-
-    def predict(
-        self, X: MatrixLike, *, undecided: Label | None = None
-    ) -> NDArray[np.generic]:
-        """Predict the class labels of rows.
-
-        With more than two classes, each pair has a vote. Of the classes with most votes
-        the first one wins, or with `break_ties` the most confident one.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function` for a precomputed kernel.
-        undecided : object, optional
-            Label to return where training to the end could still change the label; see
-            `certified_labels`. None returns the label of the model everywhere.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, of the type of `classes_` if `undecided` has this type, else
-            objects.
-        """
-        labels: NDArray[np.generic] = self._labels(X)
-        return labels if undecided is None else self._decided(labels, X, undecided)
+    def _decide(self, values: Vector) -> NDArray[np.generic]:
+        """Return the labels that decision values of all problems mean."""
+        labels: NDArray[np.generic] = self.classes_[self._reduction.decide(values)]
+        return labels
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
-        if len(self.classes_) == 2:
-            return lower.ravel(), upper.ravel()
-        if self.decision_function_shape == "ovo":
+        pairs = getattr(self, "decision_function_shape", "ovr") == "ovo"
+        if pairs and len(self.classes_) > 2:
             return lower, upper
-        return vote_bounds(-upper, -lower, len(self.classes_))
-
-    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
-        if len(self.classes_) == 2:
-            return sides(lower, upper)
-        return largest(*wins(-upper, -lower, len(self.classes_)))
+        return self._reduction.score_bounds(lower, upper)
 
 
 def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:

@@ -1,156 +1,43 @@
-"""Code that several estimators share: weights, threads, logs, warnings."""
+"""Training data and rows to predict, checked before any work."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval, validate_params
+from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import (
-    _ovr_decision_function,
-    check_classification_targets,
-)
+from sklearn.utils.multiclass import check_classification_targets
 
-from .. import __version__
-from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..data.rows import Points
-from ..data.types import Label, MatrixLike, Parameters, ProblemLabel
+from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
-from ..training import EpochInfo
 from .arguments import check_sample_weight, validate_data
-from .degenerate import DegenerateWarning
-from .hints import refuse_huge_of
+from .parameters import refuse_huge_of
 
 __all__ = [
-    "CACHE_SIZE",
-    "N_JOBS",
     "ROWS",
-    "OnEpoch",
-    "SmallPickle",
-    "VersionedPickle",
+    "Data",
     "checked",
+    "checked_weights",
     "checking",
     "class_factors",
-    "class_scores",
     "encode",
-    "is_silent",
-    "listener",
-    "need_duals",
-    "one_or_all",
+    "labelled",
     "refuse_masks",
     "refuse_store",
     "rows_to_predict",
-    "silent_failures",
     "validated",
-    "votes",
-    "warn_of_chance",
-    "warn_of_failures",
-    "warn_of_models",
     "weights",
 ]
 
-#: Valid values of `n_jobs`. joblib refuses 0, but only during a fit. The upper limit
-#: exceeds the number of processors of any machine.
-N_JOBS = [
-    Interval(Integral, 1, 4096, closed="both"),
-    Interval(Integral, None, -1, closed="right"),
-    None,
-]
-
-#: Valid values of `cache_size` in MB, up to an exabyte, which fits into 64 bits.
-CACHE_SIZE = [Interval(Real, 0, 1e12, closed="right")]
-
-
-logger = logging.getLogger("dualgap")
-
-OnEpoch = Callable[[ProblemLabel, EpochInfo], object]
-T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., object])
-
-
-class VersionedPickle(BaseEstimator):
-    """Mixin that records the version of dualgap in pickles.
-
-    Unpickling in another version warns, and gives parameters that the older version did
-    not have their default values.
-    """
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {**state, "_dualgap_version": __version__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        written = state.get("_dualgap_version", "an unknown version")
-        kept = {k: value for k, value in state.items() if k != "_dualgap_version"}
-        if written != __version__:
-            warnings.warn(
-                f"this {type(self).__name__} was pickled by dualgap {written}, but "
-                f"dualgap {__version__} is running: attributes may have changed their "
-                "meaning. Use files of save_model, which all versions can read",
-                UserWarning,
-                stacklevel=2,
-            )
-            defaults = type(self)().get_params(deep=False)
-            kept = defaults | kept
-        super().__setstate__(kept)
-
-
-class SmallPickle(VersionedPickle):
-    """Mixin of linear models, whose pickles leave out the dual variables.
-
-    They would make the pickle many times as large as the model. Copies in memory have
-    them, and so have pickles of a model with ``warm_start=True``.
-    """
-
-    def __getstate__(self) -> dict[str, object]:
-        state = super().__getstate__()
-        if not state.get("warm_start"):
-            for name in DUALS:
-                state.pop(name, None)
-        return state
-
-    def __copy__(self) -> SmallPickle:
-        new = type(self).__new__(type(self))
-        new.__dict__.update(vars(self))
-        return new
-
-    def __deepcopy__(self, memo: dict[int, object]) -> SmallPickle:
-        new = memo[id(self)] = type(self).__new__(type(self))
-        new.__dict__.update(copy.deepcopy(vars(self), memo))
-        return new
-
-
-#: Attributes that pickles of linear models leave out: they grow with the rows.
-DUALS = ("support_", "dual_coef_")
-
-
-def need_duals(model: BaseEstimator, what: str) -> None:
-    """Raise an error if a fitted linear model has no dual variables.
-
-    Raises
-    ------
-    ValueError
-        With the way to keep them.
-    """
-    if hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
-        raise ValueError(
-            f"{what}: the model has no dual variables, which pickles and model files "
-            "leave out; fit it again, pickle it with warm_start=True, or save it with "
-            "duals=True"
-        )
 
 
 def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
@@ -326,8 +213,10 @@ def weights(
     classes: NDArray[np.generic],
     codes: NDArray[np.intp],
     sample_weight: ArrayLike | None,
-) -> tuple[Vector, Vector]:
+) -> tuple[Vector | None, Vector]:
     """Return sample weights, shape (n,), and class weights, shape (n_classes,).
+
+    Sample weights are None if all weights are 1.
 
     Raises
     ------
@@ -340,7 +229,7 @@ def weights(
             f"y holds only one class, {classes[0]!s}; give rows of at least 2 classes"
         )
     if sample_weight is None and class_weight is None:
-        return np.ones(len(codes)), np.ones(len(classes))
+        return None, np.ones(len(classes))
     weight = check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
@@ -388,137 +277,94 @@ def class_factors(
     return factor
 
 
-def listener(
-    label: ProblemLabel,
-    callback: Callable[[EpochInfo], None] | None,
-    on_epoch: OnEpoch | None,
-) -> Callable[[EpochInfo], object] | None:
-    """Combine scikit-learn's callback and `on_epoch`; None if neither is given."""
-    if callback is None and on_epoch is None:
+def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | None:
+    """Return sample weights as float64, shape (n,); None stays None.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, or all are 0.
+    """
+    if sample_weight is None:
         return None
-
-    def tell(info: EpochInfo) -> object:
-        if callback is not None:
-            callback(info)
-        return on_epoch is not None and on_epoch(label, info)
-
-    return tell
-
-
-def one_or_all(items: list[T]) -> T | list[T]:
-    """Return the item of a list of one, else the list."""
-    return items if len(items) > 1 else items[0]
-
-
-def class_scores(
-    values: NDArray[np.float64], multi_class: str, classes: int
-) -> NDArray[np.float64]:
-    """Return class scores from the decision values of the binary problems."""
-    if multi_class != "ovo" or values.ndim == 1:
-        return values
-    return votes(values, classes)
-
-
-def votes(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    """Return a score per class, (n, classes), from pairwise decisions, (n, pairs).
-
-    A decision is positive for the second class of its pair. Scores are computed as in
-    scikit-learn's ``OneVsOneClassifier``: the number of votes, plus the sum of
-    confidences squeezed into plus or minus one third of a vote.
-    """
-    found: NDArray[np.float64] = _ovr_decision_function(values > 0.0, values, classes)
-    return found
-
-
-# Unlike a filter of warnings it touches no other thread.
-_SILENT: ContextVar[bool] = ContextVar("silent_failures", default=False)
-
-
-@contextlib.contextmanager
-def silent_failures() -> Iterator[None]:
-    """Let fits end without a proof and without a warning, in this thread alone.
-
-    Callers read the certificate and warn in their own words.
-    """
-    before = _SILENT.set(True)
-    try:
-        yield
-    finally:
-        _SILENT.reset(before)
-
-
-def is_silent() -> bool:
-    """Whether fits of this thread end without warnings; see :func:`silent_failures`."""
-    return _SILENT.get()
-
-
-def warn_of_failures(
-    name: str,
-    certificate: Certificate,
-    several: str = "problems",
-    stacklevel: int = 5,
-) -> None:
-    """Warn once if problems did not converge, and name the worst of them.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    certificate : Certificate
-    several : str, default="problems"
-        Plural of what the parts are about, such as "classes".
-    stacklevel : int, default=5
-        Frames up to the caller of fit, past _fit and scikit-learn's decorator.
-    """
-    if certificate.certified or _SILENT.get():
-        return
-    failed = [part for part in certificate.parts if not part.certified]
-    worst = max(failed, key=lambda part: part.relative_gap)
-    message = str(worst)
-    if worst.status is Status.UNCERTIFIED:
-        message = worst.message
-    elif len(certificate) > 1:
-        message = (
-            f"{len(failed)} of {len(certificate)} {several} did not converge. Worst: "
-            f"{worst.name}, {worst.message.removeprefix('Not converged: ')}"
-        )
-    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=stacklevel)
-
-
-def warn_of_models(
-    name: str, found: Sequence[tuple[str, Certificate]], stacklevel: int
-) -> None:
-    """Warn once if models of a search did not converge; each comes with its name.
-
-    Parameters
-    ----------
-    name, stacklevel
-        As for :func:`warn_of_failures`.
-    found : sequence of (str, Certificate)
-    """
-    if all(certificate.certified for _, certificate in found):
-        return  # joining thousands of certificates takes time
-    names, certificates = zip(*found, strict=True)
-    whole = Certificate.total(list(certificates), list(names))
-    warn_of_failures(name, whole, "models", stacklevel + 1)
-
-
-def warn_of_chance(name: str, of: str, cause: str, stacklevel: int) -> None:
-    """Warn that the optimum leaves predictions to rounding.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    of : str
-        What rounding decides.
-    cause : str
-        Why, and what to do.
-    stacklevel : int
-        Frames up to the caller of fit.
-    """
-    warnings.warn(
-        f"{name}: rounding decides {of}, because {cause}",
-        DegenerateWarning,
-        stacklevel=stacklevel,
+    refuse_masks(sample_weight=sample_weight)
+    weight: Vector = check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere; give a positive weight")
+    return weight
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training data of a fit.
+
+    Attributes
+    ----------
+    X : ndarray, sparse matrix, Points or RowSource
+        Rows.
+    y : ndarray of shape (n,) or None
+        Labels or targets.
+    sample_weight : array-like or None
+        Weights as they were given.
+    weight : ndarray of shape (n,) or None
+        The same in float64; None if all are 1 and there are no class weights.
+    classes : ndarray of shape (K,)
+        Labels, sorted; empty without classes.
+    codes : ndarray of shape (n,)
+        Index of the class of every row.
+    factor : ndarray of shape (K,)
+        Class weights.
+    items : sequence or None
+        X as it was given, if a kernel function has to make numbers of it; then X is the
+        kernel matrix.
+    """
+
+    X: MatrixLike
+    y: NDArray[np.generic] | None
+    sample_weight: ArrayLike | None
+    weight: Vector | None
+    classes: NDArray[np.generic]
+    codes: NDArray[np.intp]
+    factor: Vector
+    items: MatrixLike | None = None
+
+    @property
+    def costs(self) -> Vector:
+        """Weights of the rows, class weights included, (n,)."""
+        if not len(self.classes):
+            assert self.y is not None
+            return np.ones(len(self.y)) if self.weight is None else self.weight
+        factor = self.factor[self.codes]
+        return factor if self.weight is None else self.weight * factor
+
+
+_NONE = np.empty(0, np.intp)
+
+
+def unlabelled(
+    X: MatrixLike,
+    y: NDArray[np.generic] | None,
+    sample_weight: ArrayLike | None,
+    items: MatrixLike | None = None,
+) -> Data:
+    """Return the data of a regression or of novelty detection."""
+    rows = X.X if isinstance(X, Points) else X
+    weight = checked_weights(sample_weight, rows)
+    return Data(X, y, sample_weight, weight, _NONE, _NONE, np.empty(0), items)
+
+
+def labelled(
+    class_weight: dict[Label, float] | str | None,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    items: MatrixLike | None = None,
+) -> Data:
+    """Return the data of a classification."""
+    y = np.asarray(y)
+    classes, codes = encode(y)
+    rows = X.X if isinstance(X, Points) else X
+    weight, factor = weights(class_weight, rows, classes, codes, sample_weight)
+    return Data(X, y, sample_weight, weight, classes, codes, factor, items)

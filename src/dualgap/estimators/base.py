@@ -1,0 +1,440 @@
+"""The one fit of all estimators, and its warnings."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import sys
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import __version__, core
+from ..certificate import Certificate, Status
+from ..checks import check_constant
+from ..data.types import MatrixLike
+from ..data.types import Parameters as Values
+from ..kernels.functions import refuse_items
+from ..losses import Vector
+from ..problems.batch import Batch
+from ..problems.degenerate import DegenerateWarning
+from ..solvers import Solver
+from ..training.batch import (
+    Job,
+    OnEpoch,
+    Start,
+    Tasks,
+    begin,
+    check_warm,
+    solve_batch,
+    solve_path,
+)
+from ..training.seeds import seeds_of
+from ..training.solution import Solution, Solutions
+from .callbacks import CallbackSupportMixin, FitTasks, Fitted
+from .html import CertificateHTMLMixin
+from .input import Data, checked
+from .parameters import (
+    Count,
+    Jobs,
+    NonNegative,
+    ParameterHints,
+    Positive,
+    Seed,
+    Verbose,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "Estimator",
+    "Model",
+    "Parameters",
+    "is_silent",
+    "need_duals",
+    "one_or_all",
+    "silent_failures",
+    "tell",
+    "warn_of_failures",
+    "warn_of_models",
+]
+
+T = TypeVar("T")
+#: Kind of batch that an estimator trains.
+B = TypeVar("B", bound=Batch)
+
+
+@dataclass(eq=False, repr=False)
+class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
+    """Base of estimators and searches: the parameters that all of them have."""
+
+    _: KW_ONLY
+    tol: Positive = 1e-3
+    atol: NonNegative = 0.0
+    max_epochs: Count = 10_000
+    time_limit: Positive | None = None
+    random_state: Seed = 0
+    n_jobs: Jobs = None
+    verbose: Verbose = 0
+
+    def __getstate__(self) -> Values:
+        state: Values = {**super().__getstate__(), "_dualgap_version": __version__}
+        if "coef_" in state and not state.get("warm_start"):
+            for name in DUALS:
+                state.pop(name, None)
+        return state
+
+    def __copy__(self) -> Self:
+        new = type(self).__new__(type(self))
+        new.__dict__.update(vars(self))
+        return new
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        new = memo[id(self)] = type(self).__new__(type(self))
+        new.__dict__.update(copy.deepcopy(vars(self), memo))
+        return new
+
+    def __setstate__(self, state: Values) -> None:
+        written = state.get("_dualgap_version", "an unknown version")
+        if written != __version__:
+            tell(
+                f"this {type(self).__name__} was pickled by dualgap {written}, but "
+                f"dualgap {__version__} is running: attributes may have changed their "
+                "meaning. Use files of save_model",
+                UserWarning,
+            )
+        kept = {k: value for k, value in state.items() if k != "_dualgap_version"}
+        super().__setstate__(kept)
+
+    @property
+    def _threads(self) -> int:
+        return max(1, int(effective_n_jobs(self.n_jobs)))
+
+    def _seeds(self, count: int) -> Sequence[int]:
+        """Return the seeds of several problems."""
+        return seeds_of(self.random_state, count)
+
+    def _job(
+        self,
+        stop: core.Stop,
+        threads: int | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> Job:
+        """Return the limits of a fit; `threads` share its problems."""
+        file = getattr(self, "checkpoint", None)
+        return Job(
+            self.tol,
+            self.atol,
+            self.max_epochs,
+            stop,
+            (),
+            self._threads if threads is None else threads,
+            self.verbose,
+            on_epoch,
+            Tasks(),
+            None if file is None else os.fspath(file),
+            getattr(self, "checkpoint_every", 60.0),
+        )
+
+
+@dataclass(eq=False, repr=False)
+class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
+    """Base of all estimators that train the problems of one batch.
+
+    An estimator says which problems its rows make (`_batch`), and keeps the solutions
+    (`_keep`).
+    """
+
+    if TYPE_CHECKING:
+        certificate_: Certificate = field(init=False)
+        history_: NDArray[np.void] | list[NDArray[np.void]] = field(init=False)
+        n_iter_: int = field(init=False)
+        n_features_in_: int = field(init=False)
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train the model and prove its accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, the kernel matrix of shape
+            (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings; targets of a regression. Novelty detectors
+            ignore it.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C, or weights of the rows, zero or positive: the integer k counts
+            like k equal rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is invalid, X or y contains NaN or infinite
+            values, a class or the whole fit has no row with a positive weight, a warm
+            start does not match the data, or a kernel matrix is not positive
+            semidefinite.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If neither `tol` nor `atol` was proved. The message tells what was.
+        DegenerateWarning
+            If rounding decides predictions, because a constant model is optimal, or all
+            rows lie on the boundary of a novelty detector.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @checked
+    def _fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        on_epoch: OnEpoch | None = None,
+        stop: core.Stop | None = None,
+        start: Sequence[Vector] | None = None,
+    ) -> Self:
+        """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
+
+        A given `stop` belongs to a longer job; its deadline replaces `time_limit`. The
+        ordinary solver starts from the dual variables `start`, one array per problem.
+        """
+        stop = begin(self.time_limit) if stop is None else stop
+        data = self._read(X, y, sample_weight)
+        job = self._job(stop, on_epoch=on_epoch)
+        batch, solver = self._problems(data, job)
+        warm = self._warm(batch, solver)
+        job.tasks = self._tasks(data, batch, stop)
+        if start is None:
+            found = solve_batch(batch, solver, job, warm, warm is None)
+        else:
+            (found,) = solve_path(batch, [batch.C], solver, job, start)
+        self._keep(data, batch, found)
+        self.certificate_, self.n_iter_ = found.certificate, found.epochs
+        self.history_ = one_or_all(found.histories)
+        job.tasks.end()
+        name = type(self).__name__
+        warn_of_failures(name, self.certificate_, batch.several)
+        if chance := self._chance(batch, found):
+            tell(f"{name}: {chance}", DegenerateWarning)
+        return self
+
+    @abstractmethod
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Data:
+        """Return the training data, after checking them and the parameters."""
+
+    def _problems(self, data: Data, job: Job) -> tuple[B, Solver]:
+        """Return the problems of these data and their solver, for this job."""
+        batch = self._batch(data, job)
+        solver = self._solver(batch, job)
+        job.seeds, job.unproved = self._seeds(len(batch)), self._unproved(batch, solver)
+        return batch, solver
+
+    @abstractmethod
+    def _batch(self, data: Data, job: Job) -> B:
+        """Return the problems of these data; a job's stop ends what takes long."""
+
+    @abstractmethod
+    def _solver(self, batch: B, job: Job) -> Solver:
+        """Return the solver of the problems."""
+
+    def _warm(self, batch: B, solver: Solver) -> Start | None:
+        """Return what gives the dual variables to start from; None for a cold start."""
+        if not getattr(self, "warm_start", False):
+            return None
+        check_warm(batch, solver)
+        if hasattr(self, "_stream"):  # of partial_fit, which keeps them itself
+            return None
+        need_duals(self, "warm_start=True")
+        if not hasattr(self, "dual_coef_"):
+            return None
+        table, before = self._previous_duals(batch), vars(self)["_fitted_C"]
+        return lambda k, problem: batch.begin(k, problem, before, batch.duals(table, k))
+
+    def _previous_duals(self, batch: B) -> Vector:
+        """Return ``dual_coef_`` of all rows of the previous fit.
+
+        Raises
+        ------
+        ValueError
+            If these data do not match it.
+        """
+        raise NotImplementedError
+
+    def _unproved(self, batch: B, solver: Solver) -> Callable[[int], Solution] | None:
+        """Return what trains a problem without a proof, if the parameters allow it."""
+        return None
+
+    @abstractmethod
+    def _keep(self, data: Data, batch: B, found: Solutions) -> None:
+        """Set the attributes of the model."""
+
+    def _chance(self, batch: B, found: Solutions) -> str:
+        """Return a sentence if rounding decides predictions, with a remedy."""
+        return ""
+
+    def _set(self, attributes: Fitted) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _attributes(self, data: Data, batch: B, models: Sequence[Vector]) -> Fitted:
+        """Return the attributes with which models predict."""
+        raise NotImplementedError
+
+    @property
+    def _constant(self) -> float:
+        """Value of the constant feature of a linear model; 0 for none."""
+        if not hasattr(self, "intercept_scaling"):
+            return 0.0
+        return check_constant(self.fit_intercept, self.intercept_scaling)
+
+    def _seen(
+        self, X: MatrixLike, y: ArrayLike
+    ) -> tuple[MatrixLike, NDArray[np.generic], Values]:
+        """Return checked rows and labels, and the attributes about their features."""
+        own = clone(self)
+        data = own._read(X, y, None)
+        if data.items is not None:
+            refuse_items(type(self).__name__)
+        rows = data.X.tocsr() if hasattr(data.X, "tocsr") else data.X
+        seen = {k: v for k, v in vars(own).items() if k.endswith("_in_")}
+        return rows, data.y, seen
+
+    def _tasks(self, data: Data, batch: B, stop: core.Stop) -> Tasks:
+        """Return the tasks of scikit-learn's callbacks, if there are any."""
+        if not (
+            hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")
+        ):
+            return Tasks()
+        weight = data.sample_weight
+        metadata = None if weight is None else {"sample_weight": weight}
+        told = {"X": data.X, "y": data.y, "metadata": metadata}
+
+        def attributes(models: Sequence[Vector]) -> Fitted:
+            return self._attributes(data, batch, models)
+
+        return FitTasks(self, told, batch, stop, attributes)
+
+
+#: An estimator of any kind of batch.
+Model: TypeAlias = Estimator[Any]
+
+
+#: Attributes that pickles of linear models leave out: they grow with the rows.
+DUALS = ("support_", "dual_coef_")
+
+
+def need_duals(model: BaseEstimator, what: str) -> None:
+    """Raise an error if a fitted linear model has no dual variables.
+
+    Raises
+    ------
+    ValueError
+        With the way to keep them.
+    """
+    if hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
+        raise ValueError(
+            f"{what}: the model has no dual variables, which pickles and model files "
+            "leave out; fit it again, pickle it with warm_start=True, or save it with "
+            "duals=True"
+        )
+
+
+def one_or_all(items: list[T]) -> T | list[T]:
+    """Return the item of a list of one, else the list."""
+    return items if len(items) > 1 else items[0]
+
+
+# ------------------------------------------------------------------------- warnings
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_OWN = (_PACKAGE, os.path.join("sklearn", "base.py"))
+
+
+def tell(message: str, category: type[Warning] = ConvergenceWarning) -> None:
+    """Warn at the line that called the package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and any(
+        own in frame.f_code.co_filename for own in _OWN
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+# Unlike a filter of warnings it touches no other thread.
+_SILENT: ContextVar[bool] = ContextVar("silent_failures", default=False)
+
+
+@contextlib.contextmanager
+def silent_failures() -> Iterator[None]:
+    """Let fits end without a proof and without a warning, in this thread alone.
+
+    Callers read the certificate and warn in their own words.
+    """
+    before = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(before)
+
+
+def is_silent() -> bool:
+    """Whether fits of this thread end without warnings; see :func:`silent_failures`."""
+    return _SILENT.get()
+
+
+def warn_of_failures(
+    name: str,
+    certificate: Certificate,
+    several: str = "problems",
+) -> None:
+    """Warn once if problems did not converge, and name the worst of them.
+
+    `several` is a plural noun for what the parts are about, such as "classes".
+    """
+    if certificate.certified or _SILENT.get():
+        return
+    failed = [part for part in certificate.parts if not part.certified]
+    worst = max(failed, key=lambda part: part.relative_gap)
+    message = str(worst)
+    if worst.status is Status.UNCERTIFIED:
+        message = worst.message
+    elif len(certificate) > 1:
+        message = (
+            f"{len(failed)} of {len(certificate)} {several} did not converge. Worst: "
+            f"{worst.name}, {worst.message.removeprefix('Not converged: ')}"
+        )
+    tell(f"{name}: {message}")
+
+
+def warn_of_models(name: str, found: Sequence[tuple[str, Certificate]]) -> None:
+    """Warn once if models of a search did not converge; each comes with its name."""
+    if all(certificate.certified for _, certificate in found):
+        return  # joining thousands of certificates takes time
+    names, certificates = zip(*found, strict=True)
+    whole = Certificate.total(list(certificates), list(names))
+    warn_of_failures(name, whole, "models")

@@ -1,0 +1,145 @@
+"""Parameters and attributes that the kernel estimators share."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import (
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from ..data.rows import Points
+from ..data.types import Matrix, MatrixLike
+from ..kernel import Callable, Linear, Precomputed
+from ..kernels.functions import Kernel, takes_items
+from ..training.solution import Solutions
+from .base import Parameters
+from .input import Data, rows_to_predict, validated
+from .parameters import KERNELS, Count, Gamma, KernelLike, Number
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+__all__ = ["KernelModel", "KernelParameters"]
+
+
+@dataclass(eq=False, repr=False)
+class KernelParameters(Parameters):
+    """Mixin for estimators and searches with a kernel."""
+
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    degree: Count = 3
+    coef0: Number = 0.0
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+
+
+@dataclass(eq=False, repr=False)
+class KernelModel(KernelParameters):
+    """Mixin for estimators with a kernel, whose gamma is one value."""
+
+    _: KW_ONLY
+    gamma: Gamma = "scale"
+
+    if TYPE_CHECKING:
+        support_vectors_: Matrix = field(init=False)
+        shape_fit_: tuple[int, ...] = field(init=False)
+        _fitted_kernel: Kernel = field(init=False)
+        _items: MatrixLike = field(init=False)
+
+    def _kernel_record(self) -> Kernel:
+        given: Any = self.kernel
+        if isinstance(given, Kernel):
+            return given
+        if isinstance(given, type):
+            raise ValueError(
+                f"kernel={given.__name__} is a class; give an instance, such as "
+                "RBF(gamma=0.1)"
+            )
+        if not isinstance(given, str):
+            return Callable(given)
+        own = {"degree": self.degree, "gamma": self.gamma, "coef0": self.coef0}
+        record = KERNELS[given]
+        known = getattr(record, "__dataclass_fields__", {})
+        return record(**{name: own[name] for name in own if name in known})
+
+    def _training_rows(
+        self, X: MatrixLike, y: ArrayLike | None, supervised: bool, **options: bool
+    ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
+        """Check the arguments of fit.
+
+        Returns
+        -------
+        X, y
+            Rows and targets, or the kernel matrix of items.
+        items : sequence or None
+            X as it was given, if a kernel function has to make numbers of it.
+        """
+        if not takes_items(self.kernel, X):
+            found = validated(self, X, y if supervised else "no_validation", **options)
+            return (*found, None) if supervised else (found, None, None)
+        record = self._kernel_record()
+        assert isinstance(record, Callable)
+        targets = None
+        if supervised:
+            targets = _check_y(y, estimator=self, **options)
+            check_consistent_length(X, targets)
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        return record.values(X, X), targets, X
+
+    def _kernel_of(self, data: Data) -> Kernel:
+        """Return the kernel of the rows or of the matrix; gamma may be a rule."""
+        return self._kernel_record() if data.items is None else Precomputed()
+
+    def _keep_vectors(
+        self,
+        points: Points,
+        kernel: Kernel,
+        rows: NDArray[np.intp],
+        found: Solutions,
+        items: MatrixLike | None,
+    ) -> None:
+        """Keep the support vectors and the kernel.
+
+        All items are kept: a kernel function may know the training set as a whole.
+        """
+        precomputed = isinstance(kernel, Precomputed)
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else points.X[rows]
+        self._fitted_kernel = kernel
+        self.fit_status_ = int(not found.certificate.certified)
+        self.__dict__.pop("_items", None)
+        if items is not None:
+            self._fitted_kernel, self._items = self._kernel_record(), items
+            self.shape_fit_ = getattr(items, "shape", (len(items),))
+
+    def _prediction_rows(self, X: MatrixLike) -> tuple[Kernel, MatrixLike]:
+        """Check rows to predict, and return their kernel and them.
+
+        The core checks the values of rows itself.
+        """
+        check_is_fitted(self)
+        kernel = self._fitted_kernel
+        if hasattr(self, "_items"):
+            assert isinstance(kernel, Callable)
+            return Precomputed(), kernel.values(X, self._items)
+        return kernel, rows_to_predict(self, X, finite=kernel.form is None)
+
+    def _refuse_coef(self) -> None:
+        """Raise an error if the kernel is not linear, for then there is no `coef_`."""
+        if self.kernel != "linear" and not isinstance(self.kernel, Linear):
+            raise AttributeError("coef_ is only available with kernel='linear'")

@@ -1,0 +1,367 @@
+"""Support vector regression, linear and with kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
+
+from ..data.columns import StoredColumns
+from ..data.rows import Points
+from ..data.types import MatrixLike
+from ..kernel import KernelRegression
+from ..kernels.functions import Kernel
+from ..kernels.gram import Matrix, points_of
+from ..losses import RESIDUAL_LOSSES, Vector
+from ..problems.base import Problem
+from ..problems.batch import SingleBatch
+from ..problems.regression import RegressionProblem
+from ..solvers import Solver, solver_for, solvers_of
+from ..training.batch import Job
+from ..training.folds import FoldProblems
+from ..training.solution import Solutions
+from .callbacks import Fitted
+from .certain import CertainDecisions
+from .input import Data
+from .parameters import Flag, NonNegative, Positive
+from .single import KernelSingle, LinearSingle
+
+__all__ = ["SVR", "LinearSVR"]
+
+
+@dataclass(eq=False, repr=False)
+class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
+    r"""Linear support vector regressor with a certificate of optimality.
+
+    It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
+    until a relative duality gap of `tol` is proved.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
+    tol : float, default=1e-3
+        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
+        factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved. See
+        :class:`LinearSVC` for lambda instead of C.
+    C : float, default=1.0
+        Weight of the loss, summed over the rows.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, \
+            default="epsilon_insensitive"
+        Loss of the residual r: ``max(0, |r| - epsilon)``, or its square.
+    fit_intercept : bool, default=True
+        Whether to fit a bias: the weight of a constant feature, penalised like the
+        other weights.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature. A larger value penalises the bias less.
+    solver : {"auto", "dcd", "interior-point", "newton"}, default="auto"
+        Training method: dual coordinate descent [1]_; for the squared loss, Newton's
+        method [2]_; for the other loss, interior point. "auto" uses Newton's method if
+        there are at least 4 times as many rows as features, and interior point for up
+        to 100 features unless C is small for the units of X and y.
+    max_epochs : int, default=10000
+        Largest number of epochs.
+    time_limit : float, optional
+        Seconds for the fit.
+    warm_start : bool, default=False
+        Start from the dual variables of the previous fit, which must have had the same
+        rows.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order of the rows. The same int gives the same model, bit for bit,
+        for the same `n_jobs`.
+    n_jobs : int, optional
+        Number of threads for the exact passes over all rows. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
+    verbose : int, default=0
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), float64
+        Weights of the features.
+    intercept_ : ndarray of shape (1,), float64
+        Constant of the prediction; 0 without an intercept.
+    support_ : ndarray of shape (n_support,), intp
+        Indices of the rows with a non-zero dual variable, sorted.
+    dual_coef_ : ndarray of shape (1, n_support), float64
+        Dual variables of the rows in `support_`, the dual point of the certificate.
+        ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
+        by at most ``sqrt(2 certificate_.gap)``. Pickles leave out it and `support_`,
+        except with ``warm_start=True``.
+    n_iter_ : int
+        Number of epochs.
+    certificate_ : Certificate
+        Proven bound on the distance from the optimum.
+    history_ : structured ndarray
+        One record per epoch, and one for a final exact pass.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
+
+    See Also
+    --------
+    sklearn.svm.LinearSVR : The same model, without a proof of accuracy.
+    SVR : Support vector regressor with kernels and an unpenalised bias.
+
+    Notes
+    -----
+    With costs ``c_i = C * sample_weight_i`` it minimises
+
+    .. math:: P(w) = \tfrac12 \|w\|^2
+              + \sum_i c_i \max(0, |y_i - w \cdot x_i| - \epsilon)^p
+
+    with p = 1 or 2. With `fit_intercept`, every row ends in the constant feature
+    `intercept_scaling`. The methods are dual coordinate descent [1]_, for p = 2
+    Newton's method with an exact line search [2]_, and for p = 1 interior point.
+    Small problems are solved more accurately than `tol`.
+
+    References
+    ----------
+    .. [1] C.-H. Ho, C.-J. Lin, "Large-scale linear support vector regression", JMLR
+       13, 2012.
+    .. [2] S. S. Keerthi, D. DeCoste, "A modified finite Newton method for fast solution
+       of large scale linear SVMs", JMLR 6, 2005.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVR
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = LinearSVR(C=10.0, epsilon=5.0, random_state=0).fit(X, y)
+    >>> model.certificate_.certified
+    True
+    >>> print(f"{model.score(X, y):.2f}")
+    0.51
+    """
+
+    epsilon: NonNegative = 0.0
+    _: KW_ONLY
+    C: Positive = 1.0
+    loss: Literal["epsilon_insensitive", "squared_epsilon_insensitive"] = (
+        "epsilon_insensitive"
+    )
+    fit_intercept: Flag = True
+    intercept_scaling: Positive = 1.0
+    solver: Annotated[str, StrOptions({"auto", *solvers_of("regression")})] = "auto"
+
+    def _batch(self, data: Data, job: Job) -> SingleBatch:
+        columns = StoredColumns(data.X)
+        problem = RegressionProblem(
+            columns.X,
+            cast("Vector", data.y),
+            self.C,
+            loss=RESIDUAL_LOSSES[self.loss](self.epsilon),
+            sample_weight=data.weight,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            n_jobs=job.threads,
+        )
+
+        def with_C(C: float) -> Problem:
+            return problem.with_labels(problem.target, data.weight, C)
+
+        name = type(self).__name__
+        zero = np.zeros(problem.width)
+        return SingleBatch(problem, name, with_C, zero, columns=columns)
+
+    def _solver(self, batch: SingleBatch, job: Job) -> Solver:
+        return solver_for(batch.only, self.solver)
+
+    def _attributes(
+        self, data: Data, batch: SingleBatch, models: Sequence[Vector]
+    ) -> Fitted:
+        coef, intercept = batch.only.coef(models[0])
+        coef = batch.columns.spread(coef.copy())
+        return {"coef_": coef, "intercept_": np.array([intercept])}
+
+    def _keep(self, data: Data, batch: SingleBatch, found: Solutions) -> None:
+        self._set(self._attributes(data, batch, found.w))
+        self._keep_duals(found.alpha[0])
+
+    def predict(self, X: MatrixLike) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets.
+        """
+        return self._values(X)[:, 0]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SVR(RegressorMixin, CertainDecisions, KernelSingle):
+    r"""Kernel support vector regressor with a certificate of optimality.
+
+    It solves the epsilon-SVR of LIBSVM and scikit-learn, with an unpenalised bias,
+    until a relative duality gap of `tol` is proved.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
+            or callable, default="rbf"
+        Kernel, as for :class:`SVC`.
+    degree : int, default=3
+        Degree of the kernel "poly".
+    gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
+        Scale of the kernel, as for :class:`SVC`.
+    coef0 : float, default=0.0
+        Constant term of the kernels "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
+        factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved. See
+        :class:`LinearSVC` for lambda instead of C.
+    C : float, default=1.0
+        Weight of the loss, summed over the rows.
+    epsilon : float, default=0.1
+        Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
+    solver : {"auto", "block"} or BlockSolver, default="auto"
+        Training method. "auto" uses the block solver, and solves small problems up to
+        rounding where that takes little extra time.
+    max_epochs : int, default=10000
+        Largest number of epochs. An epoch is one working set.
+    time_limit : float, optional
+        Seconds for the fit.
+    cache_size : float, default=200
+        Size of the cache of kernel values in megabytes (10**6 bytes).
+    random_state : int, RandomState instance or None, default=0
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
+        `cache_size`.
+    n_jobs : int, optional
+        Number of threads. In training they share rows of the kernel matrix, in
+        prediction the rows of X. None means 1 unless :func:`joblib.parallel_config`
+        sets another number; -1 uses all processors.
+    verbose : int, default=0
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_SV,), intp
+        Indices of the support vectors among the training rows, sorted.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Support vectors, of the type of X. Empty, of shape (0, 0), for a precomputed
+        kernel.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    dual_coef_ : ndarray of shape (1, n_SV), float64
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0.
+    intercept_ : ndarray of shape (1,), float64
+        Constant of the prediction.
+    coef_ : ndarray of shape (1, n_features), float64
+        Weights of the features; only with the linear kernel.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    shape_fit_ : tuple of int
+        Shape of X.
+    n_iter_ : int
+        Number of epochs.
+    certificate_ : Certificate
+        Proven bound on the distance from the optimum.
+    history_ : structured ndarray
+        One record per epoch.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
+
+    See Also
+    --------
+    sklearn.svm.SVR : The same problem, without a proof of accuracy.
+    LinearSVR : Linear support vector regressor; faster if the kernel is linear.
+
+    Notes
+    -----
+    With costs ``c_i = C * sample_weight_i`` it minimises
+
+    .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, |y_i - f(x_i)| - \epsilon),
+              \qquad f(x) = \sum_i a_i k(x_i, x) + b
+
+    over w and b [1]_, with the block solver of :class:`SVC`. Rows of weight 0 are left
+    out.
+
+    References
+    ----------
+    .. [1] A. J. Smola, B. Schoelkopf, "A tutorial on support vector regression",
+       Statistics and Computing 14, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualgap import SVR
+    >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+    >>> y = np.sin(X).ravel()
+    >>> model = SVR(C=10.0, epsilon=0.05).fit(X, y)
+    >>> model.certificate_.certified
+    True
+    >>> bool(np.abs(model.predict(X) - y).max() < 0.06)
+    True
+    """
+
+    C: Positive = 1.0
+    epsilon: NonNegative = 0.1
+
+    def _problem(
+        self,
+        matrix: Matrix,
+        targets: NDArray[np.generic] | None,
+        weight: Vector | None,
+        C: float,
+    ) -> KernelRegression:
+        return KernelRegression(
+            matrix,
+            cast("Vector", targets),
+            C,
+            epsilon=self.epsilon,
+            sample_weight=weight,
+        )
+
+    def predict(self, X: MatrixLike) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+            (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets.
+        """
+        return self._values(X)[:, 0]
+
+    def _folds(
+        self, points: Points, kernel: Kernel, own: list[Data]
+    ) -> FoldProblems | None:
+        """Return the problems of all folds over one matrix."""
+        targets = np.asarray(own[0].y, np.float64)
+        weights = np.stack([data.costs for data in own])
+        every, names = np.arange(len(targets)), [type(self).__name__]
+        runs = [[(0, len(targets))]]
+        return FoldProblems(every, weights, runs, names, None, targets, self.epsilon)
+
+    def _fold_batch(self, data: Data, kernel: Kernel, C: float) -> SingleBatch:
+        """Return the problem of a fold whose rows have a positive weight."""
+        return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)

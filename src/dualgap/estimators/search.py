@@ -1,0 +1,394 @@
+"""Searches for C and other parameters by cross-validation."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    is_classifier,
+)
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .. import core
+from ..core import StoppedError
+from ..data.rows import Points
+from ..data.types import MatrixLike
+from ..data.types import Parameters as Values
+from ..kernels.functions import refuse_items, takes_items
+from ..losses import Vector
+from ..ranges import refuse_huge
+from ..training.batch import begin
+from ..training.checkpoint import Checkpoint
+from .arguments import check_sample_weight
+from .base import Model, Parameters, tell, warn_of_models
+from .certified import certified_search
+from .folds import CrossValidation, FoldFit, Folds, run, why_ended
+from .input import checked, labelled, refuse_masks, refuse_store, validated
+from .parameters import (
+    ClassWeight,
+    File,
+    Flag,
+    Grid,
+    Positive,
+    ProbabilityHints,
+    Share,
+    refuse_scores_of_probabilities,
+)
+from .results import Results, best_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["ClassifierSearch", "Search", "grid_of", "has_final_model"]
+
+logger = logging.getLogger("dualgap")
+
+#: Parameters of a search, not of its models.
+_OF_SEARCH = (
+    *("cv", "scoring", "refit", "checkpoint", "checkpoint_every"),
+    *("certify", "accuracy"),
+)
+#: Parameters that do not change the scores. The folds are part of the data.
+_LIMITS = {
+    *("cv", "refit", "checkpoint", "checkpoint_every", "time_limit", "cache_size"),
+    *("n_jobs", "verbose", "decision_function_shape"),
+}
+
+
+def grid_of(Cs: int | ArrayLike) -> Vector:
+    """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
+
+    Raises
+    ------
+    ValueError
+        If there is no value, or one is not positive and finite.
+    """
+    refuse_huge("Cs", Cs, whole=isinstance(Cs, Integral))
+    if isinstance(Cs, (int, Integral)):
+        if Cs < 1:
+            raise ValueError(
+                f"Cs={Cs!r} is not positive; give the number of values, or the values"
+            )
+        return np.logspace(-4, 4, int(Cs))
+    grid = np.asarray(Cs, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
+        raise ValueError(
+            f"Cs={Cs!r} is invalid; give positive, finite numbers, or how many to try"
+        )
+    return grid
+
+
+@dataclass(eq=False, repr=False)
+class Search(Parameters):
+    """Base of estimators that choose parameters by cross-validation."""
+
+    Cs: Grid = 10
+    _: KW_ONLY
+    cv: Annotated[CrossValidation, "cv_object"] = None
+    scoring: Annotated[
+        str | Callable[..., float] | None,
+        StrOptions(set(get_scorer_names())),
+        callable,
+        None,
+    ] = None
+    refit: Flag = True
+    checkpoint: File = None
+    checkpoint_every: Positive = 60.0
+
+    #: Names of the grids among the parameters, and of their parameters of the model.
+    _grids: ClassVar[dict[str, str]] = {"Cs": "C"}
+
+    def _template(self, **params: Any) -> Model:
+        """Return a model with these parameters and the others of this search."""
+        own: Values = self.get_params(deep=False)
+        for name in (*self._grids, *_OF_SEARCH):
+            own.pop(name, None)
+        return self._model(**own, **params)
+
+    #: Class of the models.
+    _model: ClassVar[type[Model]]
+
+    def _candidates(self) -> tuple[list[Values], Vector, list[Values]]:
+        """Return all candidates, the values of C, and all other parameters of these."""
+        grids: dict[str, list[str | float]] = {"C": grid_of(self.Cs).tolist()}
+        for own, name in self._grids.items():
+            if own == "Cs":
+                continue
+            value = getattr(self, own)
+            single = isinstance(value, (str, Real))
+            values = [value] if single else list(value)
+            if not values:
+                raise ValueError(f"{own}={value!r} is empty; give one or more values")
+            values = [v if isinstance(v, str) else float(v) for v in values]
+            grids[name] = list(dict.fromkeys(values))
+        Cs = np.unique(grids["C"])
+        others = {name: values for name, values in grids.items() if name != "C"}
+        return list(ParameterGrid(grids)), Cs, list(ParameterGrid(others))
+
+    @checked
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose the parameters by cross-validation, and train on all rows with them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, the kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings; targets of a regression.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C in training. They do not count in the scores.
+        groups : array-like of shape (n_samples,), optional
+            Groups of the rows, for the splitter `cv`.
+
+        Returns
+        -------
+        self
+            The fitted search.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is invalid, a training part has rows of fewer
+            than two classes, or `time_limit` ends before any candidate was scored on
+            all folds.
+        KeyboardInterrupt
+            After Ctrl-C, if no candidate was scored on all folds yet.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a scored model or the final model did not reach `tol`, the search was cut
+            short, or `accuracy` was not proved.
+        """
+        name = type(self).__name__
+        candidates, Cs, others = self._candidates()
+        refuse_store(X, name, "fit LinearSVC(warm_start=True) on the store, C by C")
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        if takes_items(getattr(self, "kernel", None), X):
+            refuse_items(name)
+        probe = self._template()
+        scorer: Callable[..., float] = check_scoring(probe, scoring=self.scoring)
+        refuse_scores_of_probabilities(probe, self.scoring, scorer)
+        stop = begin(self.time_limit)
+        classifies = is_classifier(self)
+        X, y = validated(self, X, y, **({} if classifies else {"y_numeric": True}))
+        X, y = X.tocsr() if hasattr(X, "tocsr") else X, np.asarray(y)
+        weight = None
+        if sample_weight is not None:
+            weight = check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        if classifies:
+            self.classes_ = labelled(self.class_weight, X, y, sample_weight).classes
+        splits = list(check_cv(self.cv, y, classifier=classifies).split(X, y, groups))
+        points = Points.of(X, self._template()._constant)
+        folds = Folds(points, y, weight, splits, stop, self._threads)
+        folds.refuse_weightless(classifies)
+        self._check_search(folds)
+        results = self._certified(folds, Cs)
+        if results is None:
+            results = Results(name, candidates, len(splits))
+            with self._file((X, y, weight, splits)) as file:
+                if file is not None:
+                    results.resume(file)
+                self._search(folds, Cs, others, results, scorer)
+                results.save()
+        self._choose(results, stop)
+        if self.refit:
+            model = self._template(**self.best_params_)
+            begun = time.perf_counter()
+            model.set_params(time_limit=None).fit(points, y, sample_weight)
+            self.refit_time_ = time.perf_counter() - begun
+            self.best_estimator_ = model.set_params(time_limit=self.time_limit)
+            self.certificate_ = model.certificate_
+            if hasattr(self, "feature_names_in_"):
+                model.feature_names_in_ = self.feature_names_in_
+        return self
+
+    def _check_search(self, folds: Folds) -> None:
+        """Refuse what the parameters do not allow, before any fit."""
+
+    def _certified(self, folds: Folds, Cs: Vector) -> Results | None:
+        """Search with a proof about all values of C, if the parameters ask for it."""
+        return None
+
+    def _resolved(self, model: Model, folds: Folds) -> Model:
+        """Return the model with all parameters that its folds share as numbers."""
+        return model
+
+    def _file(
+        self, data: object
+    ) -> contextlib.AbstractContextManager[Checkpoint | None]:
+        """Return the checkpoint of the search as a context, or an empty context."""
+        if self.checkpoint is None:
+            return contextlib.nullcontext()
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _LIMITS}
+        about = {
+            "data": joblib.hash(data),
+            **{k: getattr(v, "__qualname__", repr(v)) for k, v in sorted(own.items())},
+        }
+        return Checkpoint(self.checkpoint, self.checkpoint_every, about)
+
+    def _search(
+        self,
+        folds: Folds,
+        Cs: Vector,
+        others: list[Values],
+        results: Results,
+        scorer: Callable[..., float],
+    ) -> None:
+        """Train and score all candidates until the end or a stop."""
+        plain = self.scoring in (None, "accuracy" if is_classifier(self) else "r2")
+        job = self._job(folds.stop)
+
+        def take(fits: list[FoldFit], params: Values) -> None:
+            for fit in fits:
+                if job.stopped:
+                    return
+                begun = time.perf_counter()
+                score = fit.score()
+                if not plain:
+                    score = float(scorer(fit.fitted(), fit.X_test, fit.y_test))
+                scored = time.perf_counter() - begun
+                own = {**params, "C": float(fit.model.C)}
+                results.add(fit.fold, own, fit.parts, score, (fit.seconds, scored))
+
+        for params in others:
+            left = results.missing(params, Cs)
+            if job.stopped:
+                return
+            if left.size:
+                model = self._resolved(self._template(**params), folds)
+                try:
+                    walks = folds.walks(model, left)
+                except StoppedError:
+                    return
+                run(walks, partial(take, params=params), job)
+
+    def _choose(self, results: Results, stop: core.Stop) -> None:
+        """Set the attributes of the search."""
+        name, done = results.name, results.done
+        table = results.table()
+        found = np.flatnonzero(done)
+        mean = table["mean_test_score"]
+        Cs = np.array([params["C"] for params in results.candidates])
+        best = best_of(
+            mean[found], Cs[found], stop, "candidate", self.scoring, self.time_limit
+        )
+        self.cv_results_ = table
+        self.best_index_ = int(found[best])
+        self.best_params_ = results.candidates[self.best_index_]
+        self.best_score_ = float(mean[self.best_index_])
+        self.n_splits_ = len(results.scores)
+        if results.bounds:
+            self.error_bounds_ = results.bounds[self.best_params_.get("gamma", "")]
+        for parameter, value in self.best_params_.items():
+            setattr(self, f"{parameter}_", value)
+        warn_of_models(name, results.certificates)
+        if not done.all():
+            tell(
+                f"{name}: {why_ended(stop, self.time_limit)} after {done.sum()} of "
+                f"{len(done)} candidates were scored on all folds. "
+                f"best_params_={self.best_params_} are the best of these; missing "
+                "scores are NaN"
+            )
+
+    def _final(self) -> BaseEstimator:
+        """Return the final model."""
+        check_is_fitted(self)
+        if not self.refit:
+            raise AttributeError(
+                f"{type(self).__name__} has refit=False, so there is no final model"
+            )
+        return self.best_estimator_
+
+    def predict(self, X: MatrixLike) -> NDArray[np.generic]:
+        """Predict with the final model; see the `predict` of `best_estimator_`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        found: NDArray[np.generic] = self._final().predict(X)
+        return found
+
+
+def has_final_model(search: Search) -> bool:
+    """Whether a search trains its best candidate on all rows."""
+    return bool(search.refit)
+
+
+@dataclass(eq=False, repr=False)
+class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
+    """Base of the searches for classifiers."""
+
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+    certify: Literal["error"] | None = None
+    accuracy: Share = 0.01
+
+    if TYPE_CHECKING:
+        classes_: NDArray[np.generic] = field(init=False)
+
+    @available_if(has_final_model)
+    def decision_function(self, X: MatrixLike) -> Vector:
+        """Return the decision values of the final model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+        """
+        found: Vector = self._final().decision_function(X)
+        return found
+
+    def _certified(self, folds: Folds, Cs: Vector) -> Results | None:
+        if self.certify is None:
+            return None
+        if self.scoring not in (None, "accuracy"):
+            raise ValueError(
+                f"scoring={self.scoring!r} does not go with certify={self.certify!r}; "
+                "use 'accuracy', or certify=None"
+            )
+        if len(Cs) == 1:
+            raise ValueError(
+                f"Cs={self.Cs!r} is one value, but certify={self.certify!r} needs an "
+                "interval; give its ends, such as (1e-3, 10)"
+            )
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} does not go with certify="
+                f"{self.certify!r}; use checkpoint=None"
+            )
+        return certified_search(self, folds, Cs, Results)

@@ -1,0 +1,364 @@
+"""Problems over the same rows: the classes of a classifier, the folds of a search."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import check_constant, check_costs
+from ..data.blocks import RowSource
+from ..data.columns import StoredColumns
+from ..data.rows import Points
+from ..data.types import MatrixLike, ProblemLabel
+from ..losses import Vector
+from .base import EMPTY, Problem, Proof
+from .binary import BinaryProblem
+from .crammer_singer import CrammerSingerProblem
+from .reductions import Joint, OneVsOne, Reduction, refuse_missing
+from .regression import RegressionProblem
+from .starts import along, carried
+
+__all__ = ["Batch", "LinearBatch", "SingleBatch"]
+
+S = TypeVar("S")
+
+
+class Batch(ABC):
+    """Problems over the same rows.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the problems.
+    names : list of str
+        Name of each problem.
+    several : str
+        Plural noun for the problems.
+    """
+
+    kind: str
+    names: Sequence[str]
+    several: str = "problems"
+    #: Whether even making a problem takes long, so that a stop comes before it.
+    takes_long: ClassVar[bool] = False
+    #: Weight of the loss; NaN without one.
+    C: float = math.nan
+    #: Model of a problem that is not solved yet; empty if callbacks get no models.
+    zero: Vector = EMPTY
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def label(self, k: int) -> ProblemLabel:
+        """Return what callbacks receive for problem k: its class, or its pair."""
+        return self.names[k]
+
+    @abstractmethod
+    def problem(self, k: int) -> Problem:
+        """Return problem k."""
+
+    @abstractmethod
+    def at(self, C: float) -> Batch:
+        """Return the problems with another C."""
+
+    @property
+    def at_a_time(self) -> int:
+        """Number of problems that may be trained at the same time."""
+        return len(self)
+
+    def prepare(self) -> None:  # noqa: B027
+        """Make what the problems share, before threads train them."""
+
+    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
+        """Return dual variables to start problem k from, given duals of another C."""
+        return alpha
+
+    def along(
+        self, k: int, problem: Problem, past: list[tuple[float, Vector]]
+    ) -> Vector:
+        """Return dual variables to start from, given duals of two other C."""
+        return along(self.C, past, problem.loss.curvature > 0.0)
+
+    def for_path(self) -> Batch:
+        """Return a batch that keeps what its problems share for other values of C."""
+        return self
+
+    def duals(self, table: Vector, k: int) -> Vector:
+        """Return ``alpha`` of problem k from a table of the duals of all rows."""
+        return table[k]
+
+    def finish(self, k: int, problem: Problem, solution: S) -> S:
+        """Return the solution of problem k in the terms of the batch."""
+        return solution
+
+    def unreached(self, k: int) -> Proof:
+        """Return a proof of the zero model without making problem k."""
+        raise NotImplementedError
+
+
+class SingleBatch(Batch):
+    """One problem, of a regressor or a novelty detector.
+
+    Parameters
+    ----------
+    problem : Problem
+    name : str
+    make : callable, optional
+        Returns the problem with another C.
+    zero : ndarray, optional
+        As for :class:`Batch`.
+    columns : StoredColumns, optional
+        The columns of a linear problem.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        make: Callable[[float], Problem] | None = None,
+        zero: Vector = EMPTY,
+        columns: StoredColumns | None = None,
+    ) -> None:
+        self.only: Any = problem
+        self._columns = columns
+        self.kind, self.make, self.zero = problem.kind, make, zero
+        self.names: Sequence[str] = [name]
+        self.C = getattr(problem, "C", math.nan)
+
+    @property
+    def columns(self) -> StoredColumns:
+        """Columns of a linear problem."""
+        assert self._columns is not None
+        return self._columns
+
+    def problem(self, k: int = 0) -> Problem:
+        return self.only
+
+    def at(self, C: float) -> SingleBatch:
+        if C == self.C:
+            return self
+        assert self.make is not None
+        other = copy.copy(self)
+        other.only, other.C = self.make(C), C
+        return other
+
+    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
+        if C == self.C:
+            return alpha
+        box = cast(RegressionProblem, problem)
+        return np.clip(alpha * (self.C / C), box.lower, box.upper)
+
+
+class LinearBatch(Batch):
+    """Problems of a linear classifier.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix, RowStore} of shape (n, d)
+        Rows.
+    classes : ndarray of shape (K,)
+        Labels of the classes.
+    codes : ndarray of shape (n,)
+        Class of every row, 0 to K - 1.
+    reduction : Reduction
+    weight : ndarray of shape (n,), optional
+        Sample weights. None if all sample and class weights are 1.
+    factor : ndarray of shape (K,)
+        Class weights.
+    C : float
+        Weight of the loss.
+    copies : bool, default=True
+        Whether a pair of classes gets a temporary copy of its rows, because epochs over
+        all rows, most of them with weight 0, would take longer. Otherwise, and for a
+        store, the rows of other classes have weight 0.
+    **options
+        As in :class:`dualgap.BinaryProblem`.
+
+    Attributes
+    ----------
+    rows : BinaryProblem
+        A problem over all rows.
+    parts : list of (weight, factor)
+        Weights of the rows and of the classes, a pair for each fold.
+    """
+
+    rows: BinaryProblem
+
+    def __init__(
+        self,
+        X: MatrixLike,
+        classes: NDArray[np.generic],
+        codes: NDArray[np.intp],
+        reduction: Reduction,
+        weight: Vector | None,
+        factor: Vector,
+        C: float | None = 1.0,
+        *,
+        copies: bool = True,
+        **options: Any,
+    ) -> None:
+        self.columns = StoredColumns(X)
+        X = self.columns.X
+        self.classes, self.codes, self.reduction = classes, codes, reduction
+        self.several, self.joint = reduction.several, isinstance(reduction, Joint)
+        self.count, self.names = len(reduction), reduction.names(classes)
+        self.kind = "crammer-singer" if self.joint else "binary"
+        self.options, self.parts = options, [(weight, factor)]
+        self.points: Points | None = None
+        pairs = isinstance(reduction, OneVsOne)
+        if pairs:
+            own = factor[codes] if weight is None else weight * factor[codes]
+            refuse_missing(classes, np.bincount(codes, own))
+        if pairs and copies and not isinstance(X, RowSource):
+            # Inspects every row once, so that an error names the row by its number.
+            scaling = options.get("intercept_scaling", 1.0)
+            constant = check_constant(options.get("fit_intercept", False), scaling)
+            X = self.points = Points.of(X, constant)
+        # A single fit has its first problem here, and later ones share its rows.
+        whole = not (pairs or self.joint)
+        self.rows = BinaryProblem(
+            X,
+            self._signs(0) if whole else np.ones(len(codes)),
+            C,
+            sample_weight=self._weights(0) if whole or self.joint else None,
+            **options,
+        )
+        self.C, self.zero = self.rows.C, np.zeros(self.rows.width)
+        self.first: BinaryProblem | CrammerSingerProblem | None = (
+            self.rows if whole else None
+        )
+        if self.joint:
+            self.first = CrammerSingerProblem(self.rows, codes, len(classes))
+
+    def __len__(self) -> int:
+        return len(self.parts) * self.count
+
+    def label(self, k: int) -> ProblemLabel:
+        return self.reduction.labels(self.classes)[k % self.count]
+
+    def at(self, C: float) -> LinearBatch:
+        other = copy.copy(self)
+        other.C, other.first = C, None
+        return other
+
+    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
+        if self.joint:  # keeps the sums of the dual variables
+            return alpha if C == self.C else alpha * (self.C / C)
+        # Dual variables of the same C may be optimal.
+        return alpha if C == self.C else carried(cast(BinaryProblem, problem), alpha)
+
+    def along(
+        self, k: int, problem: Problem, past: list[tuple[float, Vector]]
+    ) -> Vector:
+        if self.joint:
+            return self.begin(k, problem, *past[-1])
+        return super().along(k, problem, past)
+
+    def weighted(self, parts: Sequence[tuple[Vector | None, Vector]]) -> LinearBatch:
+        """Return the problems of every fold: one part after another.
+
+        Parameters
+        ----------
+        parts : list of (weight, factor)
+            Weights of the rows in training, 0 for held-out rows, and of the classes.
+        """
+        other = copy.copy(self)
+        other.parts, other.first = list(parts), None
+        other.names = [
+            f"fold {f}" + (f", {name}" if len(self) > 1 else "")
+            for f in range(len(parts))
+            for name in self.names
+        ]
+        return other
+
+    def _signs(self, k: int) -> NDArray[np.int8]:
+        return self.reduction.signs(self.codes, k % self.count)
+
+    def _weights(self, k: int) -> Vector | None:
+        fold, k = divmod(k, self.count)
+        weight, factor = self.parts[fold]
+        if weight is None and isinstance(self.reduction, OneVsOne):
+            weight = np.ones(len(self.codes))
+        if weight is None:
+            return None
+        return self.reduction.weights(self.codes, k, weight, factor)
+
+    def problem(self, k: int) -> BinaryProblem | CrammerSingerProblem:
+        if k == 0 and self.first is not None:
+            return self.first
+        if self.joint:
+            rows = self.rows.with_labels(self.rows.y, self._weights(k), self.C)
+            return CrammerSingerProblem(rows, self.codes, len(self.classes))
+        if self.points is None:
+            return self.rows.with_labels(self._signs(k), self._weights(k), self.C)
+        place, weights = self.place(k), self._weights(k)
+        assert weights is not None
+        return BinaryProblem(
+            self.points[place],
+            self._signs(k)[place],
+            self.C,
+            sample_weight=weights[place],
+            **self.options,
+        )
+
+    def place(self, k: int) -> NDArray[np.intp]:
+        """Return the rows of problem k, as indices into all rows."""
+        weights = self._weights(k)
+        if self.points is None or weights is None:
+            return np.arange(len(self.codes))
+        return np.flatnonzero(weights > 0.0)
+
+    def all_signs(self) -> NDArray[np.int8]:
+        """Return the labels of all rows in all problems, (problems, n)."""
+        signs = self.reduction.all_signs(self.codes)
+        return signs if len(self.parts) == 1 else np.tile(signs, (len(self.parts), 1))
+
+    def all_costs(self) -> Vector:
+        """Return the costs of all rows in all problems, or in any of them, (1, n)."""
+        if self.parts[0][0] is None and not isinstance(self.reduction, OneVsOne):
+            cost: Vector = check_costs(self.C, None, len(self.codes))
+            return cost[None]
+        n = len(self.codes)
+        costs = [check_costs(self.C, self._weights(k), n) for k in range(len(self))]
+        return np.stack(costs)
+
+    def class_costs(self) -> tuple[list[float], list[float]]:
+        """Return the summed costs of both sides of each problem."""
+        weight, factor = self.parts[0]
+        total = np.bincount(self.codes, weight, len(factor)) * self.C
+        return self.reduction.costs(total.tolist(), factor.tolist())
+
+    def fold(self, k: int) -> slice:
+        """Return the problems of fold k."""
+        return slice(k * self.count, (k + 1) * self.count)
+
+    def coef(self, w: Sequence[Vector]) -> tuple[Vector, Vector]:
+        """Return the coefficients and intercepts of the problems of one fold."""
+        if self.joint:
+            joint = cast(CrammerSingerProblem, self.problem(0))
+            coef, intercept = joint.coef(w[0])
+            if len(coef) == 2:
+                coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+            return self.columns.spread(coef), intercept
+        found = [self.rows.coef(one) for one in w]
+        coef = np.stack([row for row, _ in found])
+        return self.columns.spread(coef), np.array([bias for _, bias in found])
+
+    def table(self, alpha: Sequence[Vector]) -> Vector:
+        """Return ``y_i alpha_i`` of the problems of one fold, shape (tables, n)."""
+        places = None
+        if self.points is not None:
+            places = [self.place(k) for k in range(self.count)]
+        return self.reduction.pack(alpha, self.codes, places)
+
+    def duals(self, table: Vector, k: int) -> Vector:
+        """Return ``alpha`` of problem k from a table of all rows."""
+        k %= self.count
+        found = self.reduction.unpack(table, self.codes, k)
+        return found if self.points is None else found[self.place(k)]

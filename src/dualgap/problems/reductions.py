@@ -1,0 +1,471 @@
+"""Several classes as binary problems: one versus the rest, one versus one, or joint.
+
+The classes of a reduction are numbers, 0 to K - 1. A decision is positive for the
+positive class of its problem: the class itself, one versus the rest, and the second
+class of a pair. :class:`SVC` counts as LIBSVM does: with three classes or more the
+first class of its pairs is positive, and of several classes with most votes the first
+one wins.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import combinations
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..certificate import Certificate
+from ..data.types import ProblemLabel
+from ..losses import Vector
+
+__all__ = [
+    "Joint",
+    "OneVsOne",
+    "OneVsRest",
+    "Reduction",
+    "certificate_of",
+    "problem_name",
+    "reduction_in",
+    "reduction_of",
+    "refuse_missing",
+]
+
+Codes = NDArray[np.intp]
+Signs = NDArray[np.int8]
+#: Scores or votes.
+Numbers = Vector | NDArray[np.intp]
+
+
+class Classifier(Protocol):
+    """A fitted classifier."""
+
+    classes_: NDArray[np.generic]
+
+
+class Reduction(ABC):
+    """Binary problems that K classes make, and the class that their decisions mean.
+
+    Attributes
+    ----------
+    classes : int
+        K.
+    subjects : list
+        The positive class of each problem, or its pair of classes.
+    tables : int
+        Rows of the table of dual variables that :meth:`pack` makes.
+    several : str
+        Plural noun for the problems.
+    """
+
+    several: ClassVar[str]
+    subjects: Sequence[int] | Sequence[tuple[int, int]]
+
+    def __init__(self, classes: int) -> None:
+        self.classes = classes
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    @property
+    @abstractmethod
+    def tables(self) -> int: ...
+
+    @abstractmethod
+    def labels(self, classes: NDArray[np.generic]) -> list[ProblemLabel]:
+        """Return the label of each problem: its class, or its pair of classes."""
+
+    def names(self, classes: NDArray[np.generic]) -> list[str]:
+        """Return the name of each problem."""
+        return [problem_name(label) for label in self.labels(classes)]
+
+    @abstractmethod
+    def signs(self, codes: Codes, k: int) -> Signs:
+        """Return the labels of all rows in problem k, -1 or +1, shape (n,)."""
+
+    def all_signs(self, codes: Codes) -> Signs:
+        """Return the labels of all rows in all problems, (problems, n)."""
+        return np.stack([self.signs(codes, k) for k in range(len(self))])
+
+    @abstractmethod
+    def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
+        """Return the weights of all rows in problem k, class weights included, (n,)."""
+
+    def costs(
+        self, total: Sequence[float], factor: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        """Return the summed weights of the positive rows and of the others.
+
+        `total` has the summed sample weights of every class, and `factor` its weight.
+        A joint problem has no such sums.
+        """
+        return [], []
+
+    def place(self, codes: Codes, k: int, weight: Vector) -> Codes:
+        """Return the rows of problem k."""
+        return np.arange(len(codes))
+
+    @abstractmethod
+    def pack(
+        self, duals: Sequence[Vector], codes: Codes, places: Sequence[Codes] | None
+    ) -> Vector:
+        """Return ``y_i alpha_i`` of all problems as one table, (tables, n).
+
+        `places` are the rows of each problem; None stands for all rows.
+        """
+
+    @abstractmethod
+    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+        """Return ``alpha`` of problem k at all rows, (n,), from a table."""
+
+    @abstractmethod
+    def scores(self, values: Vector) -> Vector:
+        """Return a score for each class, (n, K), from decisions, (n, problems).
+
+        Two classes have one score, (n,), which is positive for the second class.
+        """
+
+    def decide(self, values: Vector) -> Codes:
+        """Return the class of each row, (n,), from decisions, (n, problems)."""
+        scores = self.scores(values)
+        if scores.ndim == 1:
+            return (scores > 0.0).astype(np.intp)
+        return scores.argmax(axis=1)
+
+    @abstractmethod
+    def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        """Return bounds on :meth:`scores` from bounds on decisions, (n, problems)."""
+
+    def rank_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        """Return bounds on scores of which the largest is predicted, (n, K) each."""
+        return self.score_bounds(lower, upper)
+
+    def decided(self, lower: Vector, upper: Vector) -> Codes:
+        """Return the class that bounds on decisions prove, (n,); -1 if undecided."""
+        if self.classes == 2:
+            low, high = lower.ravel(), upper.ravel()
+            return np.where(low > 0.0, 1, np.where(high <= 0.0, 0, -1))
+        return largest(*self._ranks(lower, upper))
+
+    def _ranks(self, lower: Vector, upper: Vector) -> tuple[Numbers, Numbers]:
+        return self.score_bounds(lower, upper)
+
+
+class OneVsRest(Reduction):
+    """Problems of each class against all others; one problem for two classes."""
+
+    several = "classes"
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        self.subjects = range(1, 2) if classes == 2 else range(classes)
+
+    @property
+    def tables(self) -> int:
+        return len(self.subjects)
+
+    def labels(self, classes: NDArray[np.generic]) -> list[ProblemLabel]:
+        known = classes.tolist()
+        return [known[k] for k in self.subjects]
+
+    def signs(self, codes: Codes, k: int) -> Signs:
+        return np.where(codes == self.subjects[k], np.int8(1), np.int8(-1))
+
+    def all_signs(self, codes: Codes) -> Signs:
+        return np.where(
+            codes == np.array(self.subjects)[:, None], np.int8(1), np.int8(-1)
+        )
+
+    def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
+        # With more classes the rest has factor 1, as in LIBLINEAR and scikit-learn.
+        if self.classes == 2:
+            return weight * factor[codes]
+        return np.where(codes == self.subjects[k], weight * factor[k], weight)
+
+    def costs(
+        self, total: Sequence[float], factor: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        own = [part * each for part, each in zip(total, factor, strict=True)]
+        if self.classes == 2:
+            return own[1:], own[:1]
+        whole = sum(total)
+        return own, [whole - part for part in total]
+
+    def pack(
+        self,
+        duals: Sequence[Vector],
+        codes: Codes,
+        places: Sequence[Codes] | None = None,
+    ) -> Vector:
+        table = np.stack(duals)
+        table *= self.all_signs(codes)
+        return table
+
+    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+        found: Vector = np.abs(table[k])
+        return found
+
+    def scores(self, values: Vector) -> Vector:
+        return values[:, 0] if self.classes == 2 else values
+
+    def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        if self.classes == 2:
+            return lower.ravel(), upper.ravel()
+        return lower, upper
+
+
+class Joint(OneVsRest):
+    """Crammer and Singer's problem; its decisions are used as one versus the rest.
+
+    Its dual variables have one entry per row and class, also for two classes.
+    """
+
+    several = "problems"
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def tables(self) -> int:
+        return self.classes
+
+    def labels(self, classes: NDArray[np.generic]) -> list[ProblemLabel]:
+        return [classes.tolist()[-1]]
+
+    def names(self, classes: NDArray[np.generic]) -> list[str]:
+        return ["all classes"]
+
+    def costs(
+        self, total: Sequence[float], factor: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        return [], []
+
+    def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
+        return weight * factor[codes]
+
+    def pack(
+        self,
+        duals: Sequence[Vector],
+        codes: Codes,
+        places: Sequence[Codes] | None = None,
+    ) -> Vector:
+        return duals[0].reshape(-1, self.classes).T
+
+    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+        return np.ascontiguousarray(table.T).ravel()
+
+
+class OneVsOne(Reduction):
+    """Problems of the pairs of classes (0, 1), (0, 2), ..., (K - 2, K - 1).
+
+    The dual variables of all pairs share one table in LIBSVM's layout: a row of class i
+    has its coefficient against class j in row j - 1 of the table if i < j, in row j if
+    j < i.
+
+    Parameters
+    ----------
+    classes : int
+    libsvm : bool, default=False
+        Whether the first class of a pair is positive and the first class with most
+        votes wins, as in LIBSVM, for three classes or more.
+    break_ties : bool, default=False
+        Whether with `libsvm` the most confident class with most votes wins.
+    """
+
+    several = "pairs"
+    subjects: Sequence[tuple[int, int]]
+
+    def __init__(
+        self, classes: int, *, libsvm: bool = False, break_ties: bool = False
+    ) -> None:
+        super().__init__(classes)
+        self.subjects = list(combinations(range(classes), 2))
+        self.confident = break_ties or not libsvm
+        #: Sign of a decision for the second class.
+        self.second = -1 if libsvm and classes > 2 else 1
+
+    @property
+    def tables(self) -> int:
+        return self.classes - 1
+
+    def labels(self, classes: NDArray[np.generic]) -> list[ProblemLabel]:
+        known = classes.tolist()
+        if self.classes == 2:
+            return [known[1]]
+        return [(known[i], known[j]) for i, j in self.subjects]
+
+    def signs(self, codes: Codes, k: int) -> Signs:
+        second = np.int8(self.second)
+        return np.where(codes == self.subjects[k][1], second, -second)
+
+    def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
+        return np.where(np.isin(codes, self.subjects[k]), weight * factor[codes], 0.0)
+
+    def place(self, codes: Codes, k: int, weight: Vector) -> Codes:
+        i, j = self.subjects[k]
+        return np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0.0))
+
+    def costs(
+        self, total: Sequence[float], factor: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        own = [part * each for part, each in zip(total, factor, strict=True)]
+        first = [own[i] for i, _ in self.subjects]
+        second = [own[j] for _, j in self.subjects]
+        return (second, first) if self.second > 0 else (first, second)
+
+    def pack(
+        self, duals: Sequence[Vector], codes: Codes, places: Sequence[Codes] | None
+    ) -> Vector:
+        n = len(codes)
+        table = np.zeros((self.tables, n))
+        for k, (i, j) in enumerate(self.subjects):
+            place = np.arange(n) if places is None else places[k]
+            alpha = duals[k]
+            first, second = codes[place] == i, codes[place] == j
+            if self.second > 0:
+                table[i, place[second]] = alpha[second]
+                table[j - 1, place[first]] = 0.0 - alpha[first]
+            else:
+                table[i, place[second]] = 0.0 - alpha[second]
+                table[j - 1, place[first]] = alpha[first]
+        return table
+
+    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+        i, j = self.subjects[k]
+        alpha = np.where(codes == i, np.abs(table[j - 1]), 0.0)
+        return np.where(codes == j, np.abs(table[i]), alpha)
+
+    def scores(self, values: Vector) -> Vector:
+        """Return votes, plus confidences squeezed into a third of a vote either way.
+
+        scikit-learn's ``OneVsOneClassifier`` has the same.
+        """
+        if self.classes == 2:
+            return values[:, 0]
+        values = self.second * values
+        votes, total = np.zeros((2, len(values), self.classes))
+        for k, (i, j) in enumerate(self.subjects):
+            value = values[:, k]
+            total[:, i] -= value
+            total[:, j] += value
+            votes[:, i] += value <= 0.0
+            votes[:, j] += value > 0.0
+        return votes + total / (3.0 * (np.abs(total) + 1.0))
+
+    def decide(self, values: Vector) -> Codes:
+        if self.classes == 2 or self.confident:
+            return super().decide(values)
+        # Positive for the first class: a value of 0 is a vote for the second one.
+        first, won = values.T > 0.0, np.zeros((self.classes, len(values)), np.int32)
+        if self.second > 0:
+            first = values.T <= 0.0
+        end = 0
+        for i in range(self.classes - 1):  # the pairs (i, i + 1), ..., (i, K - 1)
+            begin, end = end, end + self.classes - 1 - i
+            won[i] += first[begin:end].sum(axis=0, dtype=np.int32)
+            won[i + 1 :] += ~first[begin:end]
+        return won.argmax(axis=0)
+
+    def wins(self, lower: Vector, upper: Vector) -> tuple[Codes, Codes]:
+        """Return the certain and the possible votes of each class, (n, K) each."""
+        if self.second < 0:
+            lower, upper = -upper, -lower
+        certain = np.zeros((len(lower), self.classes), np.intp)
+        possible = np.zeros_like(certain)
+        for k, (i, j) in enumerate(self.subjects):
+            certain[:, i] += upper[:, k] <= 0.0
+            certain[:, j] += lower[:, k] > 0.0
+            possible[:, i] += lower[:, k] <= 0.0
+            possible[:, j] += upper[:, k] > 0.0
+        return certain, possible
+
+    def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        if self.classes == 2:
+            return lower.ravel(), upper.ravel()
+        certain, possible = self.wins(lower, upper)
+        if self.second < 0:
+            lower, upper = -upper, -lower
+        least, most = np.zeros((2, len(lower), self.classes))
+        for k, (i, j) in enumerate(self.subjects):
+            least[:, i] -= upper[:, k]
+            most[:, i] -= lower[:, k]
+            least[:, j] += lower[:, k]
+            most[:, j] += upper[:, k]
+
+        def squeezed(total: Vector) -> Vector:
+            with np.errstate(invalid="ignore"):
+                inside = total / (3.0 * (np.abs(total) + 1.0))
+            return np.where(np.isinf(total), np.sign(total) / 3.0, inside)
+
+        few = 1e-13  # rounding of the sums, whose squeezed values are below 1/3
+        return certain + squeezed(least) - few, possible + squeezed(most) + few
+
+    def _ranks(self, lower: Vector, upper: Vector) -> tuple[Numbers, Numbers]:
+        # Votes alone decide: a confidence never makes up for a whole vote.
+        return self.wins(lower, upper)
+
+    def rank_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        if self.classes == 2 or self.confident:
+            return self.score_bounds(lower, upper)
+        certain, possible = self.wins(lower, upper)
+        first = 0.5 / self.classes * np.arange(self.classes)
+        return certain - first, possible - first
+
+
+def reduction_of(multi_class: str, classes: int) -> Reduction:
+    """Return the reduction of K classes by a word of `LinearSVC`."""
+    if multi_class == "crammer_singer":
+        return Joint(classes)
+    if multi_class == "ovo" and classes > 2:
+        return OneVsOne(classes)
+    return OneVsRest(classes)
+
+
+def largest(lower: Numbers, upper: Numbers) -> Codes:
+    """Return the class whose score is surely the largest, -1 where there is none."""
+    rows = np.arange(len(lower))
+    best = lower.argmax(axis=1)
+    others = upper.astype(np.float64)
+    others[rows, best] = -np.inf
+    return np.where(lower[rows, best] > others.max(axis=1), best, -1)
+
+
+def problem_name(label: ProblemLabel | None) -> str:
+    """Return the name of a binary problem: its class, or its two classes."""
+    if isinstance(label, tuple):
+        return f"{label[0]!s} against {label[1]!s}"
+    return f"class {label!s}"
+
+
+def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
+    """Raise an error if all rows of a class have weight 0.
+
+    Raises
+    ------
+    ValueError
+        Naming the first such class.
+    """
+    for label, weight in zip(classes, np.asarray(total), strict=True):
+        if not weight > 0.0:
+            raise ValueError(
+                f"class {label!s} has no row with a positive weight; drop its rows, or "
+                "change sample_weight or class_weight"
+            )
+
+
+def reduction_in(model: Classifier) -> Reduction:
+    """Return the reduction of a fitted classifier of dualgap or scikit-learn."""
+    classes = len(model.classes_)
+    if hasattr(model, "kernel"):
+        ties = getattr(model, "break_ties", False)
+        return OneVsOne(classes, libsvm=True, break_ties=ties)
+    return reduction_of(getattr(model, "multi_class", "ovr"), classes)
+
+
+def certificate_of(model: Classifier, parts: Sequence[Certificate]) -> Certificate:
+    """Join the certificates of the problems of a fitted model."""
+    if len(parts) == 1:
+        return parts[0]
+    return Certificate.total(parts, reduction_in(model).names(model.classes_))

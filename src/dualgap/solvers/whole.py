@@ -1,0 +1,51 @@
+"""Solutions of a batch that the core solved and proved in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Bounds
+from ..losses import Vector
+
+__all__ = ["Whole"]
+
+
+class Whole(NamedTuple):
+    """Points of several problems, their proofs, and the epochs that led to them.
+
+    Attributes
+    ----------
+    w, alpha : sequence of ndarray
+        One per problem; w is empty for a kernel problem.
+    bounds : list of Bounds
+    epochs : ndarray of shape (n_epochs, 3)
+        Estimates of P and D, and the steps so far, after each epoch of each problem.
+    ends : ndarray of shape (n_problems,)
+        Where the epochs of each problem end.
+    seconds : float
+        Time of all problems.
+    method : str
+        Name of the method that made the epochs.
+    bias, decisions : sequence, optional
+        As for :class:`dualgap.training.Solution`, one per problem.
+    floor : float, default=0.0
+        Smallest size of the optimum in relative gaps.
+    table : ndarray, optional
+        ``y_i alpha_i`` of all problems in the layout of a batch of pairs.
+    """
+
+    w: Vector | Sequence[Vector]
+    alpha: Vector | Sequence[Vector]
+    bounds: list[Bounds]
+    epochs: Vector
+    ends: NDArray[np.intp]
+    seconds: float
+    method: str
+    bias: Vector | Sequence[float] | None = None
+    decisions: Sequence[Vector] | None = None
+    floor: float = 0.0
+    table: Vector | None = None

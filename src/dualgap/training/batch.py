@@ -1,0 +1,362 @@
+"""Fits of a batch of problems: in one call of the core, or in threads.
+
+Every fit, path and search trains its problems here, under one request to stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import core
+from ..blas import limited, one_limit
+from ..certificate import Status
+from ..core import StoppedError
+from ..data.types import Parameters, ProblemLabel
+from ..losses import Vector
+from ..memory import make_room_for
+from ..problems.base import Problem
+from ..problems.batch import Batch
+from ..problems.kernel_matrix import IndefiniteKernelError
+from ..solvers.base import Solver
+from ..solvers.kernel.pairs import solve_pairs
+from ..solvers.kernel.small_one_class import solve_one_class
+from ..solvers.labellings import solve_labellings
+from ..solvers.small_regression import solve_regression
+from ..solvers.whole import Whole
+from .fit import solve
+from .interrupt import ctrl_c
+from .progress import HISTORY_DTYPE, EpochInfo, Progress
+from .solution import Solution, Solutions, WholeSolutions
+
+__all__ = ["Job", "Tasks", "begin", "in_threads", "solve_batch", "solve_path"]
+
+#: Called with the label of a problem and an epoch; a true value ends the fit.
+OnEpoch = Callable[[ProblemLabel, EpochInfo], object]
+Callback = Callable[[EpochInfo], object]
+#: Returns dual variables to start from, given the number of a problem and the problem.
+Start = Callable[[int, Problem], Vector | None]
+T = TypeVar("T")
+
+logger = logging.getLogger("dualgap")
+
+
+class Tasks:
+    """Tasks of scikit-learn's callbacks in a fit; without callbacks there are none.
+
+    Attributes
+    ----------
+    heard : bool
+        Whether callbacks want to hear of the epochs.
+    """
+
+    heard = False
+
+    def problem(self, k: int) -> contextlib.AbstractContextManager[Callback | None]:
+        """Return the tasks of problem k, as a context that gives its callback."""
+        return contextlib.nullcontext()
+
+    def keep(self, k: int, solution: Solution) -> None:
+        """Take the solution of problem k."""
+
+    def end(self) -> None:
+        """Tell the callbacks that the estimator is fitted."""
+
+
+@dataclass
+class Job:
+    """Limits of a fit, its seeds, and who is told of its epochs.
+
+    Attributes
+    ----------
+    tol, atol, max_epochs
+        As for :func:`dualgap.solve`, for each problem.
+    stop : core.Stop
+        Request to stop that all problems share.
+    seeds : sequence of int
+        One per problem, or fewer, which repeat.
+    threads : int
+        Number of threads that share the problems.
+    verbose : int
+        1 shows the log of each problem, 2 also of each epoch.
+    on_epoch : callable, optional
+    tasks : Tasks
+    checkpoint, checkpoint_every
+        As for :func:`dualgap.solve`; several problems have a file each.
+    """
+
+    tol: float
+    atol: float
+    max_epochs: int
+    stop: core.Stop
+    seeds: Sequence[int]
+    threads: int = 1
+    verbose: int = 0
+    on_epoch: OnEpoch | None = None
+    tasks: Tasks = field(default_factory=Tasks)
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+    #: Trains a problem without a proof where its kernel matrix is indefinite.
+    unproved: Callable[[int], Solution] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the fit is to end."""
+        return bool(self.stop.requested or self.stop.expired)
+
+    @property
+    def told(self) -> bool:
+        """Whether somebody hears of the end of a problem."""
+        heard = self.on_epoch is not None or self.verbose > 0
+        return heard or logger.isEnabledFor(logging.INFO)
+
+    def options(self, k: int) -> Parameters:
+        """Return the limits of problem k, for :func:`dualgap.solve`."""
+        return {
+            "tol": self.tol,
+            "atol": self.atol,
+            "max_epochs": self.max_epochs,
+            "random_state": int(self.seeds[k % len(self.seeds)]),
+            "stop": self.stop,
+        }
+
+    def listener(
+        self, batch: Batch, k: int, callback: Callback | None
+    ) -> Callback | None:
+        """Return what hears of the epochs of problem k; None if nobody does."""
+        on_epoch = self.on_epoch
+        if on_epoch is None:
+            return callback
+        label = batch.label(k)
+
+        def tell(info: EpochInfo) -> object:
+            if callback is not None:
+                callback(info)
+            return on_epoch(label, info)
+
+        return tell
+
+
+def begin(time_limit: float | None) -> core.Stop:
+    """Return a stop request whose time limit starts now."""
+    stop = core.Stop()
+    if time_limit is not None:
+        stop.set_deadline(time_limit)
+    return stop
+
+
+def solve_batch(
+    batch: Batch,
+    solver: Solver,
+    job: Job,
+    warm: Start | None = None,
+    at_once: bool = True,
+) -> Solutions:
+    """Train the problems of a batch, and prove each of them.
+
+    Parameters
+    ----------
+    batch : Batch
+    solver : Solver
+    job : Job
+    warm : callable, optional
+        Takes a problem's number and the problem, and returns dual variables to start
+        from, or None for a cold start.
+    at_once : bool, default=True
+        Whether small problems may be solved in one call of the core, which needs no
+        start.
+    """
+    whole = _solve_whole(batch, solver, job) if at_once else None
+    if whole is not None and all(whole.proved) and not job.told:
+        return whole
+    several = len(batch) > 1
+
+    def train(k: int) -> Solution:
+        title = batch.names[k] if several else ""
+        if whole is not None and whole.proved[k]:
+            found = whole[k]
+            listener = job.listener(batch, k, None)
+            progress = Progress(solver.name, job.tol, title, listener)
+            progress.history = found.history[-1:].tolist()
+            progress.end(found.certificate, lambda: found.model)
+            return found
+        file = job.checkpoint
+        if file is not None and several:
+            file = f"{file}.{k}"
+        with job.tasks.problem(k) as callback:
+            try:
+                found = _train(batch, k, solver, job, warm, title, file, callback)
+            except IndefiniteKernelError:
+                if job.unproved is None:
+                    raise
+                found = job.unproved(k)
+            job.tasks.keep(k, found)
+        return found
+
+    batch.prepare()
+    found = in_threads(train, len(batch), job, batch.at_a_time)
+    return Solutions(found, batch.names)
+
+
+def solve_path(
+    batch: Batch,
+    Cs: Sequence[float] | Vector,
+    solver: Solver,
+    job: Job,
+    start: Sequence[Vector] | None = None,
+) -> Iterator[Solutions]:
+    """Train the problems of a batch for every C, in the order given.
+
+    The core solves small problems in one call. Others start from the dual variables
+    of the last two values of C, so that the values are best increasing; the first fit
+    starts from those in `start`, of any C.
+
+    Raises
+    ------
+    ValueError
+        If the solver keeps no dual variables.
+    """
+    check_warm(batch, solver)
+    past: list[list[tuple[float, Vector]]] = [[] for _ in range(len(batch))]
+    batch = batch.for_path()
+    if start is not None:
+        past = [[(batch.C, alpha)] for alpha in start]
+    for C in map(float, Cs):
+        now = batch.at(C)
+
+        def warm(k: int, problem: Problem, now: Batch = now) -> Vector | None:
+            before = past[k]
+            if len(before) == 2:
+                return now.along(k, problem, before)
+            return now.begin(k, problem, *before[0]) if before else None
+
+        found = solve_batch(now, solver, job, warm)
+        for k, alpha in enumerate(found.alpha):
+            past[k] = [*(one for one in past[k][-1:] if one[0] != C), (C, alpha)]
+        yield found
+
+
+def check_warm(batch: Batch, solver: Solver) -> None:
+    """Refuse a solver that cannot start from dual variables, before the first fit."""
+    if not solver.dual:
+        problem = batch.problem(0)
+        solver.check_warm(problem, np.zeros(problem.n_duals))
+
+
+#: What solves small problems of a kind in one call of the core.
+WHOLE: dict[str, Callable[[Solver, Any, Job], Whole | None]] = {
+    "binary": solve_labellings,
+    "kernel": solve_pairs,
+    "kernel-one-class": solve_one_class,
+    "regression": solve_regression,
+}
+
+
+def _solve_whole(batch: Batch, solver: Solver, job: Job) -> WholeSolutions | None:
+    """Solve and prove small problems in one call; None if they are not small.
+
+    Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
+    """
+    own = WHOLE.get(batch.kind)
+    if own is None or job.tasks.heard or job.checkpoint is not None or job.stopped:
+        return None
+    with ctrl_c(job.stop):
+        found = own(solver, batch, job)
+    if found is None:
+        return None
+    return WholeSolutions(found, batch.names, solver.name, job.tol, job.atol)
+
+
+def _train(
+    batch: Batch,
+    k: int,
+    solver: Solver,
+    job: Job,
+    warm: Start | None,
+    title: str,
+    file: str | None,
+    callback: Callback | None,
+) -> Solution:
+    """Train problem k, and prove its accuracy."""
+    if not (batch.takes_long and job.stopped):
+        with contextlib.suppress(StoppedError):
+            problem = batch.problem(k)
+            problem.title = title
+            if not (batch.takes_long and job.stopped):
+                found = solve(
+                    problem,
+                    solver,
+                    warm=None if warm is None else warm(k, problem),
+                    checkpoint=file,
+                    checkpoint_every=job.checkpoint_every,
+                    on_epoch=job.listener(batch, k, callback),
+                    **job.options(k),
+                )
+                return batch.finish(k, problem, found)
+    zero = batch.unreached(k)
+    status = Status.INTERRUPTED if job.stop.requested else Status.TIME_LIMIT
+    certificate = replace(
+        zero.certificate, status=status, solver=solver.name, tol=job.tol, atol=job.atol
+    )
+    history = np.empty(0, HISTORY_DTYPE)
+    return Solution(zero.w, zero.alpha, certificate, history, zero.bias)
+
+
+#: Memory of a pool of threads besides its workers, in threads.
+_POOL = 1
+
+
+def in_threads(
+    work: Callable[[int], T], count: int, job: Job, at_a_time: int = sys.maxsize
+) -> list[T]:
+    """Return what `work` returns for 0 to count - 1, from threads that stop together.
+
+    After Ctrl-C each fit keeps its best model. If one raises, the others end before
+    the error is raised here.
+    """
+    threads = min(job.threads, count, at_a_time)
+    with _visible_logs(job.verbose), ctrl_c(job.stop):
+        if threads == 1:
+            with one_limit():
+                return list(map(work, range(count)))
+        make_room_for(threads + _POOL)
+        contexts = [copy_context() for _ in range(count)]
+
+        def guarded(k: int) -> T:
+            try:
+                return contexts[k].run(work, k)
+            except BaseException:
+                job.stop.request()
+                raise
+
+        # BLAS would start threads of its own in each thread.
+        with limited(1), ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(guarded, range(count)))
+
+
+@contextlib.contextmanager
+def _visible_logs(verbose: int) -> Iterator[None]:
+    """Show the log of a fit, on standard output if no log handler is set."""
+    if not verbose:
+        yield
+        return
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
+    level = logging.INFO if verbose == 1 else logging.DEBUG
+    before = logger.level
+    if handler is not None:
+        logger.addHandler(handler)
+    logger.setLevel(min(level, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
