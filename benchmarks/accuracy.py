@@ -51,7 +51,7 @@ def main() -> None:
     for name in args.data:
         X, y = load(name)
         problem = Problem(X, y, args.C)
-        best = solve(problem, get_solver("dcd"), tol=1e-9, max_epochs=100_000)
+        best = solve(problem, get_solver("dcd"), tol=1e-9, max_iter=100_000)
         optimum = objective(X, y, args.C, best.w)
         print(f"\n{name}, C = {args.C:g}, P* = {optimum:.6f} "
               f"(proved to {best.certificate.relative_gap:.0e}): "
@@ -61,7 +61,7 @@ def main() -> None:
         for label, solver in records.items():
             cells = []
             for epochs in args.epochs:
-                solution = solve(problem, solver, tol=1e-9, max_epochs=epochs)
+                solution = solve(problem, solver, tol=1e-9, max_iter=epochs)
                 accuracy = objective(X, y, args.C, solution.w) / optimum - 1
                 gap = solution.certificate.relative_gap
                 cells.append(f"{max(accuracy, 0):.0e} / {gap:.0e}")

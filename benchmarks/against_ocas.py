@@ -79,7 +79,7 @@ def main() -> None:
                     program, examples, model, args.C, args.tol, problem.d
                 )
                 ours = solve(
-                    problem, get_solver(args.solver), tol=args.tol, max_epochs=10**6
+                    problem, get_solver(args.solver), tol=args.tol, max_iter=10**6
                 )
                 ratios.append(ours.certificate.seconds / seconds)
         values = [objective(X, y, args.C, point) for point in (ours.w, w)]

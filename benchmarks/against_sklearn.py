@@ -42,7 +42,7 @@ def rival(C, tol):
 
 def ours(C, tol, solver):
     return dualgap.LinearSVC(C=C, loss="hinge", solver=solver, tol=tol,
-                             max_epochs=100_000, fit_intercept=False)  # fmt: skip
+                             max_iter=100_000, fit_intercept=False)  # fmt: skip
 
 
 def seconds(model, X, y) -> float:

@@ -150,7 +150,7 @@ def originals(images, y, names):
 def fit(X, y, C):
     """Model, and what it warned of: shown in the report, not swallowed."""
     model = make_pipeline(
-        StandardScaler(), LinearSVC(C=C, loss="hinge", tol=1e-3, max_epochs=500)
+        StandardScaler(), LinearSVC(C=C, loss="hinge", tol=1e-3, max_iter=500)
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -186,7 +186,7 @@ class OneVersusRest:
         self.signs = [np.where(y == k, 1.0, -1.0) for k in np.unique(y)]
         self.problems = [Problem(X, sign, C, loss=loss) for sign in self.signs]
         proofs = [
-            solve(problem, DCD(), tol=1e-7, max_epochs=optimum_epochs).certificate
+            solve(problem, DCD(), tol=1e-7, max_iter=optimum_epochs).certificate
             for problem in self.problems
         ]
         # P* lies between D and this P, the certificates prove.
@@ -226,7 +226,7 @@ class OneVersusRest:
                 clock[0] += time.process_time() - now
 
             # A tol that none of them reaches: what ends a run is the budget.
-            solve(problem, solver, tol=1e-9, max_epochs=epochs,
+            solve(problem, solver, tol=1e-9, max_iter=epochs,
                   time_limit=seconds, on_epoch=look)  # fmt: skip
             steps.append(step)
         length = max(map(len, steps))
@@ -246,7 +246,7 @@ class OneVersusRest:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is to end before tol
             primal = sum(
-                self.objective(sign, solve(problem, solver, tol=1e-9, max_epochs=10**6,
+                self.objective(sign, solve(problem, solver, tol=1e-9, max_iter=10**6,
                                            random_state=seed).w)
                 for problem, sign in zip(self.problems, self.signs, strict=True)
             )  # fmt: skip

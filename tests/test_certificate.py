@@ -213,19 +213,19 @@ def test_the_reference_brackets_the_optimum_tightly(case):
 @given(
     case=cases,
     tol=sampled(0.3, 1e-2, 1e-4, 1e-8),
-    max_epochs=sampled(1, 2, 5, 20),
+    max_iter=sampled(1, 2, 5, 20),
     check_every=sampled(None, 1, 3),
     random_state=st.integers(0, 2**64 - 1),
 )
 def test_no_solver_gets_a_wrong_certificate(
-    name, case, tol, max_epochs, check_every, random_state
+    name, case, tol, max_iter, check_every, random_state
 ):
     solver = SOLVERS[name]()
     if case.loss not in solver.losses:
         case = replace(case, loss="hinge")
     problem, plain = case.build()
     solution = solve(
-        problem, solver, tol=tol, max_epochs=max_epochs, check_every=check_every,
+        problem, solver, tol=tol, max_iter=max_iter, check_every=check_every,
         random_state=random_state,
     )  # fmt: skip
     certificate, w, alpha = solution.certificate, solution.w, solution.alpha
@@ -585,7 +585,7 @@ def test_message_has_the_numbers():
     )  # fmt: skip
     assert certificate.message == (
         "Not converged: within 3.1 % of the optimum (target 0.1 %). Stopped at "
-        "max_epochs: raise it, scale the columns, or raise tol."
+        "max_iter: raise it, scale the columns, or raise tol."
     )
     assert str(certificate) == certificate.message
     assert repr(certificate) == (

@@ -367,7 +367,7 @@ def test_remarks_on_columns():
 def test_the_badge_and_the_remedies():
     X, y = cancer()
     rough = LinearSVC(
-        loss="hinge", solver="sgd-s", max_epochs=1, tol=1e-9, random_state=0
+        loss="hinge", solver="sgd-s", max_iter=1, tol=1e-9, random_state=0
     ).fit(X, y)
     page = dualgap.report(rough, X, y).html
     assert not rough.certificate_.certified

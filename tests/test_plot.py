@@ -286,7 +286,9 @@ def test_the_notebook_names_classes_and_pairs():
 
 def test_bounds_along_c_are_drawn_as_they_were_proved():
     X, y = cancer()
-    search = LinearSVCCV([0.01, 0.1], certify="error", accuracy=0.05, cv=2).fit(X, y)
+    search = LinearSVCCV([0.01, 0.1], certify_C=True, error_tolerance=0.05, cv=2).fit(
+        X, y
+    )
     ax = ErrorBoundsDisplay.from_estimator(search).ax_
     edges, lower, upper = search.error_bounds_
     for stairs, bound in zip(ax.patches, (upper, lower), strict=False):
@@ -295,5 +297,5 @@ def test_bounds_along_c_are_drawn_as_they_were_proved():
     dots = ax.lines[0]
     np.testing.assert_array_equal(dots.get_xdata(), search.Cs_)
     np.testing.assert_allclose(dots.get_ydata(), 1 - search.scores_.mean(axis=0))
-    with pytest.raises(ValueError, match="certify='error'"):
+    with pytest.raises(ValueError, match="certify_C=True"):
         ErrorBoundsDisplay.from_estimator(LinearSVCCV([0.1], cv=2).fit(X, y))

@@ -197,16 +197,16 @@ def test_the_reference_is_tight(case):
     case=cases,
     shrinking=sampled("sleep", "hsieh", "none"),
     tol=sampled(0.3, 1e-2, 1e-4, 1e-8),
-    max_epochs=sampled(1, 2, 5, 20, 200),
+    max_iter=sampled(1, 2, 5, 20, 200),
     check_every=sampled(None, 1, 3),
     random_state=st.integers(0, 2**64 - 1),
 )
 def test_dcd_gets_no_wrong_certificate(
-    case, shrinking, tol, max_epochs, check_every, random_state
+    case, shrinking, tol, max_iter, check_every, random_state
 ):
     problem, plain, y = build(case)
     solution = solve(
-        problem, DCD(shrinking=shrinking), tol=tol, max_epochs=max_epochs,
+        problem, DCD(shrinking=shrinking), tol=tol, max_iter=max_iter,
         check_every=check_every, random_state=random_state,
     )  # fmt: skip
     certificate, w, alpha = solution.certificate, solution.w, solution.alpha
@@ -320,7 +320,7 @@ def test_values_are_those_of_the_formulas(loss):
 
 def test_the_bias_does_not_depend_on_where_the_features_are():
     X, y, problem = small()
-    tight = {"tol": 1e-9, "max_epochs": 200_000}
+    tight = {"tol": 1e-9, "max_iter": 200_000}
     here = solve(problem, DCD(), **tight)
     moved = Problem(X + 3.0, y, 2.0, fit_intercept=True, penalize_intercept=False)
     there = solve(moved, DCD(), **tight)
@@ -363,14 +363,14 @@ def test_balance():
 
 def test_a_dual_point_off_the_constraint_is_refused_and_repaired():
     X, y, problem = small()
-    alpha = solve(Problem(X, y, 2.0), DCD(), tol=1e-9, max_epochs=10**5).alpha
+    alpha = solve(Problem(X, y, 2.0), DCD(), tol=1e-9, max_iter=10**5).alpha
     with pytest.raises(ValueError, match=r"alpha_i y_i = .* problem\.balance"):
         problem.dual(alpha)
     certificate = problem.certify(alpha=alpha)
     expected = problem.dual(problem.balance(alpha))
     assert certificate.dual == pytest.approx(expected, rel=1e-13)
     # Taken as it is, it would "prove" more than the optimum.
-    best = solve(problem, DCD(), tol=1e-9, max_epochs=10**5).certificate
+    best = solve(problem, DCD(), tol=1e-9, max_iter=10**5).certificate
     v = (alpha * y) @ X
     assert alpha.sum() - 0.5 * v @ v > 1.01 * best.primal
     assert certificate.dual <= best.primal
@@ -397,7 +397,7 @@ def test_a_solver_certifies_or_refuses(name):
     solver = SOLVERS[name]()
     assert solver.free_bias == (name in ("auto", "dcd", "interior-point", "newton"))
     if solver.free_bias:
-        solution = solve(problem, solver, tol=1e-6, max_epochs=100_000)
+        solution = solve(problem, solver, tol=1e-6, max_iter=100_000)
         assert solution.certificate.certified
         assert abs(solution.alpha @ problem.y) <= 1e-14
     else:
@@ -433,9 +433,7 @@ def test_linear_svc(classes, tmp_path):
     X = rng.standard_normal((90, 5)) + 4.0
     y = rng.integers(0, classes, 90)
     X[np.arange(90), y] += 1.5
-    model = LinearSVC(
-        loss="hinge", penalize_intercept=False, tol=1e-6, max_epochs=10**6
-    )
+    model = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-6, max_iter=10**6)
     model.fit(X, y)
     np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0.0, atol=1e-13)
     certificates = model.certificate_ if classes > 2 else [model.certificate_]
@@ -451,7 +449,7 @@ def test_linear_svc(classes, tmp_path):
         assert certificate.certified
         assert certificate.primal == pytest.approx(P, rel=1e-12)
     # The penalised bias is another model, and a worse one here.
-    other = LinearSVC(loss="hinge", tol=1e-6, max_epochs=10**6).fit(X, y)
+    other = LinearSVC(loss="hinge", tol=1e-6, max_iter=10**6).fit(X, y)
     assert np.abs(model.intercept_ - other.intercept_).max() > 0.1
 
     path = tmp_path / "model.safetensors"

@@ -95,7 +95,7 @@ class Dualgap(Rival):
 
     def make(self, n, C, family, value, seed):
         return self.model(C=C, loss="hinge", solver=self.solver(family), tol=value,
-                          max_epochs=MANY, time_limit=self.time_limit,
+                          max_iter=MANY, time_limit=self.time_limit,
                           n_jobs=self.n_jobs, fit_intercept=False,
                           random_state=seed)  # fmt: skip
 
@@ -115,7 +115,7 @@ class DualgapPegasos(Dualgap):
     families: ClassVar = {"pegasos": EPOCHS}
 
     def make(self, n, C, family, value, seed):
-        return self.model(C=C, solver=family, tol=1e-12, max_epochs=int(value),
+        return self.model(C=C, solver=family, tol=1e-12, max_iter=int(value),
                           fit_intercept=False, random_state=seed)  # fmt: skip
 
 

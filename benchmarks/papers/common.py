@@ -28,14 +28,14 @@ def objective(X, y, C: float, w) -> float:
 
 def optimum(X, y, C: float, tol: float = 1e-7) -> float:
     """P* from below and above by `dcd`: the primal value at a relative gap of tol."""
-    solution = solve(Problem(X, y, C), get_solver("dcd"), tol=tol, max_epochs=10**6)
+    solution = solve(Problem(X, y, C), get_solver("dcd"), tol=tol, max_iter=10**6)
     return objective(X, y, C, solution.w)
 
 
 def gaps(problem: Problem, solver, epochs: int, seed: int = 0):
     """Epochs and the relative gap proved after each of them."""
     history = solve(
-        problem, solver, tol=1e-9, max_epochs=epochs, random_state=seed, check_every=1
+        problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, check_every=1
     ).history
     proved = history[history["exact"] & (history["dual"] > 0)]
     gap = (proved["primal"] - proved["dual"]) / proved["dual"]
@@ -60,7 +60,7 @@ def reach(problem, solver, loss, target, *, seed=0, limit=None, epochs=10**7):
         spent += time.process_time() - now
         return bool(found) or late
 
-    solve(problem, solver, tol=1e-9, max_epochs=epochs, random_state=seed,
+    solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed,
           on_epoch=look)  # fmt: skip
     return found[0] if found else None
 

@@ -140,7 +140,7 @@ def bound(name: str, chosen: dict, limit: float) -> dict:
             X[rows], labels, chosen["C"], kernel=RBF(gamma=chosen["gamma"])
         )
         found = solve(
-            problem, SWAP2o(), tol=1e-2, max_epochs=10**9, random_state=0,
+            problem, SWAP2o(), tol=1e-2, max_iter=10**9, random_state=0,
             on_epoch=lambda info: time.process_time() - begun > limit,
         ).certificate  # fmt: skip
         dual += max(found.dual, 0.0)
@@ -168,7 +168,7 @@ def train(problem, solver, seed: int, limit: float) -> dict:
         return seen[-1][1] > limit
 
     solution = solve(
-        problem, solver, tol=1e-3, max_epochs=10**9, random_state=seed,
+        problem, solver, tol=1e-3, max_iter=10**9, random_state=seed,
         on_epoch=on_epoch,
     )  # fmt: skip
     return {

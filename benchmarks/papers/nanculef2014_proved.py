@@ -74,7 +74,7 @@ def fit(data, kernel: str, method: str, args) -> dict:
     model = SVC(
         C=args.C, loss="squared_hinge", kernel=KERNELS[kernel],
         solver=METHODS[method], tol=args.tol,
-        max_epochs=10**9, time_limit=args.time_limit, cache_size=args.cache,
+        max_iter=10**9, time_limit=args.time_limit, cache_size=args.cache,
         random_state=0,
     )  # fmt: skip
     begun, cpu = time.perf_counter(), time.process_time()

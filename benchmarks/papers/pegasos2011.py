@@ -83,7 +83,7 @@ def excess(X, y, C, best, problem, solver, epochs, seeds=3) -> float:
     found = []
     for seed in range(seeds):
         last = []
-        solve(problem, solver, tol=1e-9, max_epochs=epochs, random_state=seed,
+        solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed,
               on_epoch=lambda info, last=last: last.append(info.model().copy())
               if info.epoch == epochs and not info.final else None)  # fmt: skip
         found.append(objective(X, y, C, last[-1]) / best - 1)

@@ -133,7 +133,7 @@ def trace(problem, solver, seed, limit, atol=1e-9, target=0.0):
         return info.primal <= target or seconds > limit
 
     solution = solve(
-        problem, solver, tol=1e-9, atol=atol, max_epochs=10**6, random_state=seed,
+        problem, solver, tol=1e-9, atol=atol, max_iter=10**6, random_state=seed,
         on_epoch=look,
     )  # fmt: skip
     return solution, found

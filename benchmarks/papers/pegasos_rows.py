@@ -66,9 +66,7 @@ def after(problem, solver, T: int, seed: int):
     """Return w after T steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is to end before tol
-        return solve(
-            problem, solver(T), tol=1e-9, max_epochs=10**6, random_state=seed
-        ).w
+        return solve(problem, solver(T), tol=1e-9, max_iter=10**6, random_state=seed).w
 
 
 def constant_steps(X, y, lam: float, eta: float, T: int, seed: int):
@@ -129,7 +127,7 @@ def steps(X, y, lam: float, accuracy: float, seeds: int, budgets) -> dict:
             epochs.append(info.epoch)
         return bool(epochs)
 
-    solve(problem, get_solver("dcd"), tol=1e-7, max_epochs=1000, random_state=0,
+    solve(problem, get_solver("dcd"), tol=1e-7, max_iter=1000, random_state=0,
           on_epoch=look)  # fmt: skip
     found["DCD"] = [n * epoch for epoch in epochs]
     return found

@@ -58,7 +58,7 @@ def errors(X, y, test, labels, lam: float, gamma: float, marks) -> list[str]:
             found[info.epoch] = 100 * float(np.mean((test @ w > 0) != (labels > 0)))
 
     problem = Problem(X, y, lambda_=lam, loss=loss_of(gamma))
-    solve(problem, SDCA(), tol=1e-12, max_epochs=max(marks), random_state=0,
+    solve(problem, SDCA(), tol=1e-12, max_iter=max(marks), random_state=0,
           on_epoch=look)  # fmt: skip
     return [f"{found[mark]:.2f}" if mark in found else "–" for mark in marks]
 
@@ -136,7 +136,7 @@ def experiments(report: Report, name: str, epochs: int, axes) -> None:
         C, row = 1.0 / (lam * len(y)), [f"{lam:g}"]
         for accuracy in (1e-2, 1e-3, 1e-4):
             solution = solve(Problem(X, y, C), SDCA(), tol=1e-12, random_state=0,
-                             atol=accuracy / lam, max_epochs=1000)  # fmt: skip
+                             atol=accuracy / lam, max_iter=1000)  # fmt: skip
             found = solution.certificate
             ended = lam * (found.primal - found.dual) <= accuracy
             row.append(solution.history["epoch"][-1] if ended else "> 1000")

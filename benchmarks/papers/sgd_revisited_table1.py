@@ -48,7 +48,7 @@ def main() -> None:
         problem = Problem(X, y, 0.1)
         for solver in args.solver:
             solution = solve(
-                problem, get_solver(solver), tol=1e-5, max_epochs=2_000_000,
+                problem, get_solver(solver), tol=1e-5, max_iter=2_000_000,
                 random_state=args.seed, check_every=100,
             )  # fmt: skip
             c = solution.certificate

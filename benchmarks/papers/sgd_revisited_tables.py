@@ -145,7 +145,7 @@ def measure(name, C, methods, args, dtype=np.float64) -> list[Runs]:
     X, y = load(name)
     X = X.astype(dtype)
     problem = Problem(X, y, C)
-    best = solve(problem, get_solver("auto"), tol=1e-6, max_epochs=10**6).w
+    best = solve(problem, get_solver("auto"), tol=1e-6, max_iter=10**6).w
 
     def loss(w):
         return objective(X, y, C, w)
@@ -383,7 +383,7 @@ def stops(cases, repeats: int):
         runs = []
         for seed in range(repeats):
             solution = solve(problem, solver(check_factor=f), tol=tol,
-                             max_epochs=10**6, random_state=seed)  # fmt: skip
+                             max_iter=10**6, random_state=seed)  # fmt: skip
             exact = int(solution.history["exact"].sum())
             accuracy = objective(X, y, 1.0, solution.w) / best - 1.0
             runs.append((solution.certificate.epochs, exact, accuracy))

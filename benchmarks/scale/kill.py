@@ -46,7 +46,7 @@ from dualgap import LinearSVC
 from dualgap.data import RowStore
 warnings.simplefilter("ignore")
 store = RowStore.open(sys.argv[1], buffer=2**22)
-model = LinearSVC(C=10.0, loss="hinge", tol=1e-9, max_epochs=int(sys.argv[4]),
+model = LinearSVC(C=10.0, loss="hinge", tol=1e-9, max_iter=int(sys.argv[4]),
                   checkpoint=sys.argv[2], checkpoint_every=0.05).fit(store)
 np.save(sys.argv[3] + ".part.npy", model.coef_)
 import os

@@ -112,7 +112,7 @@ def step_fit(path: str, options: dict) -> dict:
     cpu = time.process_time()
     done = solve(
         problem, DCD(block_sweeps=options["sweeps"] or "auto"), tol=options["tol"],
-        max_epochs=100, random_state=0, on_epoch=on_epoch,
+        max_iter=100, random_state=0, on_epoch=on_epoch,
     )  # fmt: skip
     np.save(f"{path}.coef.npy", done.w)
     cpu = time.process_time() - cpu

@@ -179,7 +179,7 @@ def main():
             X, y = X[order], y[order]
             for C in given.C:
                 problem = Problem(X, y, C)
-                alone = solve(problem, DCD(), tol=1e-6, max_epochs=20_000).certificate
+                alone = solve(problem, DCD(), tol=1e-6, max_iter=20_000).certificate
                 print(
                     f"\n{name}, {len(y)} rows, C = {C:g}, P* = {alone.dual:.8g} "
                     f"(proved to {alone.relative_gap:.0e})\n"

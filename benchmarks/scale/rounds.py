@@ -56,7 +56,7 @@ def rounds_to_gaps(X, y, K, C, loss, passes, acceleration, most, limit):
     solution = solve(
         PiecewiseProblem(rounds, 0, record, engine.width),
         CoCoA(local_epochs=passes, acceleration=acceleration),
-        tol=min(GAPS), max_epochs=most, time_limit=limit, on_epoch=look,
+        tol=min(GAPS), max_iter=most, time_limit=limit, on_epoch=look,
     )  # fmt: skip
     return {
         "K": K,

@@ -23,7 +23,7 @@ SWEEPS = [1, 2, 3, 5]
 
 
 def passes(problem: Problem, solver: DCD, most: int) -> str:
-    done = solve(problem, solver, tol=1e-3, max_epochs=most).certificate
+    done = solve(problem, solver, tol=1e-3, max_iter=most).certificate
     return str(done.epochs) if done.certified else "–"
 
 

@@ -57,7 +57,7 @@ def first_passes(store: RowStore, mapped: bool) -> tuple[float, ...]:
     X = store.matrix() if mapped else store
     problem = Problem(X, np.where(store.y > 0, 1, -1), 1e-3)
     solver = DCD(block_sweeps=1, acceleration="none")
-    solve(problem, solver, max_epochs=2, tol=1e-12, on_epoch=note)
+    solve(problem, solver, max_iter=2, tol=1e-12, on_epoch=note)
     return (
         ends[0][0], ends[0][1], ends[1][0] - ends[0][0], Spent.seconds / ends[0][1]
     )  # fmt: skip

@@ -236,7 +236,7 @@ def judge(case: str, free: bool, answer: dict) -> str:
     primal = problem.certify(np.append(w, bias) if free else w).primal
     bounds = []
     for solver in (get_solver("auto"), DCD()):
-        found = solve(problem, solver, tol=TOLERANCE / 10, max_epochs=3000)
+        found = solve(problem, solver, tol=TOLERANCE / 10, max_iter=3000)
         bounds.append(found.certificate)
     lower = max(bound.dual for bound in bounds)
     upper = min(bound.primal for bound in bounds)

@@ -170,7 +170,7 @@ def of_estimator(model: Any) -> Parts:
 
 def solved(problem: Any, solver: Any, **options: Any) -> Parts:
     """Solve a problem and return its fingerprints."""
-    options = {"tol": 1e-4, "max_epochs": 60, "random_state": 7} | options
+    options = {"tol": 1e-4, "max_iter": 60, "random_state": 7} | options
     return of_solution(problem, dualgap.solve(problem, solver, **options))
 
 
@@ -352,7 +352,7 @@ def kernel_solvers() -> Iterator[Fit]:
                             loss=LOSSES[loss], penalize_intercept=not free,
                             sample_weight=weights(len(y)),
                         ),
-                        kind(), max_epochs=2000,
+                        kind(), max_iter=2000,
                     ),
                 )  # fmt: skip
     block = KERNEL_SOLVERS["block"]
@@ -415,7 +415,7 @@ def kernel_estimators() -> Iterator[Fit]:
                 f"SVC/{solver}/{loss}",
                 lambda solver=solver, loss=loss: fitted(
                     dualgap.SVC(
-                        solver=solver, loss=loss, random_state=0, max_epochs=3000
+                        solver=solver, loss=loss, random_state=0, max_iter=3000
                     ),
                     X, several,
                 ),
@@ -489,13 +489,13 @@ def stored_rows(folder: Path) -> Iterator[Fit]:
                             RowStore.open(path, buffer=buffer), C=0.5,
                             loss="squared_hinge" if name == "sdca" else "hinge",
                         ),
-                        dualgap.SOLVERS[name](), tol=1e-3, max_epochs=25,
+                        dualgap.SOLVERS[name](), tol=1e-3, max_iter=25,
                     ),
                 )  # fmt: skip
         yield (
             f"store/{layout}/LinearSVC",
             lambda path=path: fitted(
-                dualgap.LinearSVC(random_state=0, max_epochs=30),
+                dualgap.LinearSVC(random_state=0, max_iter=30),
                 RowStore.open(path, buffer=60_000),
             ),
         )
@@ -552,7 +552,7 @@ def over_pieces(X: Any, y: Any, pieces: int, loss: Any) -> Parts:
     )
     problem = PiecewiseProblem(Rounds(engine, 1), 0, loss, engine.width)
     solution = dualgap.solve(
-        problem, CoCoA(local_epochs=2), tol=1e-4, max_epochs=40, random_state=0
+        problem, CoCoA(local_epochs=2), tol=1e-4, max_iter=40, random_state=0
     )
     return {
         "coef": digest(solution.w),

@@ -83,7 +83,7 @@ def kinds_of_fits(folder):
         return load_model(f"{folder}/model").coef_
 
     def stopped():
-        return linear(C=100.0, tol=1e-12, max_epochs=3)
+        return linear(C=100.0, tol=1e-12, max_iter=3)
 
     return [
         lambda: linear(solver="dcd"),
@@ -94,7 +94,7 @@ def kinds_of_fits(folder):
         lambda: linear(S, solver="ocas"),
         lambda: linear(S, solver="sgd-r", tol=0.5),
         lambda: SVC(tol=0.1, random_state=0).fit(X[:60, :20], several[:60]).dual_coef_,
-        lambda: linear(RowStore.open(store, buffer=2**16), None, max_epochs=2),
+        lambda: linear(RowStore.open(store, buffer=2**16), None, max_iter=2),
         checkpointed,
         written,
         stopped,

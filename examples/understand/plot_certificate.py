@@ -37,7 +37,7 @@ with warnings.catch_warnings():
             C=0.1,
             solver=DCD(acceleration="none"),
             tol=1e-9,
-            max_epochs=int(epochs),
+            max_iter=int(epochs),
             random_state=0,
         ).fit(X, y)
         certificates.append(model.certificate_)

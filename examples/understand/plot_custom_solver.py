@@ -83,7 +83,7 @@ for solver in (ProjectedGradient(), "dcd", "interior-point"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LinearSVC(
-            C=0.1, solver=solver, tol=1e-5, max_epochs=1000, random_state=0
+            C=0.1, solver=solver, tol=1e-5, max_iter=1000, random_state=0
         ).fit(X, y)
     print(model.certificate_)
     histories[model.certificate_.solver] = model.history_

@@ -101,7 +101,7 @@ gaps = []
 for ax, epochs in zip(axes, (1, 10, 1000), strict=True):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LinearSVC(C=C, loss="hinge", solver=Pegasos(), max_epochs=epochs)
+        model = LinearSVC(C=C, loss="hinge", solver=Pegasos(), max_iter=epochs)
         model.fit(X, y)
     draw(ax, *model.coef_[0], model.intercept_[0])
     gaps.append(model.certificate_.relative_gap)

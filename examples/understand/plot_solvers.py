@@ -27,7 +27,7 @@ for solver in ("auto", "dcd", "sdca", "pegasos"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         models[solver] = LinearSVC(
-            C=1.0, loss="hinge", solver=solver, tol=1e-5, max_epochs=100, random_state=0
+            C=1.0, loss="hinge", solver=solver, tol=1e-5, max_iter=100, random_state=0
         ).fit(X, y)
     print(f"{solver:8} {models[solver].certificate_.message}")
 

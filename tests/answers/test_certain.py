@@ -82,14 +82,14 @@ def data(classes=2, n=60, seed=0):
 
 def loose(kind, options, X, y, weight=None):
     """A model that is far from the optimum, and one that is at it."""
-    short = {"max_epochs": 2, "tol": 1e-14}
+    short = {"max_iter": 2, "tol": 1e-14}
     exact = kind(tol=1e-12, random_state=0, **options).fit(X, y, weight)
     if kind is LinearSVC and options.get("multi_class") != "crammer_singer":
         short["solver"] = "dcd"
     if kind in (SVC, SVR):  # these solve small problems in one working set
         short["solver"] = "block"
     if kind is SVC and options.get("loss") == "squared_hinge":
-        short["solver"], short["max_epochs"] = "kernel-pegasos", 30
+        short["solver"], short["max_iter"] = "kernel-pegasos", 30
     return kind(random_state=0, **options, **short).fit(X, y, weight), exact
 
 
@@ -417,7 +417,7 @@ def test_versions_of_files_with_regions(tmp_path):
 def test_string_labels_may_be_undecided():
     X, y, _, new = data()
     names = np.array(["no", "yes"])[y]
-    model = LinearSVC(tol=0.5, max_epochs=1, solver="dcd").fit(X, names)
+    model = LinearSVC(tol=0.5, max_iter=1, solver="dcd").fit(X, names)
     told = model.predict(new, undecided="perhaps")
     assert told.dtype.kind == "U"
     assert set(told) <= {"no", "yes", "perhaps"}
@@ -524,7 +524,7 @@ def stopped_fits():
         X = rng.normal(size=(8, 2))
         X[3, 1] = 10.0 ** (4 + seed % 5)
         y = rng.permutation([0, 1, 0, 1, 2, 0, 1, 2]) % (2 + seed % 2)
-        options = {"C": 5.0, "coef0": 1.0, "gamma": 1.0, "max_epochs": 1 + seed % 3}
+        options = {"C": 5.0, "coef0": 1.0, "gamma": 1.0, "max_iter": 1 + seed % 3}
         loss = ("hinge", "squared_hinge")[seed % 2]
         yield SVC(kernel="poly", degree=2, loss=loss, **options).fit(X, y), X, y
         target = np.round(5 * rng.normal(size=8), 1)

@@ -44,7 +44,7 @@ from .running import call, refused, write
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and files")
 # Never certified, and never out of epochs.
 ENDLESS = ("--loss", "hinge", "--solver", "norma", "--tol", "1e-12")
-ENDLESS += ("--max-epochs", "1000000000")
+ENDLESS += ("--max-iter", "1000000000")
 
 
 def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
@@ -154,13 +154,13 @@ def test_several_classes() -> None:
 def test_the_worst_of_several_classes_is_named() -> None:
     write("data", [3, 1, 7])
     arguments = ("--loss", "hinge", "--solver", "norma", "--tol", "1e-9")
-    arguments += ("--max-epochs", "3")
+    arguments += ("--max-iter", "3")
     lines = call("train", "data", "model", *arguments, status=3).stdout.splitlines()
     certificates = load_model("model").certificate_.parts
     worst = max(range(3), key=lambda k: certificates[k].relative_gap)
     assert lines[0] == "Not converged: 3 of 3 classes (target 1.0e-07 %)."
     assert lines[1].startswith(f"Worst: class {[1, 3, 7][worst]}, ")
-    assert lines[2].startswith("Stopped at --max-epochs: ")
+    assert lines[2].startswith("Stopped at --max-iter: ")
 
 
 def test_a_stop_by_a_sample_names_the_option() -> None:
@@ -192,7 +192,7 @@ def test_stopped_early_is_status_3_and_the_model_is_written() -> None:
     X, y = write("data", [-1, 1])
     arguments = ("train", "data", "model", "--loss", "hinge", "--solver", "norma")
     arguments += ("--tol", "1e-9")
-    result = call(*arguments, "--max-epochs", "3", "--json", status=3)
+    result = call(*arguments, "--max-iter", "3", "--json", status=3)
     (certificate,) = (report := json.loads(result.stdout))["certificates"]
     assert report["certified"] is False
     assert certificate["status"] == "epoch_limit"
@@ -271,7 +271,7 @@ def test_quiet_and_the_streams() -> None:
         ),
         (("--tol", "1e-5"), {"tol": 1e-5}),
         (("--tol", "1e-12", "--atol", "0.1"), {"tol": 1e-12, "atol": 0.1}),
-        (("--max-epochs", "2000"), {"max_epochs": 2000}),
+        (("--max-iter", "2000"), {"max_iter": 2000}),
         (("--time-limit", "100"), {"time_limit": 100.0}),
         (("--no-intercept",), {"fit_intercept": False}),
         (("--intercept-scaling", "10"), {"intercept_scaling": 10.0}),
@@ -426,7 +426,7 @@ def test_ways_to_train_several_classes(way: str, parameter: str) -> None:
 
 def test_a_kernel_model_that_was_stopped() -> None:
     write("data", [-1, 1], n=300)
-    options = ("--kernel", "rbf", "--tol", "1e-9", "-C", "100", "--max-epochs", "2")
+    options = ("--kernel", "rbf", "--tol", "1e-9", "-C", "100", "--max-iter", "2")
     options = (*options, "--loss", "squared_hinge", "--solver", "fw", "--json")
     arguments = ("train", "data", "model", *options)
     (certificate,) = json.loads(call(*arguments, status=3).stdout)["certificates"]
@@ -501,7 +501,7 @@ def test_n_features() -> None:
         (("--C", "ten"), "--C"),
         (("--tol", "-1"), "not a positive, finite number"),
         (("--time-limit", "0"), "not a positive, finite number"),
-        (("--max-epochs", "0"), "--max-epochs"),
+        (("--max-iter", "0"), "--max-iter"),
         (("--n-features", "0"), "--n-features"),
         (("--seed", "-1"), "--seed"),
         (("--C", "1", "--lambda", "1"), "exclude each other"),
@@ -521,7 +521,7 @@ def test_n_features() -> None:
         (("--probabilities",), "use scikit-learn's CalibratedClassifierCV"),
         (("--decision",), "dualgap predict --scores writes decision values"),
         (("--decision-function",), "dualgap predict --scores writes decision values"),
-        (("--max-iter", "5"), "use --max-epochs"),
+        (("--max-epochs", "5"), "use --max-iter"),
         (("--kernal", "rbf"), "Did you mean --kernel?"),
         (("--kernel", "precomputed"), "is not one of linear, poly"),
         (("--kernel", "linear", "--gamma", "1"), "not linear"),
@@ -1016,7 +1016,7 @@ def test_help_has_groups_and_plain_placeholders() -> None:
     ("options", "sentence"),
     [
         (["--C", "abc"], "--C abc is invalid; give a number."),
-        (["--max-epochs=0"], "--max-epochs 0 is invalid; give 1 or more."),
+        (["--max-iter=0"], "--max-iter 0 is invalid; give 1 or more."),
         (["-d", "2.5"], "--degree 2.5 is invalid; give a whole number."),
         (["--n-jobs", "0"], "--n-jobs: 0 is not a number of threads; give 1, 2, ... "),
         (["--tol", "0"], "--tol: 0.0 is not a positive, finite number."),
@@ -1077,7 +1077,7 @@ def test_defaults_are_the_estimators() -> None:
     for command in ("path", "compare"):
         loss = {p.name: p.default for p in commands[command].params}["loss"]
         assert loss == defaults["loss"] == default_loss("ovr")
-    for name in ("tol", "max_epochs", "time_limit", "solver", "n_jobs"):
+    for name in ("tol", "max_iter", "time_limit", "solver", "n_jobs"):
         assert options[name] == defaults[name] == SVC().get_params()[name]
     assert options["intercept"] is defaults["fit_intercept"]
     assert options["penalize_intercept"] is defaults["penalize_intercept"]
@@ -1353,9 +1353,7 @@ class TestStores:
         write("data", [-1, 1])
         options = ("--solver", "dcd", "--tol", "1e-9", "--checkpoint", "c")
         often = ("--checkpoint-every", "1e-9")
-        first = invoke(
-            "train", "data", "a.model", *options, *often, "--max-epochs", "3"
-        )
+        first = invoke("train", "data", "a.model", *options, *often, "--max-iter", "3")
         assert first.exit_code == dualgap.cli.NOT_CERTIFIED
         assert Path("c").exists()
         assert invoke("train", "data", "b.model", *options).exit_code == 0

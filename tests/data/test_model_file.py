@@ -117,7 +117,7 @@ def test_every_solver_and_loss_by_name_and_as_a_record(
 )
 def test_fields_of_records(tmp_path: Path, solver: Any) -> None:
     gamma = 0.1 + 0.2
-    model = trained(max_epochs=3).set_params(solver=solver, loss=SmoothedHinge(gamma))
+    model = trained(max_iter=3).set_params(solver=solver, loss=SmoothedHinge(gamma))
     found = round_trip(model, tmp_path)
     assert found.solver == solver
     assert type(found.solver) is type(solver)

@@ -150,7 +150,7 @@ def flipped(store, name, seed=0):
 def by_fit(**options):
     def fit(path):
         store = RowStore.open(path, **options)
-        LinearSVC(max_epochs=3, tol=1e-2).fit(store)
+        LinearSVC(max_iter=3, tol=1e-2).fit(store)
 
     return fit
 

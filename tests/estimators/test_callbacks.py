@@ -94,7 +94,7 @@ def history(array):
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_every_epoch_is_a_leaf_with_its_numbers(solver):
     recorder = Recorder()
-    model = LinearSVC(loss="hinge", solver=solver, max_epochs=100)
+    model = LinearSVC(loss="hinge", solver=solver, max_iter=100)
     quiet(model.set_callbacks(recorder), BINARY)
     root = recorder.contexts("setup")[0]
     assert root.task_name == "fit"
@@ -149,7 +149,7 @@ def test_each_class_has_its_own_task(n_jobs):
 @supported
 def test_a_stage_is_a_power_of_ten_of_the_gap():
     recorder = Recorder()
-    model = LinearSVC(solver="dcd", tol=1e-8, max_epochs=100_000, random_state=0)
+    model = LinearSVC(solver="dcd", tol=1e-8, max_iter=100_000, random_state=0)
     model.set_callbacks(recorder).fit(X, BINARY)
     stages = recorder.contexts("begin", "epochs from ")
     assert stages[0].task_name == "epochs from 1"
@@ -179,7 +179,7 @@ def test_callbacks_do_not_change_the_model():
 @pytest.mark.parametrize("solver", ["dcd", "sgd-s"])
 def test_the_model_so_far_can_predict(y, solver):
     recorder = Recorder()
-    model = LinearSVC(loss="hinge", solver=solver, max_epochs=30)
+    model = LinearSVC(loss="hinge", solver=solver, max_iter=30)
     quiet(model.set_callbacks(recorder), y, sample_weight=np.ones(len(y)))
     ended = recorder.ended()
     for _, kept in ended:
@@ -203,7 +203,7 @@ def test_the_model_so_far_can_predict(y, solver):
 @supported
 def test_the_exact_primal_value_is_that_of_the_model_so_far():
     recorder = Recorder()
-    model = LinearSVC(loss="hinge", solver="dcd", tol=1e-6, max_epochs=100_000)
+    model = LinearSVC(loss="hinge", solver="dcd", tol=1e-6, max_iter=100_000)
     model.set_callbacks(recorder).fit(X, BINARY)
     checked = [(c.epoch_info, k["model"]) for c, k in recorder.ended()]
     checked = [(info, model) for info, model in checked if info.exact]
@@ -220,7 +220,7 @@ def test_a_callback_that_returns_true_ends_the_fit():
     recorder = Recorder(
         lambda context: context.task_name == "epoch" and context.epoch_info.epoch == 7
     )
-    model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=1000, random_state=0)
+    model = LinearSVC(solver="dcd", tol=1e-12, max_iter=1000, random_state=0)
     model.set_callbacks(recorder)
     with pytest.warns(ConvergenceWarning, match="Stopped by Ctrl-C or by a callback"):
         model.fit(X, BINARY)
@@ -232,7 +232,7 @@ def test_a_callback_that_returns_true_ends_the_fit():
 @supported
 def test_the_end_of_a_class_can_end_the_fit():
     recorder = Recorder(lambda context: context.task_name == "class 0")
-    model = LinearSVC(solver="dcd", max_epochs=100_000, random_state=0)
+    model = LinearSVC(solver="dcd", max_iter=100_000, random_state=0)
     model.set_callbacks(recorder)
     with pytest.warns(ConvergenceWarning, match="2 of 3 classes"):
         model.fit(X, LABELS)
@@ -248,7 +248,7 @@ def test_a_callback_that_fails_ends_the_fit_and_is_torn_down(n_jobs):
             raise RuntimeError("callback failed")
 
     recorder = Recorder(fail)
-    model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=n_jobs)
+    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=10**9, n_jobs=n_jobs)
     model.set_callbacks(recorder)
     with pytest.raises(RuntimeError, match="callback failed"):
         model.fit(X, LABELS)
@@ -258,7 +258,7 @@ def test_a_callback_that_fails_ends_the_fit_and_is_torn_down(n_jobs):
 @supported
 def test_a_warm_start_at_the_optimum_has_one_empty_epoch():
     recorder = Recorder()
-    model = LinearSVC(solver="dcd", warm_start=True, max_epochs=10_000, random_state=0)
+    model = LinearSVC(solver="dcd", warm_start=True, max_iter=10_000, random_state=0)
     model.fit(X, BINARY).set_callbacks(recorder).fit(X, BINARY)
     [(context, kept)] = recorder.ended()
     assert not hasattr(context, "epoch_info")
@@ -268,7 +268,7 @@ def test_a_warm_start_at_the_optimum_has_one_empty_epoch():
 @supported
 def test_the_task_tree_does_not_keep_the_data_alive():
     recorder = Recorder()
-    quiet(LinearSVC(solver="dcd", max_epochs=3).set_callbacks(recorder), BINARY)
+    quiet(LinearSVC(solver="dcd", max_iter=3).set_callbacks(recorder), BINARY)
     assert all(info.model is None for info in infos(recorder))
 
 

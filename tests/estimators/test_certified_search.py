@@ -1,4 +1,4 @@
-"""``LinearSVCCV(certify="error")``: no C of the interval is better than it proves."""
+"""``LinearSVCCV(certify_C=True)``: no C of the interval is better than it proves."""
 
 from __future__ import annotations
 
@@ -126,20 +126,22 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
     if "kernel" in options:
         plain, search = partial(SVC, gamma=0.3), partial(SVCCV, gammas=0.3, cv=folds)
     low = 0.02
-    search = search([low, 2.0], certify="error", accuracy=0.06, **options)
+    search = search([low, 2.0], certify_C=True, error_tolerance=0.06, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         search.fit(X, y)
     edges, lower, upper = search.error_bounds_
     missed = [str(one.message) for one in caught if "proved to be" in str(one.message)]
-    assert len(missed) == (search.accuracy_ > 0.06 + 1e-12)
+    assert len(missed) == (search.error_tolerance_ > 0.06 + 1e-12)
     unique = not free or loss == "squared_hinge"
     assert not (missed and unique)
     for message in missed:
         # A free bias is not unique where all rows of two equal classes are at their
         # bounds. Then even fits to the end do not decide so many rows, somewhere in
         # the pieces with the least bound.
-        assert f"within {search.accuracy_:.2%} of the best, not within" in message
+        assert (
+            f"within {search.error_tolerance_:.2%} of the best, not within" in message
+        )
         assert "do not allow more" in message
         assert any(
             error_of(plain(C=C, tol=1e-12, **options), X, y, folds)[0]
@@ -147,7 +149,7 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
             for C in edges[:-1][lower <= lower.min() + 1e-12]
         )
     proved = max(1 - search.best_score_ - lower.min(), 0.0)
-    assert search.accuracy_ == pytest.approx(proved, abs=1e-12)
+    assert search.error_tolerance_ == pytest.approx(proved, abs=1e-12)
     assert (edges[0], edges[-1]) == (low, 2.0)
     assert (np.diff(edges) > 0).all()
     assert (0 <= lower).all()
@@ -164,7 +166,7 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
 
 def test_attributes_describe_the_search():
     X, y = examples(n=60)
-    options = {"certify": "error", "accuracy": 0.1, "cv": 3, "random_state": 0}
+    options = {"certify_C": True, "error_tolerance": 0.1, "cv": 3, "random_state": 0}
     search = LinearSVCCV([1.0, 0.01, 0.1, 0.1], **options).fit(X, y)
     assert {0.01, 0.1, 1.0} <= set(search.Cs_)
     assert (np.diff(search.Cs_) > 0).all()
@@ -186,7 +188,7 @@ def test_attributes_describe_the_search():
 
 def test_the_search_over_kernels_describes_itself():
     X, y = examples(n=60)
-    options = {"certify": "error", "accuracy": 0.1, "cv": 3, "random_state": 0}
+    options = {"certify_C": True, "error_tolerance": 0.1, "cv": 3, "random_state": 0}
     search = SVCCV([2.0, 0.2], [0.1, 0.5], **options).fit(X, y)
     table = search.cv_results_
     assert search.n_fits_ == 3 * len(table["params"])
@@ -199,7 +201,7 @@ def test_the_search_over_kernels_describes_itself():
     assert search.certificate_.certified
     alone = [SVCCV([2.0, 0.2], g, **options).fit(X, y) for g in (0.1, 0.5)]
     least = min(one.error_bounds_.lower.min() for one in alone)
-    assert search.accuracy_ <= 0.1 + 1e-12
+    assert search.error_tolerance_ <= 0.1 + 1e-12
     assert search.error_bounds_.edges[[0, -1]].tolist() == [0.2, 2.0]
     # Later values of gamma have less to prove: the best model so far counts for them.
     assert search.n_fits_ <= sum(one.n_fits_ for one in alone)
@@ -209,11 +211,11 @@ def test_the_search_over_kernels_describes_itself():
 
 def test_a_precomputed_kernel_is_the_kernel():
     X, y = examples(n=60)
-    options = {"certify": "error", "accuracy": 0.1, "cv": 3, "random_state": 0}
+    options = {"certify_C": True, "error_tolerance": 0.1, "cv": 3, "random_state": 0}
     search = SVCCV([0.2, 2.0], 0.5, **options).fit(X, y)
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
     same = SVCCV([0.2, 2.0], kernel="precomputed", **options).fit(K, y)
-    assert max(same.accuracy_, search.accuracy_) <= 0.1 + 1e-12
+    assert max(same.error_tolerance_, search.error_tolerance_) <= 0.1 + 1e-12
     assert abs(same.best_score_ - search.best_score_) <= 1 / 60 + 1e-12  # one row
     # Rounding of the kernel values decides some rows, but what is proved of one search
     # is true of the other.
@@ -224,7 +226,7 @@ def test_a_precomputed_kernel_is_the_kernel():
 
 def test_folds_on_threads_prove_the_same():
     X, y = examples(3, n=60)
-    options = {"certify": "error", "accuracy": 0.1, "cv": 3, "random_state": 0}
+    options = {"certify_C": True, "error_tolerance": 0.1, "cv": 3, "random_state": 0}
     one, two = (
         SVCCV([0.2, 2.0], 0.5, n_jobs=n_jobs, **options).fit(X, y) for n_jobs in (1, 2)
     )
@@ -232,10 +234,10 @@ def test_folds_on_threads_prove_the_same():
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_tighter_accuracy_takes_more_fits():
+def test_a_tighter_error_tolerance_takes_more_fits():
     X, y = examples(n=60)
     fits = [
-        LinearSVCCV((0.01, 1.0), certify="error", accuracy=accuracy, cv=3)
+        LinearSVCCV((0.01, 1.0), certify_C=True, error_tolerance=accuracy, cv=3)
         .fit(X, y)
         .n_fits_
         for accuracy in (0.3, 0.1)
@@ -244,17 +246,17 @@ def test_a_tighter_accuracy_takes_more_fits():
     assert fits[0] < fits[-1]
 
 
-def test_gaps_that_do_not_allow_the_accuracy_are_named():
+def test_gaps_that_do_not_allow_the_error_tolerance_are_named():
     """A row whose decision is 0 at every C is never certainly wrong."""
     X, y = examples(n=30)
     X[::3] = 0.0
     search = LinearSVCCV(
-        (0.1, 0.2), certify="error", accuracy=1e-3, fit_intercept=False, cv=2
+        (0.1, 0.2), certify_C=True, error_tolerance=1e-3, fit_intercept=False, cv=2
     )
     with pytest.warns(ConvergenceWarning, match="do not allow more"):
         search.fit(X, y)
-    assert search.accuracy_ > 1e-3
-    assert search.accuracy_ == pytest.approx(
+    assert search.error_tolerance_ > 1e-3
+    assert search.error_tolerance_ == pytest.approx(
         1 - search.best_score_ - search.error_bounds_.lower.min()
     )
 
@@ -262,7 +264,7 @@ def test_gaps_that_do_not_allow_the_accuracy_are_named():
 def test_a_time_limit_keeps_what_was_proved():
     X, y = examples(n=60)
     search = LinearSVCCV(
-        (0.01, 1.0), certify="error", accuracy=1e-6, time_limit=1e-9, cv=3
+        (0.01, 1.0), certify_C=True, error_tolerance=1e-6, time_limit=1e-9, cv=3
     )
     with pytest.raises(ValueError, match="time_limit"):
         search.fit(X, y)
@@ -273,21 +275,21 @@ def test_a_time_limit_keeps_what_was_proved():
     [
         ({"scoring": "roc_auc"}, "scoring='roc_auc'"),
         ({"Cs": [1.0]}, "needs an interval"),
-        ({"accuracy": 0.0}, "accuracy"),
-        ({"certify": "loss"}, "certify"),
+        ({"error_tolerance": 0.0}, "accuracy"),
+        ({"certify_C": "loss"}, "certify_C"),
     ],
 )
 def test_what_cannot_be_certified_is_refused(options, message):
     X, y = examples()
     with pytest.raises(ValueError, match=message):
-        LinearSVCCV(**{"certify": "error", "Cs": (0.1, 1.0)} | options).fit(X, y)
+        LinearSVCCV(**{"certify_C": True, "Cs": (0.1, 1.0)} | options).fit(X, y)
     with pytest.raises(ValueError, match=message):
-        SVCCV(**{"certify": "error", "Cs": (0.1, 1.0)} | options).fit(X, y)
+        SVCCV(**{"certify_C": True, "Cs": (0.1, 1.0)} | options).fit(X, y)
 
 
 def test_a_certified_search_over_kernels_has_no_checkpoint(tmp_path):
     X, y = examples()
-    search = SVCCV((0.1, 1.0), certify="error", checkpoint=tmp_path / "file")
+    search = SVCCV((0.1, 1.0), certify_C=True, checkpoint=tmp_path / "file")
     with pytest.raises(ValueError, match="checkpoint="):
         search.fit(X, y)
 
@@ -296,4 +298,4 @@ def test_every_training_part_needs_all_classes():
     X, y = examples(3)
     folds = [(np.flatnonzero(y < 2), np.arange(4)), (np.arange(20), np.arange(4))]
     with pytest.raises(ValueError, match="class 2 has no row"):
-        SVCCV((0.1, 1.0), certify="error", cv=folds).fit(X, y)
+        SVCCV((0.1, 1.0), certify_C=True, cv=folds).fit(X, y)

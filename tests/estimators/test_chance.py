@@ -142,6 +142,6 @@ def test_the_pairs_of_classes_are_named(loss: str) -> None:
 
 
 def test_a_fit_without_its_proof_speaks_of_the_proof() -> None:
-    model = LinearOneClassSVM(max_epochs=1, tol=1e-12)
+    model = LinearOneClassSVM(max_iter=1, tol=1e-12)
     (message,) = told(model, NORMAL - NORMAL.mean(axis=0))
     assert "Not converged" in message

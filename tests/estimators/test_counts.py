@@ -49,11 +49,11 @@ COUNTS: dict[str, tuple[Callable[[], object], int]] = {
     "SVC": (lambda: SVC().fit(*IRIS), 165),
     "SVC, two classes": (lambda: SVC().fit(*CANCER), 155),
     "SVC, linear": (lambda: SVC(kernel="linear").fit(*WINE), 162),
-    "SVR": (lambda: SVR(max_epochs=1).fit(DIABETES[0][:60], DIABETES[1][:60]), 294),
+    "SVR": (lambda: SVR(max_iter=1).fit(DIABETES[0][:60], DIABETES[1][:60]), 294),
     "LinearSVR": (lambda: LinearSVR().fit(*DIABETES), 117),
     "OneClassSVM": (lambda: OneClassSVM().fit(IRIS[0]), 186),
     "LinearOneClassSVM": (
-        lambda: LinearOneClassSVM(max_epochs=1).fit(IRIS[0] + 4.0),
+        lambda: LinearOneClassSVM(max_iter=1).fit(IRIS[0] + 4.0),
         256,
     ),
     "svm_path": (lambda: svm_path(*IRIS, Cs), 662),

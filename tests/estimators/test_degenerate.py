@@ -202,7 +202,7 @@ def test_ordinary_data_raise_no_alarm(
     if scaled and not sparse.issparse(X):
         X = scale(X)
     for C in (1e-5, 1e-3, 0.1, 1.0) + (100.0,) * (len(y) < 200):
-        model = LinearSVC(C, loss=loss, max_epochs=2000, **scheme)
+        model = LinearSVC(C, loss=loss, max_iter=2000, **scheme)
         assert not told(model, X, y), C
 
 
@@ -255,7 +255,7 @@ def test_pairs_of_classes_and_weights() -> None:
 
 def test_a_fit_without_its_proof_tells_that_alone() -> None:
     X, y = ordered(2000)
-    options = {"loss": "hinge", "solver": "dcd", "tol": 1e-9, "max_epochs": 1}
+    options = {"loss": "hinge", "solver": "dcd", "tol": 1e-9, "max_iter": 1}
     assert not told(LinearSVC(**options), X, y)
 
 

@@ -55,7 +55,7 @@ TARGET = X[:, 0] + 0.1 * X[:, 1] ** 2
 FITS: dict[str, Callable[[], Any]] = {
     **{
         f"LinearSVC, {solver}": lambda solver=solver: LinearSVC(
-            loss="hinge", solver=solver, tol=0.1, max_epochs=20
+            loss="hinge", solver=solver, tol=0.1, max_iter=20
         ).fit(X, Y)
         for solver in sorted(dualgap.SOLVERS)
     },
@@ -72,7 +72,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "SVC, Pegasos": lambda: SVC(solver="kernel-pegasos", tol=0.5).fit(X, Y),
     "SVC, landmarks": lambda: SVC(solver="nystroem").fit(X, Y),
     "SVC, Frank-Wolfe": lambda: SVC(
-        loss="squared_hinge", solver="mfw", max_epochs=30
+        loss="squared_hinge", solver="mfw", max_iter=30
     ).fit(X, Y),
     "SVR": lambda: SVR().fit(X, TARGET),
     "OneClassSVM": lambda: OneClassSVM(nu=0.3).fit(X),
@@ -237,9 +237,11 @@ def test_a_callable_refit_chooses_itself() -> None:
 def test_certified_searches_take_the_smallest_C_of_equal_scores() -> None:
     easy = np.r_[np.full(20, -1.0), np.full(20, 1.0)][:, None] * [1.0, 2.0]
     y = easy[:, 0] > 0.0
-    linear = LinearSVCCV((0.1, 10.0), certify="error", accuracy=0.5, cv=2).fit(easy, y)
+    linear = LinearSVCCV((0.1, 10.0), certify_C=True, error_tolerance=0.5, cv=2).fit(
+        easy, y
+    )
     kernel = SVCCV(
-        (0.1, 10.0), [0.5, 0.1], certify="error", accuracy=0.5, cv=2
+        (0.1, 10.0), [0.5, 0.1], certify_C=True, error_tolerance=0.5, cv=2
     ).fit(easy, y)  # fmt: skip
     assert linear.best_score_ == kernel.best_score_ == 1.0
     assert linear.C_ == kernel.C_ == 0.1

@@ -69,7 +69,7 @@ def named(kind: type, settings: dict[str, object], **fixed: object) -> Any:
 
     def make(limit: int, C: float) -> Any:
         more = {"C": C} if has_c else {}
-        return kind(max_epochs=limit, **more, **settings, **fixed)
+        return kind(max_iter=limit, **more, **settings, **fixed)
 
     words = [kind.__name__, *map(str, settings.values())]
     return pytest.param(make, id="-".join(words))
@@ -161,17 +161,17 @@ def test_no_patched_fit_makes_more_epochs_than_max_iter(name: str) -> None:
 
 
 SEARCHES = {
-    "LinearSVCCV": lambda limit: LinearSVCCV(max_epochs=limit, random_state=0),
-    "SVCCV": lambda limit: SVCCV(max_epochs=limit, random_state=0),
+    "LinearSVCCV": lambda limit: LinearSVCCV(max_iter=limit, random_state=0),
+    "SVCCV": lambda limit: SVCCV(max_iter=limit, random_state=0),
     "SVCCV-nystroem": lambda limit: SVCCV(
-        solver="nystroem", max_epochs=limit, random_state=0
+        solver="nystroem", max_iter=limit, random_state=0
     ),
-    "SVRCV": lambda limit: SVRCV(max_epochs=limit, random_state=0),
+    "SVRCV": lambda limit: SVRCV(max_iter=limit, random_state=0),
     "GridSearchCV-LinearSVC": lambda limit: GridSearchCV(
-        LinearSVC(max_epochs=limit, random_state=0), {"C": [0.1, 10.0]}
+        LinearSVC(max_iter=limit, random_state=0), {"C": [0.1, 10.0]}
     ),
     "GridSearchCV-SVC": lambda limit: GridSearchCV(
-        SVC(max_epochs=limit, random_state=0), {"C": [0.1, 10.0]}
+        SVC(max_iter=limit, random_state=0), {"C": [0.1, 10.0]}
     ),
 }
 
@@ -199,7 +199,7 @@ def test_no_model_of_a_search_has_more_epochs(
 def test_no_model_of_a_path_has_more_epochs(path: Callable[..., Any]) -> None:
     X, y = make_classification(60, 6, flip_y=0.2, n_classes=2, random_state=0)
     for limit in LIMITS:
-        found = path(X, y, max_epochs=limit, random_state=0)
+        found = path(X, y, max_iter=limit, random_state=0)
         assert most_epochs(found.certificates) <= limit
 
 
@@ -209,5 +209,5 @@ def test_no_fit_on_the_simplex_has_more_epochs(solver: str) -> None:
     X, _ = make_classification(60, 6, random_state=0)
     for limit in LIMITS:
         problem = KernelSimplex(X, kernel=RBF(0.1))
-        solution = solve(problem, get_solver(solver, problem.kind), max_epochs=limit)
+        solution = solve(problem, get_solver(solver, problem.kind), max_iter=limit)
         assert 1 <= solution.certificate.epochs <= limit

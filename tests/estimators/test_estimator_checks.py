@@ -53,9 +53,9 @@ OTHERS = [
         for solver in sorted(SOLVERS.keys() - set(SLOW))
     ),
     # These take very long to an optimum that the checks do not need.
-    *(LinearSVC(loss="hinge", solver=solver, max_epochs=200) for solver in SLOW),
+    *(LinearSVC(loss="hinge", solver=solver, max_iter=200) for solver in SLOW),
     *(
-        SVC(loss="squared_hinge", solver=solver, max_epochs=100)
+        SVC(loss="squared_hinge", solver=solver, max_iter=100)
         for solver in sorted(KERNEL_SOLVERS)
     ),
     SVC(solver="block"),
@@ -75,7 +75,7 @@ FACES = [
     OneClassSVM(),
 ]
 SETTINGS = [
-    LinearSVC(loss="hinge", solver="dcd", tol=1e-10, max_epochs=100_000),
+    LinearSVC(loss="hinge", solver="dcd", tol=1e-10, max_iter=100_000),
     SVC(loss="squared_hinge"),
     SVC(kernel="laplacian", C=100.0),
     LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
@@ -103,7 +103,7 @@ def checked(estimator, check):
 
 
 def test_the_optimum_of_sdca():
-    estimator = LinearSVC(loss="hinge", solver="sdca", tol=1e-10, max_epochs=100_000)
+    estimator = LinearSVC(loss="hinge", solver="sdca", tol=1e-10, max_iter=100_000)
     checks = {c.func.__name__: c for _, c in estimator_checks_generator(estimator)}
     for name in OF_THE_OPTIMUM:
         checks[name](estimator)

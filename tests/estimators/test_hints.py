@@ -43,7 +43,7 @@ def data():
 @pytest.mark.parametrize(
     ("face", "name", "answer"),
     [
-        *((f, "max_iter", "use max_epochs") for f in FACES),
+        *((f, "max_epochs", "use max_iter") for f in FACES),
         *((f, "shrinking", "leave it out") for f in FACES),
         *((f, "dual", "leave it out") for f in (LinearSVC, LinearSVR, LinearSVCCV)),
         *((f, "penalty", "there is no L1 penalty") for f in (LinearSVC, LinearSVCCV)),
@@ -82,7 +82,7 @@ def test_parameters_of_other_models_are_answered(face, name, answer):
 @pytest.mark.parametrize("search", [model_selection.GridSearchCV, GridSearchCV])
 @pytest.mark.parametrize(
     ("face", "name"),
-    [(SVC, "shrinking"), (SVC, "probability"), (LinearSVC, "dual"), (SVC, "max_iter")],
+    [(SVC, "shrinking"), (SVC, "probability"), (LinearSVC, "dual"), (SVC, "kernels")],
 )
 def test_grids_are_answered(data, search, face, name):
     with pytest.raises(TypeError) as made:
@@ -97,12 +97,10 @@ def test_grids_are_answered(data, search, face, name):
 @pytest.mark.parametrize(
     ("face", "theirs", "names"),
     [
-        (SVC, svm.SVC, "'max_iter', 'probability' and 'shrinking'"),
-        (SVC, svm.NuSVC, "'max_iter', 'nu', 'probability' and 'shrinking'"),
-        (LinearSVC, svm.LinearSVC, "'dual', 'max_iter' and 'penalty'"),
-        (LinearSVR, svm.LinearSVR, "'dual' and 'max_iter'"),
-        (SVR, svm.SVR, "'max_iter' and 'shrinking'"),
-        (OneClassSVM, svm.OneClassSVM, "'max_iter' and 'shrinking'"),
+        (SVC, svm.SVC, "'probability' and 'shrinking'"),
+        (SVC, svm.NuSVC, "'nu', 'probability' and 'shrinking'"),
+        (LinearSVC, svm.LinearSVC, "'dual' and 'penalty'"),
+        (SVR, svm.NuSVR, "'nu' and 'shrinking'"),
     ],
 )
 def test_all_unknown_parameters_are_answered_at_once(face, theirs, names):
@@ -122,8 +120,8 @@ def test_the_parameters_there_are_are_listed_once():
     with pytest.raises(TypeError, match="'wide' and 'deep': it has nu, tol") as told:
         LinearOneClassSVM(wide=1, deep=2)
     assert str(told.value).count("verbose") == 1
-    with pytest.raises(TypeError, match=r"max_iter: use .*\. It has nu, tol, ") as told:
-        LinearOneClassSVM(wide=1, max_iter=2)
+    with pytest.raises(TypeError, match=r"dual: leave .*\. It has nu, tol, ") as told:
+        LinearOneClassSVM(wide=1, dual=2)
     assert str(told.value).count("verbose") == 1
 
 

@@ -115,10 +115,10 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match=r"cache_size=0\.2 .* use cache_size=1, or"):
         search.fit(X, y)
     search.set_params(cache_size=1).fit(X, y)
-    search.set_params(certify="error", solver="nystroem")
+    search.set_params(certify_C=True, solver="nystroem")
     with pytest.raises(ValueError, match="solver='nystroem' does not go with certify"):
         search.fit(X, y)
-    search.set_params(certify=None, time_limit=1e-9)
+    search.set_params(certify_C=False, time_limit=1e-9)
     with pytest.raises(ValueError, match="before any candidate was scored"):
         search.fit(X, y)
     with pytest.raises(ValueError, match="'solver' parameter of SVCCV must be"):

@@ -164,7 +164,7 @@ def fits(draw):
         fit_intercept=draw(st.booleans()),
         intercept_scaling=draw(st.sampled_from([1.0, 0.1, 10.0])),
         tol=draw(st.sampled_from([1e-1, 1e-3, 1e-8])),
-        max_epochs=draw(st.integers(1, 50)),
+        max_iter=draw(st.integers(1, 50)),
         random_state=draw(st.integers(0, 3)),
     )
     known = [
@@ -188,7 +188,7 @@ def test_a_certificate_is_what_the_coefficients_and_the_duals_say(case):
 @pytest.mark.parametrize("C", [1e-100, 1e-12, 1e12, 1e100])
 def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
     X, y = make()
-    model = quiet(LinearSVC(C=C, loss=loss, max_epochs=50, random_state=0), X, y)
+    model = quiet(LinearSVC(C=C, loss=loss, max_iter=50, random_state=0), X, y)
     assert np.isfinite(model.coef_).all()
     assert_true_certificates(model, X, y)
 
@@ -196,7 +196,7 @@ def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_every_solver_is_honest_about_iris(solver):
     X, y = load_iris(return_X_y=True)
-    model = LinearSVC(loss="hinge", solver=solver, tol=1e-2, max_epochs=300)
+    model = LinearSVC(loss="hinge", solver=solver, tol=1e-2, max_iter=300)
     quiet(model, X, y)
     assert_true_certificates(model, X, y)
     assert {c.solver for c in model.certificate_} == {solver}
@@ -227,7 +227,7 @@ def test_same_optimum_as_scikit_learn(loss, bias, layout):
     y = y[::4]
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     common = {"C": 0.5, "loss": loss, "random_state": 0, **bias}
-    ours = LinearSVC(tol=1e-9, max_epochs=200_000, **common)
+    ours = LinearSVC(tol=1e-9, max_iter=200_000, **common)
     ours.fit(layout(X), y, weight)
     theirs = sklearn.svm.LinearSVC(dual=True, tol=1e-10, max_iter=2_000_000, **common)
     theirs.fit(layout(X), y, weight)
@@ -243,7 +243,7 @@ def test_same_optimum_as_scikit_learn(loss, bias, layout):
 def test_classes_are_trained_one_versus_the_rest():
     X, y = make(classes=4)
     names = np.array(["ant", "bee", "cat", "dog"])[y]
-    model = LinearSVC(tol=1e-10, max_epochs=100_000, random_state=0).fit(X, names)
+    model = LinearSVC(tol=1e-10, max_iter=100_000, random_state=0).fit(X, names)
     assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
     assert model.coef_.shape == (4, 4)
     for k, name in enumerate(model.classes_):
@@ -257,7 +257,7 @@ def test_classes_are_trained_one_versus_the_rest():
 
 
 def exact(**options):
-    defaults = {"tol": 1e-10, "max_epochs": 200_000, "random_state": 0}
+    defaults = {"tol": 1e-10, "max_iter": 200_000, "random_state": 0}
     return LinearSVC(**{**defaults, **options})
 
 
@@ -269,7 +269,7 @@ def assert_same_bits(a, b):
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
     X, y = make(classes=4)
-    model = LinearSVC(loss="hinge", solver=solver, max_epochs=20, random_state=3)
+    model = LinearSVC(loss="hinge", solver=solver, max_iter=20, random_state=3)
     first = quiet(clone(model), X, y)
     assert_same_bits(first, quiet(clone(model), X, y))
     assert_same_bits(first, quiet(clone(model).set_params(n_jobs=2), X, y))
@@ -548,7 +548,7 @@ def test_rows_of_zeros_and_of_weight_zero():
         ({"solver": SDCA}, "'solver' parameter"),
         ({"solver": "sgd-s", "loss": "squared_hinge"}, "use solver='dcd' or 'sdca'"),
         ({"tol": 0}, "'tol' parameter"),
-        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
         ({"time_limit": 0}, "'time_limit' parameter"),
         ({"intercept_scaling": -1}, "'intercept_scaling' parameter"),
         ({"class_weight": "equal"}, "'class_weight' parameter"),
@@ -619,7 +619,7 @@ def test_a_single_class_with_weight_is_refused():
 def test_restart_at_the_optimum_certifies_in_one_pass(solver, classes):
     X, y = make(classes=classes)
     model = LinearSVC(
-        solver=solver, warm_start=True, tol=1e-6, max_epochs=100_000, random_state=0
+        solver=solver, warm_start=True, tol=1e-6, max_iter=100_000, random_state=0
     )
     first = model.fit(X, y).coef_
     assert model.n_iter_ > 0
@@ -658,7 +658,7 @@ def test_warm_start_needs_the_same_rows_and_classes():
 
 def test_no_certificate_no_silence():
     X, y = make(classes=2, n=200)
-    model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=2, random_state=0)
+    model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
     [warning] = caught
@@ -671,7 +671,7 @@ def test_no_certificate_no_silence():
 
 def test_the_worst_class_is_named():
     X, y = make(classes=3, n=200)
-    model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=2, random_state=0)
+    model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0)
     names = np.array(["x", "y", "z"])[y]
     with pytest.warns(
         ConvergenceWarning, match="3 of 3 classes did not converge"
@@ -717,7 +717,7 @@ def interrupt(label, info):
         told.add(label)
         os.kill(os.getpid(), signal.SIGINT)
 
-model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=n_jobs)
+model = LinearSVC(solver="dcd", tol=1e-15, max_iter=10**9, n_jobs=n_jobs)
 model._fit(X, y, on_epoch=interrupt)
 found = model.certificate_ if classes > 2 else [model.certificate_]
 print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
@@ -745,7 +745,7 @@ def test_ctrl_c_keeps_the_model(classes, n_jobs):
 
 def test_the_first_class_to_fail_stops_the_others():
     X, y = make(n=20_000, d=20, classes=3)
-    model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=3)
+    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=10**9, n_jobs=3)
     running = set()
 
     def fail(label, info):
@@ -773,7 +773,7 @@ def test_on_epoch_is_told_every_epoch_and_can_stop():
         told.append((label, info.epoch, info.final))
         return label == "b" and info.epoch == 5
 
-    model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=20, random_state=0)
+    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=20, random_state=0)
     with pytest.warns(ConvergenceWarning, match="2 of 3 classes|3 of 3 classes"):
         model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
     statuses = [c.status for c in model.certificate_]
@@ -839,7 +839,7 @@ def test_grid_search():
 
 def test_sparse_coefficients_predict_the_same():
     X, y = load_digits(return_X_y=True)
-    model = quiet(LinearSVC(solver="dcd", max_epochs=5, random_state=0), X, y)
+    model = quiet(LinearSVC(solver="dcd", max_iter=5, random_state=0), X, y)
     decision = model.decision_function(X)
     model.sparsify()
     np.testing.assert_allclose(model.decision_function(X), decision)

@@ -168,7 +168,7 @@ def test_a_warm_start_goes_on():
     assert model.fit(X, y).n_iter_ < cold / 4
     model.set_params(C=11.0).fit(X, y)
     assert all(c.certified for c in model.certificate_)
-    few = clone(model).set_params(max_epochs=2).fit(X, y)
+    few = clone(model).set_params(max_iter=2).fit(X, y)
     gaps = [c.relative_gap for c in few.certificate_]
     few.fit(X, y)
     assert sum(c.relative_gap for c in few.certificate_) < sum(gaps)
@@ -181,7 +181,7 @@ def test_a_checkpoint_per_pair(tmp_path):
     options = {"solver": "dcd", "C": 10.0, "tol": 1e-6}
     file = tmp_path / "state"
     with pytest.warns(ConvergenceWarning, match=r"of 6 pairs .* against"):
-        ovo(checkpoint=file, checkpoint_every=1e-9, max_epochs=3, **options).fit(X, y)
+        ovo(checkpoint=file, checkpoint_every=1e-9, max_iter=3, **options).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 6
     whole = ovo(**options).fit(X, y)
     resumed = ovo(checkpoint=file, checkpoint_every=60.0, **options).fit(X, y)

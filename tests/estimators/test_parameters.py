@@ -80,7 +80,7 @@ def test_shared_parameters_are_alike(name: str) -> None:
     }
     assert len(valid) <= 1
     defaults = {inspect.signature(e).parameters[name].default for e in having}
-    assert len(defaults) == 1 or name in ("max_epochs", "tol")
+    assert len(defaults) == 1 or name in ("max_iter", "tol")
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_line_through_two_models_meets_the_third():
     past = []
     for C in (0.50, 0.501, 0.502):
         now = problem.with_labels(2 * y - 1, None, C)
-        past.append((C, solve(now, DCD(), tol=1e-12, max_epochs=100_000).alpha))
+        past.append((C, solve(now, DCD(), tol=1e-12, max_iter=100_000).alpha))
     start = np.clip(along(0.502, past[:2], False), 0.0, now.upper)
     assert now.certify(alpha=start).relative_gap <= 1e-9
     assert now.certify(alpha=carried(now, past[1][1])).relative_gap > 1e-5
@@ -442,7 +442,7 @@ def test_every_check_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for instance, check in estimator_checks_generator(
-            LinearSVCCV([0.1, 1.0], cv=2, tol=1e-8, max_epochs=100_000)
+            LinearSVCCV([0.1, 1.0], cv=2, tol=1e-8, max_iter=100_000)
         ):
             name = check.func.__name__
             names.add(name)

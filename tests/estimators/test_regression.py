@@ -238,7 +238,7 @@ def test_warm_starts(estimator):
 @every
 def test_limits_warn_with_the_accuracy_reached(estimator):
     X, y = data(400, 20)
-    model = clone(estimator).set_params(max_epochs=1, tol=1e-13)
+    model = clone(estimator).set_params(max_iter=1, tol=1e-13)
     with pytest.warns(
         ConvergenceWarning, match=f"{type(model).__name__}: Not converged"
     ):

@@ -172,7 +172,7 @@ def test_a_certificate_is_what_the_attributes_say(options, classes, layout, loss
 @pytest.mark.parametrize("solver", sorted(KERNEL_SOLVERS))
 def test_every_solver_is_honest(solver):
     X, y = load_iris(return_X_y=True)
-    model = SVC(loss="squared_hinge", solver=solver, tol=1e-2, max_epochs=50)
+    model = SVC(loss="squared_hinge", solver=solver, tol=1e-2, max_iter=50)
     quiet(model, X, y)
     assert_true_certificates(model, X, y)
     assert {c.solver for c in certificates(model)} == {solver}
@@ -203,7 +203,7 @@ def fits(draw):
         C=10.0 ** draw(st.integers(-4, 4)),
         loss=draw(st.sampled_from([Hinge(), "squared_hinge"])),
         tol=draw(st.sampled_from([1e-1, 1e-3])),
-        max_epochs=draw(st.integers(1, 30)),
+        max_iter=draw(st.integers(1, 30)),
         random_state=draw(st.integers(0, 3)),
         **draw(st.sampled_from(KERNELS)),
     )
@@ -230,7 +230,7 @@ def test_linear_kernel_has_the_optimum_of_linear_svc(layout):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     model = SVC(C=0.5, kernel="linear", loss="squared_hinge", tol=1e-4, random_state=0)
     model.fit(layout(X), y, weight)
-    linear = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-9, max_epochs=10**6)
+    linear = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-9, max_iter=10**6)
     linear.fit(X, y, weight)
     best = linear.certificate_.primal
     assert model.certificate_.dual <= best * (1 + 1e-9)
@@ -252,7 +252,7 @@ def test_any_kernel_has_the_optimum_of_linear_svc_on_its_features(options):
     K = matrix(model, X, X)
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0.0))
-    linear = LinearSVC(C=2.0, loss="squared_hinge", tol=1e-9, max_epochs=10**6)
+    linear = LinearSVC(C=2.0, loss="squared_hinge", tol=1e-9, max_iter=10**6)
     best = linear.fit(features, y).certificate_.primal
     assert model.certificate_.dual <= best * (1 + 1e-6)
     assert best * (1 - 1e-6) <= model.certificate_.primal <= best * (1 + 2e-4)
@@ -537,7 +537,7 @@ def assert_same_bits(a, b):
 @pytest.mark.parametrize("solver", sorted([*KERNEL_SOLVERS, "nystroem"]))
 def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
     X, y = make(n=200, classes=4)
-    model = SVC(loss="squared_hinge", solver=solver, max_epochs=3, random_state=3)
+    model = SVC(loss="squared_hinge", solver=solver, max_iter=3, random_state=3)
     first = quiet(clone(model), X, y)
     assert_same_bits(first, quiet(clone(model), X, y))
     for n_jobs in (2, 3):
@@ -744,7 +744,7 @@ def test_odd_problems():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_extremes(C, gamma, loss):
     X, y = make(n=40)
-    model = SVC(C=C, gamma=gamma, loss=loss, max_epochs=50, random_state=0)
+    model = SVC(C=C, gamma=gamma, loss=loss, max_iter=50, random_state=0)
     quiet(model, X, y)
     assert np.isfinite(model.dual_coef_).all()
     assert_true_certificates(model, X, y, rel=1e-4)
@@ -769,7 +769,7 @@ def test_extremes(C, gamma, loss):
         ),
         ({"solver": "dcd"}, "'solver' parameter"),
         ({"tol": 0}, "'tol' parameter"),
-        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
         ({"time_limit": 0}, "'time_limit' parameter"),
         ({"cache_size": 0}, "'cache_size' parameter"),
         ({"class_weight": "equal"}, "'class_weight' parameter"),
@@ -964,7 +964,7 @@ def test_no_support_vectors_leave_the_intercept():
 def test_no_certificate_no_silence():
     X, y = make(n=200)
     model = SVC(
-        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=2, random_state=0
+        loss="squared_hinge", solver="fw", tol=1e-12, max_iter=2, random_state=0
     )
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
@@ -980,7 +980,7 @@ def test_no_certificate_no_silence():
 def test_one_warning_names_the_worst_pair():
     X, y = make(n=200, classes=3)
     model = SVC(
-        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=1, random_state=0
+        loss="squared_hinge", solver="fw", tol=1e-12, max_iter=1, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="3 of 3 pairs .* [012] against [012]"):
         model.fit(X, y)
@@ -1018,7 +1018,7 @@ import numpy as np, sys
 from dualgap import SVC
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1000, 5)), rng.integers(0, 3, 1000)
-model = SVC(C=100.0, loss="squared_hinge", solver="fw", tol=1e-13, max_epochs=10**9)
+model = SVC(C=100.0, loss="squared_hinge", solver="fw", tol=1e-13, max_iter=10**9)
 model.set_params(n_jobs=2)
 told = []
 def on_epoch(label, info):

@@ -13,10 +13,10 @@ HALVES = [(np.arange(6), np.arange(6, 12)), (np.arange(6, 12), np.arange(6))]
 SEARCHES = {
     "one versus the rest": lambda: LinearSVCCV([1.0, 2.0], cv=HALVES),
     "pairs": lambda: LinearSVCCV([1.0, 2.0], cv=HALVES, multi_class="ovo"),
-    "certified": lambda: LinearSVCCV([1.0, 2.0], cv=HALVES, certify="error"),
+    "certified": lambda: LinearSVCCV([1.0, 2.0], cv=HALVES, certify_C=True),
     "kernel": lambda: SVCCV([1.0, 2.0], cv=HALVES),
     "kernel, fold by fold": lambda: SVCCV([1.0], cv=HALVES, loss="squared_hinge"),
-    "kernel, certified": lambda: SVCCV([1.0, 2.0], cv=HALVES, certify="error"),
+    "kernel, certified": lambda: SVCCV([1.0, 2.0], cv=HALVES, certify_C=True),
     "landmarks": lambda: SVCCV([1.0], cv=HALVES, solver="nystroem"),
     "regression": lambda: SVRCV([1.0, 2.0], cv=HALVES),
 }

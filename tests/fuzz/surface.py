@@ -386,7 +386,7 @@ def stores(data: bytes) -> None:
         except RefusedError:
             whole = False
     with refusals("X", "y", "sample_weight", str(folder)):
-        fit = LinearSVC(max_epochs=3, fit_intercept=False).fit(store)
+        fit = LinearSVC(max_iter=3, fit_intercept=False).fit(store)
         check_certificate(fit)
     if whole:
         batch = store.rows(0, store.n_samples)
@@ -699,7 +699,7 @@ def matrices(data: bytes) -> None:
         weight = np.abs(some_array(draw, np.dtype("<f8"), (n,)))
     C = draw.choice((1.0, 1.0, 0.1, 1e-8, 1e8, draw.real()))
     tol = draw.choice((1e-3, 1e-1, 1e-12, draw.real()))
-    common = {"C": C, "tol": tol, "max_epochs": 5}
+    common = {"C": C, "tol": tol, "max_iter": 5}
     words = (
         "X", "y", "sample_weight", "weights", "C", "tol", "sample", "class", "feature",
         "loss", "solver", "kernel", "K(", "intercept", "dtype", "dimension", "epsilon",

@@ -163,7 +163,7 @@ ODD = {
     "tiny entries": (np.array([[5e-324, 1.0], [0.0, -1e-300]]), [0, 1], {}),
     "large entries": (np.array([[1e150, 1.0], [0.0, -1e-3]]), [0, 1], {}),
     "tiny C": (*examples(), {"C": 1e-12}),
-    "huge C": (*examples(), {"C": 1e9, "max_epochs": 50}),
+    "huge C": (*examples(), {"C": 1e9, "max_iter": 50}),
 }
 
 

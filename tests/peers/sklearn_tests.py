@@ -39,7 +39,7 @@ class _Linear:
     atol = 0.0
 
     @property
-    def max_epochs(self) -> int:
+    def max_iter(self) -> int:
         return self.max_iter
 
 
@@ -150,7 +150,7 @@ class _Kernel:
             return super()._values(X)
 
     @property
-    def max_epochs(self) -> int:
+    def max_iter(self) -> int:
         return self.max_iter if self.max_iter > 0 else _ITERATIONS
 
 

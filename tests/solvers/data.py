@@ -23,7 +23,7 @@ LOSSES: dict[str, tuple[Loss, Phi]] = {
 
 def job(**limits: Any) -> Job:
     """Limits of a fit."""
-    usual = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000, "seeds": [0]}
+    usual = {"tol": 1e-3, "atol": 0.0, "max_iter": 1000, "seeds": [0]}
     return Job(**({"stop": core.Stop()} | usual | limits))
 
 

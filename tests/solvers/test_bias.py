@@ -68,7 +68,7 @@ def libsvm(kind, C, weighted):
 def test_libsvm(solver, kind, C, layout, weighted):
     X, y, weight = rows(kind)
     problem = free(LAYOUTS[layout](X), y, C, weight if weighted else None)
-    solution = solve(problem, solver, tol=5e-7, max_epochs=10**6)
+    solution = solve(problem, solver, tol=5e-7, max_iter=10**6)
     assert solution.certificate.status is Status.CERTIFIED
     reference = libsvm(kind, C, weighted)
     coef, bias = problem.coef(solution.w)
@@ -91,7 +91,7 @@ def test_libsvm_on_real_data(name, C, load_xz):
     model = SVC(kernel="linear", C=C, tol=1e-10).fit(X, y)
     cost = np.full(len(y), C)
     reference = objective(X, y, cost, model.coef_.ravel(), model.intercept_[0])
-    solution = solve(free(X, y, C), DCD(), tol=5e-7, max_epochs=10**5)
+    solution = solve(free(X, y, C), DCD(), tol=5e-7, max_iter=10**5)
     assert solution.certificate.status is Status.CERTIFIED
     P = objective(X, y, cost, solution.w[:-1], solution.w[-1])
     assert abs(P - reference) <= 1e-6 * reference
@@ -110,7 +110,7 @@ def test_certified_whatever_the_scale_and_the_balance(loss, scale, C, positive):
     y = np.where(score > np.sort(score)[-positive - 1], 1, -1)
     record, _ = LOSSES[loss]
     problem = free(sparse.csr_matrix(X * scale), y, C / scale**1.5, loss=record)
-    solution = solve(problem, DCD(), tol=1e-6, max_epochs=10**6)
+    solution = solve(problem, DCD(), tol=1e-6, max_iter=10**6)
     assert solution.certificate.status is Status.CERTIFIED
     assert solution.certificate.relative_gap <= 1e-6
     assert problem.primal(solution.w) == pytest.approx(solution.certificate.primal)
@@ -177,13 +177,13 @@ def test_repair_changes_rounding_only():
 def test_a_warm_start_at_the_optimum_takes_no_pass():
     X, y, _ = rows("1 % positive")
     problem = free(X, y, 1.0)
-    first = solve(problem, DCD(), tol=1e-8, max_epochs=10**6)
+    first = solve(problem, DCD(), tol=1e-8, max_iter=10**6)
     again = solve(problem, DCD(), tol=1e-7, warm=first.alpha)
     assert again.certificate.epochs == 0
     assert again.certificate.certified
     near = free(X, y, 1.1)
-    cold = solve(near, DCD(), tol=1e-6, max_epochs=10**6).certificate
-    warm = solve(near, DCD(), tol=1e-6, max_epochs=10**6, warm=first.alpha).certificate
+    cold = solve(near, DCD(), tol=1e-6, max_iter=10**6).certificate
+    warm = solve(near, DCD(), tol=1e-6, max_iter=10**6, warm=first.alpha).certificate
     assert warm.certified
     assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
 
@@ -206,7 +206,7 @@ def test_callbacks_see_a_model_with_its_bias():
         w = info.model()
         seen.append((problem.primal(w), w[-1]))
 
-    solution = solve(problem, DCD(), tol=1e-6, max_epochs=10**5, on_epoch=look)
+    solution = solve(problem, DCD(), tol=1e-6, max_iter=10**5, on_epoch=look)
     assert seen[-1][0] == pytest.approx(solution.certificate.primal, rel=1e-9)
     assert seen[-1][1] == pytest.approx(solution.w[-1], rel=1e-6)
     assert min(P for P, _ in seen) >= solution.certificate.dual
@@ -336,15 +336,15 @@ def test_pegasos_comes_near_the_optimum(solver, accuracy, positive):
     score = X.sum(axis=1) + 2.0 * rng.standard_normal(300)
     y = np.where(score > np.sort(score)[-positive - 1], 1, -1)
     problem = free(X, y, 0.02)
-    best = solve(problem, DCD(), tol=1e-9, max_epochs=10**6).certificate
-    solution = solve(problem, solver, tol=1e-6, max_epochs=1500)
+    best = solve(problem, DCD(), tol=1e-9, max_iter=10**6).certificate
+    solution = solve(problem, solver, tol=1e-6, max_iter=1500)
     certificate = solution.certificate
     assert certificate.dual <= best.primal
     assert certificate.primal >= best.dual
     assert problem.primal(solution.w) <= (1 + accuracy) * best.primal
     # A penalised bias is far from it.
     feature = Problem(X, y, 0.02, fit_intercept=True)
-    other = solve(feature, DCD(), tol=1e-9, max_epochs=10**6).w
+    other = solve(feature, DCD(), tol=1e-9, max_iter=10**6).w
     assert problem.primal(other) > (1 + 2 * accuracy) * best.primal
 
 

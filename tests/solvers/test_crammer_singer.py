@@ -221,10 +221,8 @@ def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
 
 def test_a_fit_cut_short_says_how_far_it_came():
     X, y = load_digits(return_X_y=True)
-    model = LinearSVC(
-        loss="hinge", multi_class="crammer_singer", tol=1e-12, max_epochs=2
-    )
-    with pytest.warns(ConvergenceWarning, match="Stopped at max_epochs"):
+    model = LinearSVC(loss="hinge", multi_class="crammer_singer", tol=1e-12, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="Stopped at max_iter"):
         model.fit(X, y)
     assert 0 < model.certificate_.dual < model.certificate_.primal
     seen = []

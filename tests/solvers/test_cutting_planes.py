@@ -344,7 +344,7 @@ def test_the_best_point_of_ocas_never_rises(case):
 @pytest.mark.parametrize("case", CASES)
 def test_the_optimum_is_bracketed(record, case):
     bench = make(case, n=60, C=1.5)
-    solution = solve(bench.problem, record(), tol=1e-9, max_epochs=20_000)
+    solution = solve(bench.problem, record(), tol=1e-9, max_iter=20_000)
     assert solution.certificate.status is Status.CERTIFIED
     best = qp.optimum(bench.y[:, None] * bench.X, bench.c, 0.0, True)
     assert solution.certificate.dual <= best.upper * (1 + 1e-12)
@@ -360,7 +360,7 @@ def test_the_optimum_is_bracketed(record, case):
 def test_few_planes_converge_too(record, planes, tol):
     bench = make("everything", n=200, d=5, C=0.5)
     solver = record(max_planes=planes)
-    solution = solve(bench.problem, solver, tol=tol, max_epochs=100_000)
+    solution = solve(bench.problem, solver, tol=tol, max_iter=100_000)
     assert solution.certificate.status is Status.CERTIFIED
 
 
@@ -369,8 +369,8 @@ def test_few_planes_converge_too(record, planes, tol):
 def test_same_optimum_as_dcd(record, name, load_xz):
     X, y = load_xz(name)
     problem = Problem(X, y, 0.1)
-    ours = solve(problem, record(), tol=1e-6, max_epochs=100_000).certificate
-    theirs = solve(problem, DCD(), tol=1e-6, max_epochs=100_000).certificate
+    ours = solve(problem, record(), tol=1e-6, max_iter=100_000).certificate
+    theirs = solve(problem, DCD(), tol=1e-6, max_iter=100_000).certificate
     assert ours.status is theirs.status is Status.CERTIFIED
     assert abs(ours.primal - theirs.primal) <= 1e-6 * theirs.dual
 
@@ -505,6 +505,6 @@ def test_invalid_mu_is_refused(mu):
 def test_costs_out_of_range_end_the_fit_honestly():
     X = 1e150 * np.eye(3)
     problem = Problem(X, [1, -1, 1], 1e149)
-    solution = solve(problem, OCAS(), max_epochs=5)
+    solution = solve(problem, OCAS(), max_iter=5)
     assert solution.certificate.status is Status.STALLED
     assert np.isfinite(solution.w).all()

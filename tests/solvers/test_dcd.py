@@ -72,7 +72,7 @@ def test_certificates_bracket_the_optimum(kind, loss, mode):
         problem, best = problem_and_optimum(kind, loss, C)
         below = 1e-11 * best.upper
         for tol, most in ((1e-2, 5000), (1e-6, 300)):
-            solution = solve(problem, MODES[mode], tol=tol, max_epochs=most)
+            solution = solve(problem, MODES[mode], tol=tol, max_iter=most)
             certificate, w, alpha = (
                 solution.certificate, solution.w, solution.alpha,
             )  # fmt: skip
@@ -114,7 +114,7 @@ def test_acceleration_takes_fewer_epochs_on_text(loss, C):
     problem = Problem(X, y, C, loss=record, fit_intercept=True)
     assert not coherent(problem)
     plain, fast = (
-        solve(problem, DCD(acceleration=kind), tol=1e-5, max_epochs=20_000)
+        solve(problem, DCD(acceleration=kind), tol=1e-5, max_iter=20_000)
         for kind in ("none", "auto")
     )
     for solution in (plain, fast):

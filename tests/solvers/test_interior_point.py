@@ -123,7 +123,7 @@ def test_frozen_rows_are_linear_terms():
     """Rows at a bound, where they belong, leave the optimum of the others as it is."""
     bench = make("weights", n=80, loss="smoothed_hinge", C=0.3)
     problem = bench.problem
-    best = solve(problem, DCD(), tol=1e-12, max_epochs=10_000)
+    best = solve(problem, DCD(), tol=1e-12, max_iter=10_000)
     inside = (best.alpha > 0.0) & (best.alpha < problem.upper)
     full = np.where(inside, 0.0, best.alpha)
     assert full.any()
@@ -341,7 +341,7 @@ def test_equal_rows_are_solved_as_one(loss, layout):
     spread = state.spread(alpha)
     assert (spread <= problem.upper).all()
     np.testing.assert_allclose(problem.dual(spread), merged.dual(alpha), 1e-12)
-    solution = solve(problem, InteriorPoint(), tol=1e-8, max_epochs=200)
+    solution = solve(problem, InteriorPoint(), tol=1e-8, max_iter=200)
     assert solution.certificate.certified
 
 
@@ -398,7 +398,7 @@ def test_odd_problems_are_certified(case, tol):
         stored, y, C, loss=loss, sample_weight=weight, fit_intercept=bias != "none",
         penalize_intercept=bias != "free",
     )  # fmt: skip
-    solution = solve(problem, InteriorPoint(), tol=tol, max_epochs=1000)
+    solution = solve(problem, InteriorPoint(), tol=tol, max_iter=1000)
     certificate = solution.certificate
     assert certificate.status is Status.CERTIFIED
     assert (solution.alpha >= 0).all()
@@ -423,7 +423,7 @@ def test_odd_problems_are_certified(case, tol):
 @pytest.mark.parametrize("free_bias", [False, True])
 def test_screened_rows_are_certified_over_all_rows(loss, tol, free_bias):
     problem, reference = large(loss, free_bias)
-    solution = solve(problem, InteriorPoint(sample=500), tol=tol, max_epochs=500)
+    solution = solve(problem, InteriorPoint(sample=500), tol=tol, max_iter=500)
     certificate = solution.certificate
     assert certificate.status is Status.CERTIFIED
     assert certificate.dual <= reference.primal * (1 + 1e-12)
@@ -448,7 +448,7 @@ def large(loss, free_bias, n=8000, d=12):
         penalize_intercept=not free_bias,
         sample_weight=rng.uniform(0.5, 2.0, size=n) * (rng.random(n) < 0.95),
     )  # fmt: skip
-    reference = solve(problem, DCD(), tol=1e-7, max_epochs=100_000).certificate
+    reference = solve(problem, DCD(), tol=1e-7, max_iter=100_000).certificate
     assert reference.certified
     return problem, reference
 
@@ -464,7 +464,7 @@ def test_few_positives_and_sorted_rows(positive, order):
         by_label = np.argsort(y, kind="stable")
         X, y = X[by_label], y[by_label]
     problem = Problem(X, y, 10.0)
-    solution = solve(problem, InteriorPoint(sample=1000), tol=1e-5, max_epochs=300)
+    solution = solve(problem, InteriorPoint(sample=1000), tol=1e-5, max_iter=300)
     assert solution.certificate.status is Status.CERTIFIED
 
 
@@ -496,8 +496,8 @@ def test_rows_far_beyond_the_margin_are_no_support_vectors(loss, free_bias):
 def test_agrees_with_dcd_on_real_data(name, load_xz):
     X, y = load_xz(name)
     problem = Problem(X, y, 0.1)
-    ours = solve(problem, InteriorPoint(), tol=1e-6, max_epochs=500).certificate
-    theirs = solve(problem, DCD(), tol=1e-5, max_epochs=20_000).certificate
+    ours = solve(problem, InteriorPoint(), tol=1e-6, max_iter=500).certificate
+    theirs = solve(problem, DCD(), tol=1e-5, max_iter=20_000).certificate
     assert ours.certified
     assert theirs.certified
     assert ours.relative_gap <= 1e-6
@@ -561,7 +561,7 @@ def test_too_many_features_are_refused_with_a_remedy():
 def test_what_float64_cannot_hold_ends_as_stalled():
     X = np.array([[1e120, 1.0], [-1e120, 1.0], [1.0, 1e120]])
     problem = Problem(X, [1, -1, 1], 1e60)
-    solution = solve(problem, InteriorPoint(), tol=1e-6, max_epochs=1000)
+    solution = solve(problem, InteriorPoint(), tol=1e-6, max_iter=1000)
     certificate = solution.certificate
     assert certificate.epochs < 1000
     assert certificate.status in (Status.STALLED, Status.CERTIFIED)

@@ -150,7 +150,7 @@ def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
     X, y = X.astype(dtype), rng.permutation(np.arange(n) % min(classes, n))
     weight[np.unique(y, return_index=True)[1]] = 1.0
     factor = {k: 1.0 + k for k in set(y.tolist())} if odd == "class weights" else None
-    model = LinearSVC(C=C, loss=loss, class_weight=factor, tol=1e-2, max_epochs=20_000)
+    model = LinearSVC(C=C, loss=loss, class_weight=factor, tol=1e-2, max_iter=20_000)
     model.fit(X, y, sample_weight=weight if odd == "weights" else None)
     positive = [1] if len(model.classes_) == 2 else range(len(model.classes_))
     dual = np.zeros((len(positive), n))
@@ -220,8 +220,8 @@ def test_a_stop_leaves_nothing():
 
 def test_too_few_epochs_are_reported():
     X, y = load_wine(return_X_y=True)
-    with pytest.warns(match="Stopped at max_epochs"):
-        model = LinearSVC(loss="hinge", max_epochs=1, tol=1e-9).fit(X, y)
+    with pytest.warns(match="Stopped at max_iter"):
+        model = LinearSVC(loss="hinge", max_iter=1, tol=1e-9).fit(X, y)
     assert model.n_iter_ == 1
 
 

@@ -190,7 +190,7 @@ def test_bounds_of_compensated_sums_hold_and_are_tight(column, loss):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             solver = "dcd" if seed == 5 else "auto"
-            options = {"loss": loss, "solver": solver, "max_epochs": 50}
+            options = {"loss": loss, "solver": solver, "max_iter": 50}
             model = LinearSVR(C=C, **options).fit(X, y, weight)
         w = np.append(model.coef_, model.intercept_)
         alpha = np.zeros(len(y))

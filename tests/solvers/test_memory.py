@@ -47,7 +47,7 @@ def peak(X, y, solver, loss):
     try:
         problem = Problem(X, y, 20.0, loss=loss)
         # With refused passes, so that the best point so far is kept as well.
-        solution = solve(problem, solver, tol=1e-9, check_every=3, max_epochs=25)
+        solution = solve(problem, solver, tol=1e-9, check_every=3, max_iter=25)
         return tracemalloc.get_traced_memory()[1], solution
     finally:
         tracemalloc.stop()

@@ -180,13 +180,13 @@ def test_delta_stop_ends_the_run():
     rough = solve(bench.problem, MPU(delta=0.5, delta_stop=1.0), tol=1e-9)
     assert rough.certificate.status is Status.STALLED
     assert 1e-9 < rough.certificate.relative_gap <= 1.0
-    fine = solve(bench.problem, MPU(delta=0.5), tol=1e-9, max_epochs=100_000)
+    fine = solve(bench.problem, MPU(delta=0.5), tol=1e-9, max_iter=100_000)
     assert fine.certificate.status is Status.CERTIFIED
     half = MPU(delta=0.5, delta_stop=1e-3)
-    middle = solve(bench.problem, half, tol=1e-9, max_epochs=100_000)
+    middle = solve(bench.problem, half, tol=1e-9, max_iter=100_000)
     assert middle.certificate.status is Status.STALLED
     assert middle.certificate.relative_gap <= 1e-3
-    met = solve(bench.problem, half, tol=2e-3, max_epochs=100_000)
+    met = solve(bench.problem, half, tol=2e-3, max_iter=100_000)
     assert met.certificate.status is Status.CERTIFIED
 
 
@@ -244,7 +244,7 @@ def test_certificates_against_a_generic_solver(
     curvature, linear = (0.0, True) if loss == "hinge" else (0.5, False)
     best = qp.optimum(Z, cost, curvature, linear)
     for tol, passes in ((1e-12, 3), (1e-6, 200_000)):
-        solution = solve(problem, MPU(), tol=tol, max_epochs=passes)
+        solution = solve(problem, MPU(), tol=tol, max_iter=passes)
         P = float(qp.primal(Z, cost, curvature, linear, solution.w))
         D = float(qp.dual(Z, cost, curvature, solution.alpha))
         np.testing.assert_allclose(solution.certificate.primal, P, 1e-10)
@@ -272,9 +272,9 @@ def test_certificates_against_a_generic_solver(
 def test_real_data(name, C, epochs, load_xz):
     X, y = load_xz(name)
     problem = Problem(X, y, C)
-    reference = solve(problem, DCD(), tol=1e-5, max_epochs=20_000)
+    reference = solve(problem, DCD(), tol=1e-5, max_iter=20_000)
     assert reference.certificate.status is Status.CERTIFIED
-    solution = solve(problem, MPU(), tol=1e-2, max_epochs=epochs)
+    solution = solve(problem, MPU(), tol=1e-2, max_iter=epochs)
     assert solution.certificate.status is Status.CERTIFIED
     w, alpha = solution.w, solution.alpha
     P = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - y * (X @ w)).sum()
@@ -294,7 +294,7 @@ def test_same_seed_same_bits(loss):
     equal = make("everything", "csr-f4-i4-i4", loss).problem
 
     def answer(problem, seed):
-        return solve(problem, MPU(), tol=1e-14, max_epochs=7, random_state=seed)
+        return solve(problem, MPU(), tol=1e-14, max_iter=7, random_state=seed)
 
     first = answer(problem, 5)
     for one in (problem, equal):

@@ -82,7 +82,7 @@ PROBLEMS = [
 def agrees(solver, X, y, C, loss, reference, accuracy):
     """Certified to half the accuracy, and no further than that from the reference."""
     problem = Problem(X, y, C, loss=loss)
-    solution = solve(problem, get_solver(solver), tol=accuracy / 2, max_epochs=10**6)
+    solution = solve(problem, get_solver(solver), tol=accuracy / 2, max_iter=10**6)
     assert solution.certificate.status is Status.CERTIFIED
     X = X.astype(np.float64)
     P = primal(X, y, C, loss, solution.w)
@@ -124,7 +124,7 @@ def test_no_worse_than_an_unconverged_liblinear(solver, data):
     with pytest.warns(ConvergenceWarning):
         reference = train_liblinear(X, y, 100.0, "hinge", max_iter=20_000)
     problem = Problem(X, y, 100.0)
-    solution = solve(problem, get_solver(solver), tol=5e-3, max_epochs=100_000)
+    solution = solve(problem, get_solver(solver), tol=5e-3, max_iter=100_000)
     assert solution.certificate.status is Status.CERTIFIED
     assert dual(X, y, 100.0, "hinge", solution.alpha) <= reference
     assert primal(X, y, 100.0, "hinge", solution.w) <= 1.005 * reference
@@ -147,7 +147,7 @@ def test_liblinear_a1a_hinge_at_large_C(solver, data, liblinear):
 def test_published_objectives(solver, name, J, L, data):
     X, y = data(name)
     problem = Problem(X, y, 0.1)
-    solution = solve(problem, get_solver(solver), tol=1e-5, max_epochs=20_000)
+    solution = solve(problem, get_solver(solver), tol=1e-5, max_iter=20_000)
     assert solution.certificate.status is Status.CERTIFIED
     P = primal(X, y, 0.1, "hinge", solution.w)
     D = dual(X, y, 0.1, "hinge", solution.alpha)
@@ -164,7 +164,7 @@ def test_published_objectives(solver, name, J, L, data):
 def test_counting_sgd_certifies(solver, tol, name, data, liblinear):
     X, y = data(name)
     C = 0.05
-    solution = solve(Problem(X, y, C), get_solver(solver), tol=tol, max_epochs=20_000)
+    solution = solve(Problem(X, y, C), get_solver(solver), tol=tol, max_iter=20_000)
     assert solution.certificate.status is Status.CERTIFIED
     assert solution.certificate.relative_gap <= tol
     optimum = liblinear(name, C, "hinge")

@@ -97,7 +97,7 @@ def test_certificates_hold_against_a_generic_solver(name, epsilon, C):
         problem = RegressionProblem(
             X, y, C, loss=LOSSES[name](epsilon), sample_weight=weight
         )
-        solution = solve(problem, RegressionDCD(), tol=1e-5, max_epochs=100_000)
+        solution = solve(problem, RegressionDCD(), tol=1e-5, max_iter=100_000)
         certificate, (w, alpha) = solution.certificate, (solution.w, solution.alpha)
         assert certificate.certified
         assert (np.abs(alpha) <= problem.upper).all()
@@ -134,7 +134,7 @@ def test_the_optimum_is_that_of_liblinear(name, epsilon, layout):
             layout(X), y, C, loss=LOSSES[name](epsilon), sample_weight=weight,
             fit_intercept=True, intercept_scaling=2.0,
         )  # fmt: skip
-        solution = solve(problem, RegressionDCD(), tol=1e-9, max_epochs=100_000)
+        solution = solve(problem, RegressionDCD(), tol=1e-9, max_iter=100_000)
         w = np.append(theirs.coef_, theirs.intercept_ / 2.0)
         assert solution.certificate.primal <= problem.primal(w) * (1 + 1e-9)
         assert problem.primal(w) <= solution.certificate.primal * (1 + 1e-6)
@@ -245,7 +245,7 @@ def test_one_class_passes_are_those_of_the_twin(layout):
 )
 def test_smallest_one_class_problems(X, nu):
     X = np.array(X)
-    solution = solve(OneClassProblem(X, nu), PairDescent(), tol=1e-8, max_epochs=50)
+    solution = solve(OneClassProblem(X, nu), PairDescent(), tol=1e-8, max_iter=50)
     assert solution.certificate.certified
     assert math.fsum(solution.alpha) == pytest.approx(nu * len(X), rel=1e-14)
 
@@ -281,7 +281,7 @@ def test_fits_end_when_told_and_prove_what_they_have(one_class):
     assert solution.certificate.status is Status.INTERRUPTED
     assert math.isfinite(solution.certificate.relative_gap)
     assert max(seen) == 2
-    limited = solve(problem, solver, tol=1e-12, max_epochs=3)
+    limited = solve(problem, solver, tol=1e-12, max_iter=3)
     assert limited.certificate.status is Status.EPOCH_LIMIT
     late = solve(problem, solver, tol=1e-14, time_limit=1e-3)
     assert late.certificate.status is Status.TIME_LIMIT

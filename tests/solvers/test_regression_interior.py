@@ -55,7 +55,7 @@ def test_raw_columns_converge(load, C, epsilon):
 def test_rows_inside_the_tube_are_no_support_vectors():
     X, y, _ = data(n=80)
     problem = RegressionProblem(X, y, 5.0, loss=EpsilonInsensitive(0.4))
-    by_dcd = solve(problem, RegressionDCD(), tol=1e-9, max_epochs=100_000)
+    by_dcd = solve(problem, RegressionDCD(), tol=1e-9, max_iter=100_000)
     by_interior = solve(problem, RegressionInterior(), tol=1e-9)
     assert by_interior.certificate.relative_gap < 1e-9
     found, expected = (np.count_nonzero(s.alpha) for s in (by_interior, by_dcd))
@@ -78,7 +78,7 @@ def test_a_warm_start_is_proved_first():
 def test_the_end_is_reached_or_said():
     X, y, _ = data(n=80)
     problem = RegressionProblem(X, y, 5.0)
-    limited = solve(problem, RegressionInterior(), tol=1e-9, max_epochs=1)
+    limited = solve(problem, RegressionInterior(), tol=1e-9, max_iter=1)
     assert limited.certificate.status is Status.EPOCH_LIMIT
     assert np.isfinite(limited.certificate.relative_gap)
     exact = solve(problem, RegressionInterior(), tol=1e-18)

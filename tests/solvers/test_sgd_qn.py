@@ -173,9 +173,9 @@ def test_skip_costs_as_much_as_16_rows():
 @pytest.mark.parametrize("case", ["plain", "everything"])
 def test_accuracy(case, loss, update):
     bench = make(case, loss=loss, n=120, d=8, C=0.5)
-    reference = solve(bench.problem, DCD(), tol=1e-9, max_epochs=100_000)
+    reference = solve(bench.problem, DCD(), tol=1e-9, max_iter=100_000)
     assert reference.certificate.status is Status.CERTIFIED
-    solution = solve(bench.problem, SGDQN(update=update), tol=1e-2, max_epochs=3000)
+    solution = solve(bench.problem, SGDQN(update=update), tol=1e-2, max_iter=3000)
     assert solution.certificate.status is Status.CERTIFIED
     P = primal(bench.X, bench.y, bench.c, bench.phi, solution.w)
     D = dual(bench.X, bench.y, bench.c, bench.phi, solution.alpha)
@@ -213,7 +213,7 @@ def test_certificates_against_a_generic_solver(
     curvature, linear = LOSSES[loss][0].curvature, loss != "squared_hinge"
     best = qp.optimum(Z, cost, curvature, linear)
     for passes in (1, 30):
-        solution = solve(problem, SGDQN(update=update), tol=1e-9, max_epochs=passes)
+        solution = solve(problem, SGDQN(update=update), tol=1e-9, max_iter=passes)
         P = float(qp.primal(Z, cost, curvature, linear, solution.w))
         D = float(qp.dual(Z, cost, curvature, solution.alpha))
         np.testing.assert_allclose(solution.certificate.primal, P, 1e-10)
@@ -239,9 +239,9 @@ def test_certificates_against_a_generic_solver(
 def test_real_data(name, C, epochs, update, load_xz):
     X, y = load_xz(name)
     problem = Problem(X, y, C)
-    reference = solve(problem, DCD(), tol=1e-5, max_epochs=20_000)
+    reference = solve(problem, DCD(), tol=1e-5, max_iter=20_000)
     assert reference.certificate.status is Status.CERTIFIED
-    solution = solve(problem, SGDQN(update=update), tol=1e-2, max_epochs=epochs)
+    solution = solve(problem, SGDQN(update=update), tol=1e-2, max_iter=epochs)
     assert solution.certificate.status is Status.CERTIFIED
     w, alpha = solution.w, solution.alpha
     P = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - y * (X @ w)).sum()
@@ -263,7 +263,7 @@ def test_same_seed_same_bits(loss, update):
 
     def answer(problem, seed):
         solver = SGDQN(update=update)
-        return solve(problem, solver, tol=1e-14, max_epochs=7, random_state=seed)
+        return solve(problem, solver, tol=1e-14, max_iter=7, random_state=seed)
 
     first = answer(problem, 5)
     for one in (problem, equal):
@@ -276,7 +276,7 @@ def test_same_seed_same_bits(loss, update):
 def test_a_step_out_of_range_is_reported():
     """A first step that is far too long diverges; the fit says so and stays finite."""
     problem = make(loss="squared_hinge", C=100.0).problem
-    solution = solve(problem, SGDQN(update="2009", t0=1e-300), max_epochs=50)
+    solution = solve(problem, SGDQN(update="2009", t0=1e-300), max_iter=50)
     assert solution.certificate.status is Status.STALLED
     assert np.isfinite(solution.w).all()
     assert (solution.alpha <= problem.upper).all()

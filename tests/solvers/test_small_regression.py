@@ -23,7 +23,7 @@ from .test_regression import LOSSES, box, data
 
 
 def solved(problem, solver=None, stop=None, **options):
-    limits = {"stop": stop or core.Stop(), "max_epochs": 10_000} | options
+    limits = {"stop": stop or core.Stop(), "max_iter": 10_000} | options
     solver = solver or RegressionDCD()
     return solve_regression(solver, SingleBatch(problem, ""), job(**limits))
 
@@ -94,7 +94,7 @@ def test_odd_inputs(seed, n, d, name, dtype, spread, C, odd):
     problem = RegressionProblem(
         X, y, C, loss=LOSSES[name](0.1), sample_weight=weight, fit_intercept=True
     )
-    found = solved(problem, tol=1e-2, max_epochs=300)
+    found = solved(problem, tol=1e-2, max_iter=300)
     primal, dual = sums(problem, X.astype(float), found.w[0], found.alpha[0])
     assert primal <= found.bounds[0].primal
     assert found.bounds[0].dual <= dual
@@ -103,8 +103,8 @@ def test_odd_inputs(seed, n, d, name, dtype, spread, C, odd):
 
 def test_another_solver_takes_over_what_is_not_proved():
     X, y = load_diabetes(return_X_y=True)
-    by_limit = LinearSVR(C=100.0, solver="dcd", max_epochs=3)
-    with pytest.warns(UserWarning, match="Stopped at max_epochs"):
+    by_limit = LinearSVR(C=100.0, solver="dcd", max_iter=3)
+    with pytest.warns(UserWarning, match="Stopped at max_iter"):
         by_limit.fit(scale(X), y)
     assert not by_limit.certificate_.certified
     assert by_limit.n_iter_ == 3

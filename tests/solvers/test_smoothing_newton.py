@@ -304,7 +304,7 @@ def test_many_features(loss, sparse_rows):
         X = sparse.csr_matrix(X)
     problem = Problem(X, y, 0.01, loss=LOSSES[loss][0])
     found = solve(problem, SmoothingNewton(), tol=1e-6).certificate
-    other = solve(problem, DCD(), tol=1e-7, max_epochs=10**5).certificate
+    other = solve(problem, DCD(), tol=1e-7, max_iter=10**5).certificate
     assert found.status is Status.CERTIFIED
     assert other.dual <= found.primal <= other.primal * (1 + 2e-6)
 
@@ -325,10 +325,10 @@ def test_odd_problems_get_an_honest_certificate(data):
         loss=data.draw(st.sampled_from([Hinge(), SmoothedHinge(1e-3)])),
         fit_intercept=data.draw(st.booleans()),
     )  # fmt: skip
-    found = solve(problem, SmoothingNewton(), tol=1e-4, max_epochs=2000)
+    found = solve(problem, SmoothingNewton(), tol=1e-4, max_iter=2000)
     certificate = found.certificate
     assert certificate.status in (Status.CERTIFIED, Status.STALLED, Status.EPOCH_LIMIT)
-    reference = solve(problem, DCD(), tol=1e-6, max_epochs=3000).certificate
+    reference = solve(problem, DCD(), tol=1e-6, max_iter=3000).certificate
     room = 1e-9 * max(1.0, abs(certificate.primal))
     assert certificate.dual <= reference.primal + room
     assert certificate.primal >= reference.dual - room

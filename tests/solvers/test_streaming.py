@@ -115,7 +115,7 @@ def test_every_streaming_solver_nears_the_optimum_and_proves_how_much(streamed, 
     best = solve(Problem(streamed.matrix(), streamed.y, 0.5), DCD(), tol=1e-9)
     slow = name in ("norma", "sgd-r", "svmsgd")
     solver = SvmSGD(initial_step=None) if name == "svmsgd" else get_solver(name)
-    found = solve(problem, solver, tol=1e-2, max_epochs=40 if slow else 400)
+    found = solve(problem, solver, tol=1e-2, max_iter=40 if slow else 400)
     P, D_ = outside(problem, streamed, found.w, found.alpha)
     assert np.isclose(P, found.certificate.primal, rtol=1e-12)
     assert D_ >= found.certificate.dual - 1e-12 * abs(D_)
@@ -126,7 +126,7 @@ def test_every_streaming_solver_nears_the_optimum_and_proves_how_much(streamed, 
     # Not much worse than the same solver over rows in memory.
     same = solve(
         Problem(streamed.matrix(), streamed.y, 0.5), solver, tol=1e-2,
-        max_epochs=40 if slow else 400,
+        max_iter=40 if slow else 400,
     ).certificate  # fmt: skip
     excess = P - best.certificate.dual
     assert excess <= max(2.0 * (same.primal - best.certificate.dual), 1e-2 * P)
@@ -144,7 +144,7 @@ def test_a_bias_that_is_not_penalised(streamed):
     search = solve(
         Problem(streamed, None, 1.0, **options),
         Pegasos(bias="search"),
-        max_epochs=20,
+        max_iter=20,
     )
     assert search.certificate.dual <= best.primal
 
@@ -220,7 +220,7 @@ def test_interior_points_over_a_store_leave_at_once_when_told(streamed):
     stop.request()
     solver.step(state, stop)
     assert np.array_equal(state.inner.w, before)
-    found = solve(problem, solver, tol=1e-9, max_epochs=1)
+    found = solve(problem, solver, tol=1e-9, max_iter=1)
     assert found.certificate.status is Status.EPOCH_LIMIT
     P, D_ = outside(problem, streamed, found.w, found.alpha)
     assert np.isclose(P, found.certificate.primal, rtol=1e-12)
@@ -314,7 +314,7 @@ def test_the_random_output_is_a_point_within_a_block(streamed):
 @pytest.mark.parametrize("name", ["dcd", "sdca", "pegasos", "sgd-r", "ocas"])
 def test_the_same_seed_gives_the_same_bits(streamed, name):
     first, second = (
-        solve(Problem(streamed), get_solver(name), max_epochs=5, random_state=3)
+        solve(Problem(streamed), get_solver(name), max_iter=5, random_state=3)
         for _ in range(2)
     )
     assert np.array_equal(first.w, second.w)
@@ -351,7 +351,7 @@ def test_a_store_that_fits_in_its_buffer_is_held_in_memory(stores):
     assert not problem.streamed
     whole = Problem(store.matrix(), store.y, 1.0)
     for name in sorted(set(SOLVERS) - {"norma"}):
-        one, two = (solve(p, get_solver(name), max_epochs=3) for p in (problem, whole))
+        one, two = (solve(p, get_solver(name), max_iter=3) for p in (problem, whole))
         assert np.array_equal(one.w, two.w), name
 
 
@@ -512,7 +512,7 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
         "folder, buffer, *names = sys.argv[1:]\n"
         "def fit(name, which, buffer):\n"
         "    store = RowStore.open(f'{folder}/{which}', buffer=buffer)\n"
-        "    model = LinearSVC(C=1e-3, tol=1e-2, solver=name, max_epochs=5)\n"
+        "    model = LinearSVC(C=1e-3, tol=1e-2, solver=name, max_iter=5)\n"
         "    model.fit(store)\n"
         "for name in names:\n"  # what first fits load and allocate
         "    fit(name, 'small', 2**20)\n"

@@ -194,7 +194,7 @@ def test_modified_sgd_theorem(C):
     """One pass leaves a dual error of at most 2 log(e n)/(lambda n)."""
     n = 200
     problem, lam = unit_rows(Hinge(), C, n)
-    best = solve(problem, DCD(), tol=1e-9, max_epochs=10_000).certificate.dual
+    best = solve(problem, DCD(), tol=1e-9, max_iter=10_000).certificate.dual
     errors = []
     for seed in range(10):
         (state,) = epochs(SDCA(init="sgd"), problem, 1, seed)
@@ -344,7 +344,7 @@ REACHED = {
 @every_pair
 def test_accuracy_of_the_theory(name, loss, case):
     bench, P = optimum(case, loss, n=120, d=8, C=0.5)
-    solution = solve(bench.problem, RECORDS[name], tol=1e-12, max_epochs=1000)
+    solution = solve(bench.problem, RECORDS[name], tol=1e-12, max_iter=1000)
     error = bench_primal(bench, solution.w) - P
     assert -1e-10 * P <= error <= REACHED.get(name, 1e-3) * P
 
@@ -354,7 +354,7 @@ def test_accuracy_of_the_theory(name, loss, case):
 @pytest.mark.parametrize("passes", [1, 2, 20])
 def test_every_certificate_brackets_the_optimum(name, loss, case, passes):
     bench, P = optimum(case, loss, n=60, C=0.3)
-    solution = solve(bench.problem, RECORDS[name], tol=1e-12, max_epochs=passes)
+    solution = solve(bench.problem, RECORDS[name], tol=1e-12, max_iter=passes)
     certificate = solution.certificate
     np.testing.assert_allclose(
         [certificate.primal, certificate.dual],
@@ -394,7 +394,7 @@ def test_auto_solves_to_rounding_while_work_is_free():
 
 def answer(problem, name, seed=0, passes=7):
     solution = solve(
-        problem, RECORDS[name], tol=1e-14, max_epochs=passes, random_state=seed
+        problem, RECORDS[name], tol=1e-14, max_iter=passes, random_state=seed
     )
     return solution.w, solution.alpha
 
@@ -452,12 +452,12 @@ def test_scaled_features_scale_w(name, loss):
 
 
 def solver_answer(problem, solver):
-    solution = solve(problem, solver, tol=1e-14, max_epochs=7)
+    solution = solve(problem, solver, tol=1e-14, max_iter=7)
     return solution.w, solution.alpha
 
 
 def tight(problem, solver):
-    solution = solve(problem, solver, tol=1e-11, max_epochs=100_000)
+    solution = solve(problem, solver, tol=1e-11, max_iter=100_000)
     assert solution.certificate.status is Status.CERTIFIED
     return solution.certificate.primal
 
@@ -533,7 +533,7 @@ warm_solvers = pytest.mark.parametrize("name", WARM)
 @warm_solvers
 def test_restart_at_the_optimum_certifies_at_once(name, loss):
     bench = make("everything", loss=loss)
-    first = solve(bench.problem, DCD(), tol=1e-7, max_epochs=50_000)
+    first = solve(bench.problem, DCD(), tol=1e-7, max_iter=50_000)
     again = solve(bench.problem, WARM[name], tol=1e-6, warm=first.alpha)
     assert again.certificate.status is Status.CERTIFIED
     assert (again.certificate.epochs, again.certificate.updates) == (0, 0)
@@ -559,7 +559,7 @@ def test_warm_duals_are_clipped_to_the_new_box(name, loss):
     )
     np.testing.assert_array_equal(state.alpha, clipped)
     close(state.w, bench.X.T @ (clipped * bench.y), 1e-12)
-    solution = solve(bench.problem, solver, tol=1e-3, max_epochs=5000, warm=warm)
+    solution = solve(bench.problem, solver, tol=1e-3, max_iter=5000, warm=warm)
     assert solution.certificate.status is Status.CERTIFIED
     np.testing.assert_array_equal(warm, given)
 
@@ -567,7 +567,7 @@ def test_warm_duals_are_clipped_to_the_new_box(name, loss):
 @warm_solvers
 def test_a_warm_start_saves_passes(name):
     bench = make(n=200, C=1.0)
-    first = solve(bench.problem, WARM[name], tol=1e-4, max_epochs=20_000)
+    first = solve(bench.problem, WARM[name], tol=1e-4, max_iter=20_000)
     near = Problem(bench.X, bench.y, 1.01)
     warm = solve(near, WARM[name], tol=1e-2, warm=first.alpha)
     cold = solve(near, WARM[name], tol=1e-2)
@@ -604,7 +604,7 @@ def test_solvers_without_duals_refuse_a_warm_start(name):
     remedies = remedies_in(message)
     assert remedies
     for remedy in remedies:
-        solve(bench.problem, get_solver(remedy), warm=np.zeros(bench.n), max_epochs=1)
+        solve(bench.problem, get_solver(remedy), warm=np.zeros(bench.n), max_iter=1)
 
 
 def remedies_in(message):
@@ -634,7 +634,7 @@ def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
     bench = make(loss=loss)
     solver, accepts = get_solver(name), ACCEPTS.get(name, set(LOSSES))
     if loss in accepts:
-        assert solve(bench.problem, solver, max_epochs=2).certificate.epochs > 0
+        assert solve(bench.problem, solver, max_iter=2).certificate.epochs > 0
         return
     with pytest.raises(ValueError, match="loss=") as error:
         solve(bench.problem, solver)
@@ -645,7 +645,7 @@ def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
         assert repr(accepted) in message
     assert remedies_in(message)
     for remedy in remedies_in(message):
-        solve(bench.problem, get_solver(remedy), max_epochs=1)
+        solve(bench.problem, get_solver(remedy), max_iter=1)
 
 
 @pytest.mark.parametrize(
@@ -708,7 +708,7 @@ def test_hyper_parameters_of_the_wrong_kind_are_refused(record, options):
 def test_a_batch_of_more_than_n_rows_is_refused():
     with pytest.raises(ValueError, match=r"batch_size=41.*40"):
         solve(make(n=40).problem, Pegasos(batch_size=41))
-    assert solve(make(n=40).problem, Pegasos(batch_size=40), max_epochs=1)
+    assert solve(make(n=40).problem, Pegasos(batch_size=40), max_iter=1)
 
 
 @pytest.mark.parametrize(
@@ -718,7 +718,7 @@ def test_a_batch_of_more_than_n_rows_is_refused():
         ({"tol": -1e-3}, "tol"),
         ({"tol": float("nan")}, "tol"),
         ({"tol": float("inf")}, "tol"),
-        ({"max_epochs": 0}, "max_epochs"),
+        ({"max_iter": 0}, "max_iter"),
         ({"time_limit": 0.0}, "time_limit"),
         ({"time_limit": -1.0}, "time_limit"),
         ({"check_every": 0}, "check_every"),

@@ -86,7 +86,7 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
     if isinstance(solver, Auto):
         solver = solver._with_settings(margin=math.inf)  # it begins with `dcd`
     problem = Problem(*rows(), 1.0, fit_intercept=True)
-    options = {"tol": 1e-4, "max_epochs": 25, "random_state": 5, "check_every": 3}
+    options = {"tol": 1e-4, "max_iter": 25, "random_state": 5, "check_every": 3}
     whole = solve(problem, solver, **options)
     assert whole.certificate.epochs > epoch
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
@@ -103,7 +103,7 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
 @pytest.mark.parametrize("solver", [DCD(), SDCA(), SGDs()], ids=repr)
 def test_a_fit_that_atol_ends_is_resumed(tmp_path, solver):
     problem = Problem(*rows(), 1.0, fit_intercept=True)
-    options = {"tol": 1e-15, "atol": 10.0, "max_epochs": 500}
+    options = {"tol": 1e-15, "atol": 10.0, "max_iter": 500}
     whole = solve(problem, solver, **options)
     assert whole.certificate.certified
     assert whole.certificate.epochs > 3
@@ -117,7 +117,7 @@ def test_a_fit_that_atol_ends_is_resumed(tmp_path, solver):
 def test_momentum_and_conjugate_directions_are_held(tmp_path, epoch):
     problem = Problem(*wide_rows(), 1000.0)
     assert DCD().accelerates(problem)
-    options = {"tol": 1e-9, "max_epochs": 40}
+    options = {"tol": 1e-9, "max_iter": 40}
     whole = solve(problem, DCD(), **options)
     assert whole.certificate.epochs > 22
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
@@ -131,7 +131,7 @@ def test_biases_losses_and_warm_starts(tmp_path, options):
     X, y = rows()
     problem = Problem(X, y, 1.0, loss="squared_hinge", fit_intercept=True, **options)
     warm = np.linspace(0.0, 0.5, N)
-    call = {"tol": 1e-6, "max_epochs": 40, "warm": warm}
+    call = {"tol": 1e-6, "max_iter": 40, "warm": warm}
     whole = solve(problem, DCD(), **call)
     call |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
     with pytest.raises(KilledError):
@@ -153,7 +153,7 @@ def store(tmp_path):
 @pytest.mark.parametrize("name", ["auto", "dcd", "sdca", "pegasos", "sgd-s"])
 def test_a_stream_goes_on_in_the_midst_of_a_pass(tmp_path, store, name, monkeypatch):
     problem = Problem(store, None, 3.0)
-    options = {"tol": 1e-3, "max_epochs": 20}
+    options = {"tol": 1e-3, "max_iter": 20}
     whole = solve(problem, get_solver(name), **options)
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
     save, sweeps = checkpoint.Checkpoint.save, []
@@ -237,8 +237,8 @@ def test_a_second_fit_with_the_same_file_is_refused_and_the_first_goes_on(tmp_pa
             assert second.exists()
             second.unlink()
 
-    whole = solve(problem, DCD(), max_epochs=5, tol=1e-9)
-    found = solve(problem, DCD(), max_epochs=5, on_epoch=meanwhile, **call)
+    whole = solve(problem, DCD(), max_iter=5, tol=1e-9)
+    found = solve(problem, DCD(), max_iter=5, on_epoch=meanwhile, **call)
     same(found, whole)
     assert os.listdir(tmp_path) == ["c"]
 
@@ -261,7 +261,7 @@ def test_a_link_to_a_checkpoint_in_use_is_refused(tmp_path):
             solve(problem, DCD(), checkpoint=tmp_path / "link")
 
     solve(
-        problem, DCD(), checkpoint=tmp_path / "c", on_epoch=meanwhile, max_epochs=2
+        problem, DCD(), checkpoint=tmp_path / "c", on_epoch=meanwhile, max_iter=2
     )  # fmt: skip
 
 
@@ -269,9 +269,9 @@ def test_limits_may_change_and_all_else_may_not(tmp_path):
     X, y = rows()
     problem = Problem(X, y, 3.0)
     call = {"tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    solve(problem, DCD(), max_epochs=5, **call)
-    more = solve(problem, DCD(), max_epochs=50, **call)
-    same(more, solve(problem, DCD(), max_epochs=50, tol=1e-8))
+    solve(problem, DCD(), max_iter=5, **call)
+    more = solve(problem, DCD(), max_iter=50, **call)
+    same(more, solve(problem, DCD(), max_iter=50, tol=1e-8))
     other = y.copy()
     other[0] = -y[0]
     changed = X.copy()
@@ -294,7 +294,7 @@ def test_limits_may_change_and_all_else_may_not(tmp_path):
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     problem = Problem(*rows(), 3.0)
     call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-9}
-    solve(problem, DCD(), max_epochs=3, **call)
+    solve(problem, DCD(), max_iter=3, **call)
     content = (tmp_path / "c").read_bytes()
     for place in (20, len(content) // 2, len(content) - 5):
         damaged = bytearray(content)
@@ -325,7 +325,7 @@ def test_what_cannot_be_done_is_said_before_any_work(tmp_path):
 def test_the_estimator_has_a_file_per_class(tmp_path):
     X, _ = rows()
     y = np.arange(N) % 3
-    call = {"tol": 1e-3, "random_state": 0, "max_epochs": 30, "solver": "dcd"}
+    call = {"tol": 1e-3, "random_state": 0, "max_iter": 30, "solver": "dcd"}
     whole = LinearSVC(**call, C=0.1).fit(X, y)
     path = str(tmp_path / "c")
     model = LinearSVC(**call, C=0.1, checkpoint=path, checkpoint_every=1e-9)
@@ -348,8 +348,8 @@ def test_the_estimator_has_a_file_per_class(tmp_path):
 def test_seconds_add_up(tmp_path):
     problem = Problem(*rows(), 3.0)
     call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-10}
-    first = solve(problem, DCD(), max_epochs=10, **call).history["seconds"]
-    both = solve(problem, DCD(), max_epochs=11, **call).history["seconds"]
+    first = solve(problem, DCD(), max_iter=10, **call).history["seconds"]
+    both = solve(problem, DCD(), max_iter=11, **call).history["seconds"]
     np.testing.assert_array_equal(both[:10], first[:10])
     assert both[10] >= both[9]
 
@@ -362,7 +362,7 @@ from dualgap.data import RowStore
 store = RowStore.open(sys.argv[1], buffer=150_000)
 data = (store,) if sys.argv[4] == "streamed" else (store.matrix(), store.y)
 model = LinearSVC(
-    C=30.0, tol=1e-9, max_epochs=int(sys.argv[5]), random_state=0, solver="dcd",
+    C=30.0, tol=1e-9, max_iter=int(sys.argv[5]), random_state=0, solver="dcd",
     checkpoint=sys.argv[2], checkpoint_every=0.02,
 )
 import warnings
@@ -403,9 +403,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, store, kind, 
 def test_the_file_is_plain_safetensors(tmp_path):
     safetensors = pytest.importorskip("safetensors")
     problem = Problem(*rows(), 3.0)
-    solve(
-        problem, DCD(), checkpoint=tmp_path / "c", checkpoint_every=1e-9, max_epochs=3
-    )
+    solve(problem, DCD(), checkpoint=tmp_path / "c", checkpoint_every=1e-9, max_iter=3)
     with safetensors.safe_open(tmp_path / "c", framework="numpy") as file:
         record = json.loads(file.metadata()["dualgap"])
         assert record["format"] == "dualgap-checkpoint"

@@ -171,7 +171,7 @@ def test_tol(problem, best, solver, tol):
 @pytest.mark.parametrize("atol", [10.0, 0.1, 1e-3, 1e-9])
 @pytest.mark.parametrize("solver", [DCD(), SDCA(), Pegasos()], ids=lambda s: s.name)
 def test_atol_ends_a_fit_at_the_first_proof_of_it(problem, best, solver, atol):
-    options = {"tol": 1e-15, "check_every": 1, "max_epochs": 300}
+    options = {"tol": 1e-15, "check_every": 1, "max_iter": 300}
     every = solve(problem, solver, **options).history
     reached = every["exact"] & (every["primal"] - every["dual"] <= atol)
     found = solve(problem, solver, atol=atol, **options)
@@ -189,7 +189,7 @@ def test_atol_ends_a_fit_at_the_first_proof_of_it(problem, best, solver, atol):
 
 @pytest.mark.parametrize("solver", [DCD(), SDCA(), SGDs()], ids=lambda s: s.name)
 def test_atol_is_proved_without_being_asked_to_check(problem, best, solver):
-    found = solve(problem, solver, tol=1e-15, atol=0.01, max_epochs=5000)
+    found = solve(problem, solver, tol=1e-15, atol=0.01, max_iter=5000)
     check(problem, found, best)
     assert found.certificate.certified
     assert 1e-6 < found.certificate.gap <= 0.01  # and no further
@@ -261,28 +261,28 @@ def test_less_accuracy_takes_fewer_epochs(problem):
     assert epochs[0] < epochs[1] < epochs[2]
 
 
-@pytest.mark.parametrize("max_epochs", [1, 2, 5, 7])
+@pytest.mark.parametrize("max_iter", [1, 2, 5, 7])
 @pytest.mark.parametrize("name", SOLVERS)
-def test_max_epochs(problem, best, name, max_epochs):
+def test_max_iter(problem, best, name, max_iter):
     steps = []
     solution = solve(
-        problem, SOLVERS[name](), tol=1e-15, max_epochs=max_epochs,
+        problem, SOLVERS[name](), tol=1e-15, max_iter=max_iter,
         on_epoch=lambda info: steps.append(info.epoch),
     )  # fmt: skip
     check(problem, solution, best)
     certificate = solution.certificate
-    assert max(steps) == certificate.epochs <= max_epochs
+    assert max(steps) == certificate.epochs <= max_iter
     if certificate.status is Status.STALLED:  # solved to rounding level before
         assert certificate.relative_gap < 1e-9
     else:
         assert certificate.status is Status.EPOCH_LIMIT
-        assert certificate.epochs == max_epochs
-        assert "Stopped at max_epochs: raise it" in certificate.message
+        assert certificate.epochs == max_iter
+        assert "Stopped at max_iter: raise it" in certificate.message
 
 
 def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, best):
     solver = Scripted(((best.w, best.alpha),), ((1e9, 1e-9),))
-    for limits in ({"max_epochs": 5}, {"time_limit": 0.05}):
+    for limits in ({"max_iter": 5}, {"time_limit": 0.05}):
         solution = solve(problem, solver, tol=1e-6, **limits)
         check(problem, solution, best)
         assert solution.certificate.status is Status.CERTIFIED
@@ -291,7 +291,7 @@ def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, b
 def test_a_dual_method_that_can_go_no_further_has_stalled(problem, best):
     dcd = (DCD(shrinking=rule) for rule in ("sleep", "hsieh", "none"))
     for solver in (*dcd, SDCA(), SDCA(order="cyclic")):
-        solution = solve(problem, solver, tol=1e-300, max_epochs=10**6)
+        solution = solve(problem, solver, tol=1e-300, max_iter=10**6)
         check(problem, solution, best)
         status = solution.certificate.status
         # Unless rounding leaves no gap at all.
@@ -325,7 +325,7 @@ def test_idle_passes_mean_nothing_to_a_method_that_is_not_monotone(problem, best
             state.updates = 0
 
     solver = Idle(points(best, 0.5), ((1e9, 1e-9),))
-    solution = solve(problem, solver, tol=1e-6, max_epochs=20)
+    solution = solve(problem, solver, tol=1e-6, max_iter=20)
     check(problem, solution, best)
     assert solution.certificate.status is Status.EPOCH_LIMIT
     assert solver.rejected == []
@@ -355,7 +355,7 @@ def long() -> tuple[Problem, LongEpochs]:
 def test_a_time_limit_is_used_up_and_ends_a_fit(problem, best):
     solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
     begun = time.perf_counter()
-    solution = solve(problem, solver, tol=1e-6, time_limit=0.05, max_epochs=10**9)
+    solution = solve(problem, solver, tol=1e-6, time_limit=0.05, max_iter=10**9)
     took = time.perf_counter() - begun
     check(problem, solution, best)
     assert solution.certificate.status is Status.TIME_LIMIT
@@ -367,7 +367,7 @@ def test_a_deadline_ends_an_epoch_of_seconds_and_leaves_the_state_whole(long):
     large, solver = long
     stop = core.Stop()
     watch = solver.once_under_way(lambda: stop.set_deadline(-1.0))
-    solution = solve(large, solver, tol=1e-12, stop=stop, max_epochs=3)
+    solution = solve(large, solver, tol=1e-12, stop=stop, max_iter=3)
     watch.join()
     certificate = solution.certificate
     assert certificate.status is Status.TIME_LIMIT
@@ -397,7 +397,7 @@ def test_every_solver_leaves_an_epoch_at_the_deadline(wide, name):
         work.append(state.work)
 
     solver = type("Late", (SOLVERS[name],), {"step": late})()
-    solution = solve(wide, solver, tol=1e-12, max_epochs=100)
+    solution = solve(wide, solver, tol=1e-12, max_iter=100)
     certificate = solution.certificate
     assert certificate.status is Status.TIME_LIMIT
     assert certificate.primal >= certificate.dual >= 0.0
@@ -484,7 +484,7 @@ def test_ctrl_c_ends_an_epoch_of_seconds_at_once_and_keeps_the_model():
     report = script("""
 problem, solver = make()
 solver.once_under_way(ctrl_c)
-solution = solve(problem, solver, tol=1e-12, max_epochs=2)
+solution = solve(problem, solver, tol=1e-12, max_iter=2)
 report["early"] = solver.left_early
 certificate = solution.certificate
 report["status"] = certificate.status.name
@@ -557,7 +557,7 @@ def on_epoch(info):
         signal.raise_signal(signal.SIGINT)
 
 signal.signal(signal.SIGINT, mine)
-solution = solve(problem, DCD(), tol=1e-15, max_epochs=5, on_epoch=on_epoch)
+solution = solve(problem, DCD(), tol=1e-15, max_iter=5, on_epoch=on_epoch)
 report["status"] = solution.certificate.status.name
 report["heard"] = len(heard)
 report["after"] = signal.getsignal(signal.SIGINT) is mine
@@ -578,7 +578,7 @@ def mine(number, frame):
 signal.signal(signal.SIGINT, mine)
 solver.once_under_way(ctrl_c)
 try:
-    solve(problem, solver, tol=1e-12, max_epochs=2)
+    solve(problem, solver, tol=1e-12, max_iter=2)
 except RuntimeError as error:
     report["raised"] = str(error)
 state = solver.begun[-1]
@@ -598,7 +598,7 @@ stop = core.Stop()
 out = []
 
 def work():
-    out.append(solve(problem, solver, tol=1e-12, stop=stop, max_epochs=2))
+    out.append(solve(problem, solver, tol=1e-12, stop=stop, max_iter=2))
 
 thread = threading.Thread(target=work)
 solver.once_under_way(ctrl_c)
@@ -626,7 +626,7 @@ def test_a_stop_requested_by_another_thread(long):
     large, solver = long
     stop = core.Stop()
     watch = solver.once_under_way(stop.request)
-    solution = solve(large, solver, tol=1e-12, stop=stop, max_epochs=2)
+    solution = solve(large, solver, tol=1e-12, stop=stop, max_iter=2)
     watch.join()
     assert solver.left_early
     assert solution.certificate.status is Status.INTERRUPTED
@@ -654,7 +654,7 @@ def test_on_epoch_is_told_of_every_epoch_in_order(problem, best):
 
 def test_the_end_is_told_too_when_it_is_not_certified(problem):
     infos = []
-    solution = solve(problem, SDCA(), tol=1e-15, max_epochs=4, on_epoch=infos.append)
+    solution = solve(problem, SDCA(), tol=1e-15, max_iter=4, on_epoch=infos.append)
     assert [info.epoch for info in infos] == [1, 2, 3, 4, 4]
     assert [info.final for info in infos] == [False] * 4 + [True]
     assert infos[-1].exact
@@ -676,7 +676,7 @@ def test_what_is_told_as_exact_is_true_of_the_model(problem, best, name):
             assert info.dual <= best.upper * (1 + 1e-12)
 
     solution = solve(
-        problem, SOLVERS[name](), tol=1e-15, max_epochs=7, check_every=2,
+        problem, SOLVERS[name](), tol=1e-15, max_iter=7, check_every=2,
         on_epoch=on_epoch,
     )  # fmt: skip
     # The last epoch of a solver that can go no further is told by the final proof.
@@ -704,7 +704,7 @@ def test_the_time_of_callbacks_is_not_counted(problem):
         away.append(time.perf_counter() - begun)
 
     begun = time.perf_counter()
-    solution = solve(problem, SDCA(), tol=1e-15, max_epochs=5, on_epoch=slow)
+    solution = solve(problem, SDCA(), tol=1e-15, max_iter=5, on_epoch=slow)
     most = time.perf_counter() - begun - sum(away)
     assert len(told) >= 5
     assert solution.certificate.seconds <= most
@@ -763,7 +763,7 @@ def test_history_does_not_depend_on_who_listens(problem, best, name, caplog):
         caplog.set_level(level, logger="dualgap")
         for on_epoch in (None, lambda info: None):
             solution = solve(
-                problem, SOLVERS[name](), tol=1e-15, max_epochs=30, on_epoch=on_epoch
+                problem, SOLVERS[name](), tol=1e-15, max_iter=30, on_epoch=on_epoch
             )
             check(problem, solution, best)
             histories.append(without_seconds(solution.history))
@@ -786,7 +786,7 @@ def test_the_log(problem, caplog, capfd):
 
 def test_nothing_is_printed_or_logged_by_default(problem, capfd, caplog):
     for name in SOLVERS:
-        solve(problem, SOLVERS[name](), max_epochs=3)
+        solve(problem, SOLVERS[name](), max_iter=3)
     assert capfd.readouterr() == ("", "")
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
 
@@ -801,7 +801,7 @@ def points(best, *mixtures):
 
 def test_the_best_model_is_kept_though_later_ones_are_worse(problem, best):
     solver = Scripted(points(best, 0.9, 0.5, 0.1, 0.3, 2.0, 0.6))
-    solution = solve(problem, solver, tol=1e-9, max_epochs=6, check_every=1)
+    solution = solve(problem, solver, tol=1e-9, max_iter=6, check_every=1)
     check(problem, solution, best)
     np.testing.assert_allclose(solution.w, best.w * 1.1, rtol=1e-15)
     assert solution.certificate.status is Status.EPOCH_LIMIT
@@ -816,7 +816,7 @@ def test_the_best_model_is_kept_though_later_ones_are_worse(problem, best):
 def test_the_best_dual_point_is_kept_though_the_solver_writes_over_it(problem, best):
     alphas = [best.alpha * t for t in (0.2, 0.9, 0.4)]
     solver = Scripted(tuple((None, alpha) for alpha in alphas))
-    solution = solve(problem, solver, tol=1e-9, max_epochs=3, check_every=1)
+    solution = solve(problem, solver, tol=1e-9, max_iter=3, check_every=1)
     check(problem, solution, best)
     assert (solution.alpha == alphas[1]).all()
     np.testing.assert_allclose(solution.w, problem.combine(alphas[1]), rtol=1e-15)
@@ -826,7 +826,7 @@ def test_real_solvers_keep_their_best_model(problem):
     """The primal values of DCD go up and down."""
     for seed in range(20):
         solution = solve(
-            problem, DCD(), tol=1e-12, max_epochs=6, check_every=1, random_state=seed
+            problem, DCD(), tol=1e-12, max_iter=6, check_every=1, random_state=seed
         )
         exact = solution.history[solution.history["exact"]]
         gaps = (exact["primal"] - exact["dual"]) / exact["dual"]
@@ -860,7 +860,7 @@ def test_points_that_are_not_finite_are_never_kept(problem, best):
     only_nan_alpha = (None, np.full(60, math.nan))
     for bad in (nan, huge, nan_alpha, only_nan_alpha):
         solver = Scripted((bad, good, bad))
-        solution = solve(problem, solver, tol=1e-9, max_epochs=3, check_every=1)
+        solution = solve(problem, solver, tol=1e-9, max_iter=3, check_every=1)
         check(problem, solution, best)
         np.testing.assert_allclose(solution.w, good[0], rtol=1e-15)
         assert solution.certificate.status is Status.EPOCH_LIMIT
@@ -886,7 +886,7 @@ def test_nothing_finite_leaves_the_zero_model(problem, best):
     infos = []
     for finite in (lambda epoch: True, lambda epoch: False):
         solver = Scripted(solver.points, finite=finite)
-        solution = solve(problem, solver, max_epochs=3, on_epoch=infos.append)
+        solution = solve(problem, solver, max_iter=3, on_epoch=infos.append)
         check(problem, solution, best)
         assert not solution.w.any()
         assert not solution.alpha.any()
@@ -919,7 +919,7 @@ def test_dual_points_outside_the_box_bound_nothing(problem, best, with_w):
     below = best.alpha - 3.0
     worse = np.where(np.arange(60) % 2, 1e6, -1e6)
     for alpha in (above, below, worse):
-        solution = solve(problem, Scripted(((w, alpha),)), tol=1e-9, max_epochs=3)
+        solution = solve(problem, Scripted(((w, alpha),)), tol=1e-9, max_iter=3)
         check(problem, solution, best)
         assert not solution.certificate.certified
 
@@ -940,7 +940,7 @@ def test_dual_points_outside_the_box_bound_nothing(problem, best, with_w):
 )
 def test_optimism_never_certifies(problem, best, estimate):
     solver = Scripted(points(best, 0.5), (estimate,))
-    solution = solve(problem, solver, tol=1e-3, max_epochs=50)
+    solution = solve(problem, solver, tol=1e-3, max_iter=50)
     check(problem, solution, best)
     assert solution.certificate.status is Status.EPOCH_LIMIT
     # What was refused is told to the solver.
@@ -950,7 +950,7 @@ def test_optimism_never_certifies(problem, best, estimate):
 @pytest.mark.parametrize("estimate", [(1.0, 1.0), (1e-9, 1e300), BLIND])
 def test_an_optimist_that_gets_there_is_certified(problem, best, estimate):
     solver = Scripted(points(best, 0.5, 0.3, 0.2, 0.0), (estimate,))
-    solution = solve(problem, solver, tol=1e-6, max_epochs=50)
+    solution = solve(problem, solver, tol=1e-6, max_iter=50)
     check(problem, solution, best)
     assert solution.certificate.status is Status.CERTIFIED
     assert solution.certificate.epochs == 4
@@ -964,7 +964,7 @@ def test_an_optimist_that_gets_there_is_certified(problem, best, estimate):
 def test_pessimism_ends_and_loses_nothing(problem, best, estimate, monkeypatch):
     calls = count_proofs(monkeypatch)
     solver = Scripted(((best.w, best.alpha),), (estimate,))
-    solution = solve(problem, solver, tol=1e-6, max_epochs=40)
+    solution = solve(problem, solver, tol=1e-6, max_iter=40)
     check(problem, solution, best)
     assert solution.certificate.status is Status.CERTIFIED
     assert solution.certificate.epochs == 40
@@ -979,7 +979,7 @@ def test_the_optimism_of_an_estimate_is_learnt(problem, best, monkeypatch):
     calls.clear()
     estimates = tuple((best.lower + gap / 30, best.lower) for gap in gaps)
     solver = Scripted(points(best, *mixtures), estimates)
-    solution = solve(problem, solver, tol=1e-4, max_epochs=1000)
+    solution = solve(problem, solver, tol=1e-4, max_iter=1000)
     check(problem, solution, best)
     assert solution.certificate.status is Status.CERTIFIED
     assert len(calls) <= 5
@@ -1008,7 +1008,7 @@ def test_an_estimate_that_was_mended_is_trusted_again(problem, best):
     first = next(i for i, gap in enumerate(gaps) if gap <= 1e-4 * best.lower) + 1
     # Where the loop does not know that it was mended, it proves after a quarter more.
     for kind, late in [(Mending, 2), (Scripted, first // 4)]:
-        solution = solve(problem, kind(some, estimates), tol=1e-4, max_epochs=1500)
+        solution = solve(problem, kind(some, estimates), tol=1e-4, max_iter=1500)
         check(problem, solution, best)
         assert solution.certificate.status is Status.CERTIFIED
         assert 0 <= solution.certificate.epochs - first <= late
@@ -1020,7 +1020,7 @@ def test_without_estimates_exact_passes_are_ever_rarer(problem, best, monkeypatc
     for epochs in (10, 100, 1000, 10_000):
         calls.clear()
         solver = Scripted(points(best, 0.5))
-        solution = solve(problem, solver, tol=1e-6, max_epochs=epochs)
+        solution = solve(problem, solver, tol=1e-6, max_iter=epochs)
         assert solution.certificate.status is Status.EPOCH_LIMIT
         counts[epochs] = len(calls)
         assert solution.history["exact"].sum() == len(calls)
@@ -1033,7 +1033,7 @@ def test_without_estimates_exact_passes_are_ever_rarer(problem, best, monkeypatc
 
 def test_without_estimates_an_end_is_not_missed_by_much(problem, best):
     solver = Scripted(points(best, *np.full(99, 0.5), 0.0))
-    solution = solve(problem, solver, tol=1e-6, max_epochs=1000)
+    solution = solve(problem, solver, tol=1e-6, max_iter=1000)
     check(problem, solution, best)
     assert solution.certificate.certified
     assert 100 <= solution.certificate.epochs <= 130
@@ -1045,7 +1045,7 @@ def test_without_estimates_an_end_is_not_missed_by_much(problem, best):
 @pytest.mark.parametrize("every", [1, 3, 10, 1000])
 def test_check_every(problem, best, every):
     solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
-    solution = solve(problem, solver, tol=1e-6, max_epochs=30, check_every=every)
+    solution = solve(problem, solver, tol=1e-6, max_iter=30, check_every=every)
     history = solution.history
     expected = [epoch for epoch in range(1, 31) if epoch % every == 0]
     if 30 % every:  # the last epoch is proved anyway, by a closing pass of its own
@@ -1086,7 +1086,7 @@ def test_free_work_is_used_up_before_tol_ends_a_fit(problem, best):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_same_seed_gives_the_same_bits(problem, name):
     fits = [
-        solve(problem, SOLVERS[name](), max_epochs=15, random_state=seed)
+        solve(problem, SOLVERS[name](), max_iter=15, random_state=seed)
         for seed in (5, np.int64(5), 5, 6)
     ]
     first = fits[0]
@@ -1155,9 +1155,9 @@ def test_a_warm_start_that_does_not_fit_is_refused(problem, solver, warm, text):
         ({"atol": -1e-3}, "atol=-0.001 is out of range; give a positive gap P - D"),
         ({"atol": math.nan}, "atol=nan is out of range; give a positive gap"),
         ({"atol": math.inf}, "atol=inf is out of range; give a positive gap"),
-        ({"max_epochs": 0}, "max_epochs=0 is too small; give 1 or more"),
-        ({"max_epochs": -5}, "max_epochs=-5 is too small; give 1 or more"),
-        ({"max_epochs": math.nan}, "max_epochs=nan is too small; give 1 or more"),
+        ({"max_iter": 0}, "max_iter=0 is too small; give 1 or more"),
+        ({"max_iter": -5}, "max_iter=-5 is too small; give 1 or more"),
+        ({"max_iter": math.nan}, "max_iter=nan is too small; give 1 or more"),
         ({"time_limit": 0.0}, "time_limit=0.0 is not positive; give seconds, or None"),
         ({"time_limit": -1}, "time_limit=-1 is not positive; give seconds"),
         ({"time_limit": math.nan}, "time_limit=nan is not positive; give seconds"),
@@ -1220,7 +1220,7 @@ def test_what_a_callback_is_told_can_be_sent_elsewhere(copied):
     def on_epoch(info):
         seen.append((info, copied(info), info.model()))
 
-    solve(problem, DCD(), max_epochs=3, tol=1e-12, on_epoch=on_epoch)
+    solve(problem, DCD(), max_iter=3, tol=1e-12, on_epoch=on_epoch)
     for info, other, w in seen:
         assert repr(other) == repr(info)
         assert other.relative_gap == info.relative_gap

@@ -225,7 +225,7 @@ def svc(drawn: Drawn, kind: Kind, solver: Any = "auto", **options: Any) -> Any:
 
 def reference(drawn: Drawn, kind: Kind, **options: Any) -> Any:
     """The best model that there is, to bound P*."""
-    options = {"tol": 1e-13, "max_epochs": 300, **options}
+    options = {"tol": 1e-13, "max_iter": 300, **options}
     return first(lambda: svc(drawn, kind, **options))
 
 
@@ -384,7 +384,7 @@ def crammer_singer(rng: Rng) -> list[Group]:
         return Claim(what, certificate, (W, b), duals)
 
     model = first(fit)
-    best = fit(tol=1e-13, max_epochs=300)
+    best = fit(tol=1e-13, max_iter=300)
     weight, seed = drawn.weight, drawn.seed
     found = certify(model, X, drawn.codes, sample_weight=weight, random_state=seed)
     problem = CrammerSinger(drawn.X, drawn.codes, drawn.cost, kind.constant)
@@ -437,7 +437,7 @@ def linear_svr(rng: Rng) -> list[Group]:
         return model.fit(drawn.held, drawn.targets, drawn.weight)
 
     models = {
-        "reference": first(lambda: fit("auto", tol=1e-13, max_epochs=300)),
+        "reference": first(lambda: fit("auto", tol=1e-13, max_iter=300)),
         solver: fit(solver),
     }
     n = len(drawn.X)
@@ -471,7 +471,7 @@ def regression_coefficients(rng: Rng) -> list[Group]:
     if bias != "free":
         best = dualgap.LinearSVR(
             epsilon, C=drawn.C, loss=loss, fit_intercept=bias != "none", tol=1e-13,
-            max_epochs=300, random_state=0,
+            max_iter=300, random_state=0,
         ).fit(drawn.held, drawn.targets, drawn.weight)  # fmt: skip
         claims.append(of_svc("reference", best, len(drawn.X)))
     return [(regression(drawn, loss, epsilon, bias=bias), claims)]
@@ -501,8 +501,8 @@ def planes(rng: Rng, drawn: Drawn) -> list[Group]:
             drawn.held, sample_weight=weight
         )
 
-    best = first(lambda: fit(tol=1e-13, max_epochs=300))
-    model = fit(tol=drawn.tol, max_epochs=drawn.epochs)
+    best = first(lambda: fit(tol=1e-13, max_iter=300))
+    model = fit(tol=drawn.tol, max_iter=drawn.epochs)
     n, options = len(drawn.X), {"sample_weight": weight, "random_state": drawn.seed}
     own = certify(model, drawn.held, **options)
     coef = rng.standard_normal(drawn.X.shape[1]) * 10.0 ** rng.uniform(-6, 6)
@@ -617,7 +617,7 @@ class Machine(NamedTuple):
         first(lambda: run.add("reference", lambda: self.fit(tol=1e-13), tell))
         models = {}
         for solver in rng.permutation(self.solvers)[:count].tolist():
-            limits = {"max_epochs": drawn.epochs, "tol": drawn.tol}
+            limits = {"max_iter": drawn.epochs, "tol": drawn.tol}
             try:
                 models[solver] = run.add(
                     solver, lambda s=solver, m=limits: self.fit(solver=s, **m), tell
@@ -648,7 +648,7 @@ def machine_svc(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
     bias = {"hinge": "free", "squared_hinge": "penalised"}[loss]
 
     def fit(**options: Any) -> Any:
-        options = {"max_epochs": 300, "random_state": drawn.seed, **options}
+        options = {"max_iter": 300, "random_state": drawn.seed, **options}
         model = dualgap.SVC(drawn.C, kernel=kernel, loss=loss, **options)
         return model.fit(drawn.held, drawn.codes, drawn.weight)
 
@@ -663,7 +663,7 @@ def machine_svr(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
     epsilon = float(rng.choice([0.0, 0.1, 3.0]))
 
     def fit(**options: Any) -> Any:
-        options = {"max_epochs": 300, "random_state": drawn.seed, **options}
+        options = {"max_iter": 300, "random_state": drawn.seed, **options}
         model = dualgap.SVR(C=drawn.C, kernel=kernel, epsilon=epsilon, **options)
         return model.fit(drawn.held, drawn.targets, drawn.weight)
 
@@ -678,7 +678,7 @@ def machine_plane(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
     nu = float(rng.choice([1e-3, 0.2, 0.5, 1.0]))
 
     def fit(**options: Any) -> Any:
-        options = {"max_epochs": 300, "random_state": drawn.seed, **options}
+        options = {"max_iter": 300, "random_state": drawn.seed, **options}
         model = dualgap.OneClassSVM(kernel=kernel, nu=nu, **options)
         return model.fit(drawn.held, sample_weight=drawn.weight)
 
@@ -715,7 +715,7 @@ def kernel_pegasos(rng: Rng) -> list[Group]:
         return Claim(what, found.certificate, (coef, 0.0), coef)
 
     run = KernelRun(drawn, kernel, K, posed)
-    first(lambda: run.add("reference", lambda: fit(tol=1e-13, max_epochs=300), tell))
+    first(lambda: run.add("reference", lambda: fit(tol=1e-13, max_iter=300), tell))
     run.add("fit", lambda: fit(**drawn.limits), tell)
     return run.groups()
 
@@ -848,7 +848,7 @@ def compress_linear(rng: Rng) -> list[Group]:
     drawn, kind = draw(rng), kind_of(rng)
     n, weight = len(drawn.X), drawn.weight
     best = reference(drawn, kind)
-    model = svc(drawn, kind, max_epochs=100)
+    model = svc(drawn, kind, max_iter=100)
     small = smaller(
         lambda tol: compress(
             model, drawn.held, drawn.codes, tol=tol, sample_weight=weight
@@ -884,7 +884,7 @@ def compressed(rng: Rng, machine: Machine) -> list[Group]:
     run, drawn = machine.run, machine.run.drawn
     tell = functools.partial(of_kernel, len(drawn.X))
     model = first(
-        lambda: run.add("fit", lambda: machine.fit(tol=drawn.tol, max_epochs=60), tell)
+        lambda: run.add("fit", lambda: machine.fit(tol=drawn.tol, max_iter=60), tell)
     )
     weight, gap = drawn.weight, model.certificate_.relative_gap
 
@@ -924,9 +924,7 @@ def nystroem(rng: Rng) -> list[Group]:
     landmarks = Nystroem(int(rng.integers(1, len(drawn.X) + 1)))
     with contextlib.suppress(RefusedError):
         model = first(
-            lambda: machine.fit(
-                solver=landmarks, tol=drawn.tol, max_epochs=drawn.epochs
-            )
+            lambda: machine.fit(solver=landmarks, tol=drawn.tol, max_iter=drawn.epochs)
         )
         machine.certify("certify", model)
     return run.groups()
@@ -948,7 +946,7 @@ def nystroem_bound(rng: Rng) -> list[Group]:
         landmarks = Nystroem(int(rng.integers(1, n + 1)))
         approximation = landmarks.approximate(problem)
         found = solve(
-            approximation, SOLVERS["auto"](), tol=drawn.tol, max_epochs=drawn.epochs
+            approximation, SOLVERS["auto"](), tol=drawn.tol, max_iter=drawn.epochs
         )
         said = approximation.bound(found.w, found.alpha)
         return said, approximation.expand(found.w)
@@ -1016,7 +1014,7 @@ def streamed(rng: Rng) -> list[Group]:
     X = rows(rng, 1500, 2, rng.choice([np.float32, np.float64]))
     drawn, kind = draw(rng, X=X), kind_of(rng, biases=["none", "penalised"])
     drawn.epochs = min(drawn.epochs, 30)
-    best = reference(drawn, kind, max_epochs=50)
+    best = reference(drawn, kind, max_iter=50)
     solver = str(rng.choice(["auto", "dcd", "sdca"]))
     model, pages = stored(rng, drawn, kind, 8192, solver=solver)
     assert pages > 1

@@ -86,7 +86,7 @@ class Drawn:
 
     @property
     def limits(self) -> dict[str, Any]:
-        return {"tol": self.tol, "max_epochs": self.epochs, "random_state": self.seed}
+        return {"tol": self.tol, "max_iter": self.epochs, "random_state": self.seed}
 
 
 def weights(rng: Rng, n: int) -> Any:

@@ -331,10 +331,10 @@ def kernel_of(rng: Rng, X: Any) -> tuple[Any, Kernel]:
 def limits(rng: Rng, kernel: bool, squared: bool = False) -> dict[str, Any]:
     """Draw limits of a fit, which may end far from the optimum."""
     if rng.random() < 0.5:
-        return {"tol": float(10.0 ** rng.uniform(-9, 0)), "max_epochs": 300}
+        return {"tol": float(10.0 ** rng.uniform(-9, 0)), "max_iter": 300}
     solver = "dcd" if not kernel else "kernel-pegasos" if squared else "block"
     epochs = int(rng.integers(1, 10))
-    return {"tol": 1e-13, "max_epochs": epochs, "solver": solver}
+    return {"tol": 1e-13, "max_iter": epochs, "solver": solver}
 
 
 def asked(ask: Callable[[], Any]) -> Any:
@@ -453,7 +453,7 @@ def optimum_of(rng: Rng, kernel: bool) -> list[Group]:
     stages = ["fit", "bound_optimum"]
     if rng.random() < 0.2:
         rule = Decided(found.new, float(rng.choice([0.5, 1.0])))
-        model = found.make(tol=options["tol"], max_epochs=50)
+        model = found.make(tol=options["tol"], max_iter=50)
         first(lambda: model.fit(*found.data, until=rule))
         stages = ["until"]
     else:
@@ -483,7 +483,7 @@ def joint_optimum(rng: Rng) -> list[Group]:
     model = dualgap.LinearSVC(
         C, multi_class="crammer_singer", loss="hinge", random_state=0,
         fit_intercept=constant > 0.0, intercept_scaling=constant or 1.0,
-        tol=float(10.0 ** rng.uniform(-9, 0)), max_epochs=int(rng.integers(1, 200)),
+        tol=float(10.0 ** rng.uniform(-9, 0)), max_iter=int(rng.integers(1, 200)),
     )  # fmt: skip
     first(lambda: model.fit(X, y, weight))
     problem = CrammerSinger(X, y, cost, constant)
@@ -597,7 +597,7 @@ def kept_without(n: int, rows: Any) -> Any:
 def left_out(rng: Rng) -> list[Group]:
     found = classifier(rng, kernel=bool(rng.random() < 0.4), most=6, plain=True)
     posed, n = found.posed, found.X.shape[0]
-    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_epochs=300)
+    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     X, y, weight = found.data
     tol = [None, 1e-9][rng.integers(2)]
     told = {
@@ -635,7 +635,7 @@ def folds(rng: Rng) -> list[Group]:
     found = classifier(rng, kernel=bool(rng.random() < 0.4), plain=True)
     posed, (X, y, weight) = found.posed, found.data
     parts = parts_of(rng, y)
-    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_epochs=300)
+    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     told = {
         how: asked(lambda how=how: dualgap.cv_bounds(
             model, X, y, cv=parts, refine=how, sample_weight=weight,
@@ -659,7 +659,7 @@ def influence(rng: Rng) -> list[Group]:
     posed, n = found.posed, found.X.shape[0]
     if posed.exact["bias"] == "free":
         raise RefusedError
-    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_epochs=300)
+    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     X, y, weight = found.data
     labels = model.predict(found.new).tolist()
     tables = [
@@ -687,7 +687,7 @@ def changed(rng: Rng) -> list[Group]:
         rng, kernel=bool(rng.random() < 0.4), classes=classes, plain=True, more=joining
     )
     (X, y, weight), n = found.data, len(found.y)
-    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_epochs=300)
+    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     may_leave = np.setdiff1d(np.arange(n), np.unique(y, return_index=True)[1])
     count = int(rng.integers(0, len(may_leave) + 1))
     without = rng.choice(may_leave, count, replace=False)
@@ -710,7 +710,7 @@ def changed(rng: Rng) -> list[Group]:
 def selection(rng: Rng, kernel: bool) -> list[Group]:
     found = classifier(rng, kernel=kernel, most=9, plain=True)
     found.weight, n = None, len(found.y)
-    own = dict(found.make.keywords) | {"random_state": 0, "max_epochs": 50}
+    own = dict(found.make.keywords) | {"random_state": 0, "max_iter": 50}
     low = float(10.0 ** rng.uniform(-2, 1))
     high = low * float(10.0 ** rng.uniform(0.2, 1))
     parts, search = parts_of(rng, found.y), dualgap.LinearSVCCV
@@ -719,7 +719,12 @@ def selection(rng: Rng, kernel: bool) -> list[Group]:
         search = dualgap.SVCCV
     accuracy = float(rng.choice([0.05, 0.2]))
     model = search(
-        (low, high), cv=parts, certify="error", accuracy=accuracy, refit=False, **own
+        (low, high),
+        cv=parts,
+        certify_C=True,
+        error_tolerance=accuracy,
+        refit=False,
+        **own,
     )
     first(lambda: model.fit(found.X, found.y))
     edges, lower, upper = model.error_bounds_
@@ -740,7 +745,7 @@ def selection(rng: Rng, kernel: bool) -> list[Group]:
             about = f"C={C!r} in piece {k}, error {least} to {most}"
             true = lower[k] <= least + few and most <= upper[k] + few
             said.append(holds(f"{about}: {lower[k]} to {upper[k]}", true))
-        best = 1.0 - model.best_score_ - model.accuracy_
+        best = 1.0 - model.best_score_ - model.error_tolerance_
         said.append(
             holds(f"C={C!r} has error {most}, below {best}", best <= most + few)
         )
@@ -765,7 +770,7 @@ def proofs(rng: Rng) -> list[Group]:
     else:
         found = classifier(rng, kernel=bool(rng.random() < 0.4), plain=True)
         problems = found.posed.problems()
-    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_epochs=300)
+    model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     with tempfile.TemporaryDirectory() as folder:
         path, (X, y, weight) = Path(folder, "proof"), found.data
         first(lambda: dualgap.write_proof(model, X, y, path, sample_weight=weight))
@@ -824,7 +829,7 @@ def simplex(rng: Rng) -> list[Group]:
     said = []
     for k in rng.permutation(len(METHODS))[:3]:
         solver, tol = METHODS[k], float(10.0 ** rng.uniform(-12, -1))
-        limits = {"tol": tol, "max_epochs": int(rng.choice([1, 10, 300]))}
+        limits = {"tol": tol, "max_iter": int(rng.choice([1, 10, 300]))}
         found = first(
             lambda s=solver, m=limits: fits.add(
                 repr(s), lambda: solve(problem(), s, **m), told

@@ -118,7 +118,7 @@ os.remove("model")
 wide = rng.normal(size=60_000) + 0.1 * rng.normal(size=(60, 60_000))  # many epochs
 wide_y = np.where(wide[:, 0] > wide[0, 0], 1, -1)
 fit = LinearSVC(tol=1e-9, checkpoint="checkpoint", checkpoint_every=1e-9, C=1e3,
-                solver="dcd", max_epochs=50, random_state=0)
+                solver="dcd", max_iter=50, random_state=0)
 fails("checkpoint", lambda: fit.fit(wide, wide_y))
 assert set(os.listdir()) <= {"checkpoint"}, os.listdir()  # an earlier one, whole
 if os.path.exists("checkpoint"):
@@ -279,13 +279,13 @@ with open("text", "w") as file:
         pairs = " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(row.indices, row.data))
         file.write(f"{label} {pairs}\\n")
 convert([(S, z)], "store")
-kernel = SVC(max_epochs=3, random_state=0, kernel="rbf").fit(X[:1500], y[:1500])
+kernel = SVC(max_iter=3, random_state=0, kernel="rbf").fit(X[:1500], y[:1500])
 linear = LinearSVC(C=0.01).fit(X, y)
 
 seed = {"C": 0.01, "random_state": 0}
 
 def few(X, y):
-    return SVC(max_epochs=3, random_state=0).fit(X, y)
+    return SVC(max_iter=3, random_state=0).fit(X, y)
 
 def made_anew():
     import shutil
@@ -366,9 +366,9 @@ X = rng.normal(size=(3000, 20))
 y = rng.integers(0, 3, 3000)
 
 def fits():
-    linear = LinearSVC(C=0.01, n_jobs=2, max_epochs=50, random_state=0).fit(X, y)
+    linear = LinearSVC(C=0.01, n_jobs=2, max_iter=50, random_state=0).fit(X, y)
     point = LinearSVC(C=0.01, n_jobs=2, solver="interior-point").fit(X, y)
-    kernel = SVC(max_epochs=5, random_state=0).fit(X[:300], y[:300])
+    kernel = SVC(max_iter=5, random_state=0).fit(X[:300], y[:300])
     return b"".join(
         a.tobytes() for a in (linear.coef_, point.coef_, kernel.dual_coef_)
     )
@@ -379,7 +379,7 @@ busy = threading.Event()
 def forever():
     while not busy.is_set():
         # Not of the global generator: a fork may copy its lock while it is held.
-        LinearSVC(C=1.0, n_jobs=2, max_epochs=20, random_state=0).fit(X, y)
+        LinearSVC(C=1.0, n_jobs=2, max_iter=20, random_state=0).fit(X, y)
 
 other = threading.Thread(target=forever)
 other.start()
@@ -492,8 +492,8 @@ with open("text", "w") as file:
     for k in range(100):
         file.write(f"{k % 2} {line}\\n")
 linear = LinearSVC(C=1e-4, tol=0.1).fit(X, y)
-kernel = SVC(max_epochs=1, tol=0.5).fit(X[:2000], y[:2000])
-hard = dict(C=100.0, tol=1e-14, max_epochs=10**6)
+kernel = SVC(max_iter=1, tol=0.5).fit(X[:2000], y[:2000])
+hard = dict(C=100.0, tol=1e-14, max_iter=10**6)
 problem = Problem(X, y, 1.0)
 alpha = np.full(len(y), 0.5)
 w = np.zeros(problem.width)

@@ -62,7 +62,7 @@ every_value = pytest.mark.parametrize("word", NAMED)
 #: Beyond 64 bits only, for whole numbers.
 LONGER = {"2**63": 2**63, "2**64": 2**64, "-2**64": -(2**64)}
 LONG = list(LONGER.values())
-WHOLE = {"max_epochs", "random_state", "n_jobs", "verbose", "degree", "cv", "solver"}
+WHOLE = {"max_iter", "random_state", "n_jobs", "verbose", "degree", "cv", "solver"}
 
 
 def options(model):
@@ -120,9 +120,9 @@ def model():
 
 
 FUNCTIONS = [
-    (svm_path, ("Cs", "tol", "atol", "max_epochs", "time_limit", "class_weight",
+    (svm_path, ("Cs", "tol", "atol", "max_iter", "time_limit", "class_weight",
                 "intercept_scaling", "random_state", "n_jobs", "verbose")),
-    (svc_path, ("Cs", "time_limit", "tol", "gamma", "max_epochs", "cache_size")),
+    (svc_path, ("Cs", "time_limit", "tol", "gamma", "max_iter", "cache_size")),
     (certify, ("C", "tol", "time_limit", "random_state", "n_jobs", "sample_weight",
                "intercept")),
     (loo_bounds, ("tol", "time_limit", "sample_weight")),
@@ -150,7 +150,7 @@ def test_an_argument_of_a_function(function, names, word, model):
 def test_an_argument_of_solve(word):
     value = (NAMED | LONGER)[word]
     problem = Problem(X, SIGNS)
-    for name in ("max_epochs", "check_every"):
+    for name in ("max_iter", "check_every"):
         refused(name, lambda name=name: solve(problem, solvers.DCD(), **{name: value}))
     if word in LONGER:
         return

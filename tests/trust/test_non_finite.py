@@ -116,7 +116,7 @@ def test_a_step_that_is_not_finite_ends_the_fit(kind, name, after, monkeypatch):
                 spoil(state)
 
         monkeypatch.setattr(record, "step", poisoned)
-        found = solve(problem, solver, tol=1e-9, max_epochs=200)
+        found = solve(problem, solver, tol=1e-9, max_iter=200)
         monkeypatch.undo()
         certificate = found.certificate
         for values in (found.w, found.alpha, certificate.primal, certificate.dual):

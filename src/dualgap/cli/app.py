@@ -252,7 +252,7 @@ _FOREIGN = {
     "-v": "dualgap path DATA --cv FOLDS cross-validates",
     "-b": "dualgap predict --scores writes decision values; for probabilities use "
     "scikit-learn's CalibratedClassifierCV in Python",
-    "--max-iter": "use --max-epochs",
+    "--max-epochs": "use --max-iter",
     "--random-state": "use --seed",
     "--shrinking": "shrinking is always on; leave it out",
     "--dual": "--solver auto chooses between the primal and the dual; leave it out",
@@ -285,7 +285,7 @@ _GROUPS = {
     "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
     "Kernel": ("kernel", "gamma", "degree", "coef0", "cache"),
     "Solver and accuracy": (
-        *("solver", "solvers", "solver_option", "tol", "atol", "max_epochs"),
+        *("solver", "solvers", "solver_option", "tol", "atol", "max_iter"),
         *("time_limit", "seed", "n_jobs", "checkpoint", "checkpoint_every", "peers"),
         *("memory",),
     ),
@@ -299,7 +299,7 @@ _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names}
 
 # Placeholders of options that do not take a real number.
 _PLACES = dict.fromkeys(
-    ("cv", "degree", "max_epochs", "n_costs", "n_features", "n_jobs", "seed"), "N"
+    ("cv", "degree", "max_iter", "n_costs", "n_features", "n_jobs", "seed"), "N"
 )
 _PLACES |= dict.fromkeys(
     ("format_", "kernel", "label", "loss", "solver", "task", "weight"), "NAME"
@@ -487,7 +487,7 @@ _OPTION_OF = {
 }
 _ARGUMENTS = (
     *("C", "class_weight", "coef0", "degree", "epsilon", "gamma", "intercept_scaling"),
-    *("kernel", "label", "loss", "max_epochs", "memory", "multi_class", "n_features"),
+    *("kernel", "label", "loss", "max_iter", "memory", "multi_class", "n_features"),
     *("n_jobs", "nu", "atol", "seed", "solver", "time_limit", "tol", "weight"),
 )
 _OPTION_OF |= {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS}

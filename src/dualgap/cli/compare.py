@@ -256,7 +256,7 @@ def _warm_up(names: list[str], loss: str) -> None:
     # auto may switch to the other two.
     for name in dict.fromkeys([*names, "dcd", "newton"]):
         if loss in SOLVERS[name].losses:
-            solve(problem, get_solver(name), max_epochs=3, random_state=0)
+            solve(problem, get_solver(name), max_iter=3, random_state=0)
 
 
 def _ours(options: Options, problem: BinaryProblem, name: str) -> _Run:

@@ -178,7 +178,7 @@ def print_outcome(certificates: Certificates) -> None:
 
 
 _REASONS = {
-    "epoch_limit": "Stopped at --max-epochs: raise it, scale the columns, or raise "
+    "epoch_limit": "Stopped at --max-iter: raise it, scale the columns, or raise "
     "--tol.",
     "step_limit": "Stopped at max_steps of the solver: raise it, or raise --tol.",
     "time_limit": "Stopped at --time-limit: raise it, or raise --tol.",

@@ -252,7 +252,7 @@ def _common(options: TrainOptions, examples: Data) -> Parameters:
         "C": C,
         "tol": options.tol,
         "atol": 0.0 if options.atol is None else options.atol,
-        "max_epochs": options.max_epochs,
+        "max_iter": options.max_iter,
         "time_limit": options.time_limit,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,

@@ -200,7 +200,7 @@ class TrainOptions(TrainingOptions):
             show_default="none",
         ),
     ] = None
-    max_epochs: Annotated[
+    max_iter: Annotated[
         int, typer.Option(min=1, help="Largest number of epochs, per class or pair.")
     ] = 10_000
     time_limit: Annotated[

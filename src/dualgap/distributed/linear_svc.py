@@ -303,7 +303,7 @@ class DistributedLinearSVC(
                     solver,
                     tol=self.tol,
                     atol=self.atol,
-                    max_epochs=self.max_rounds,
+                    max_iter=self.max_rounds,
                     stop=stop,
                 )
             finally:

@@ -45,7 +45,7 @@ logger = logging.getLogger("dualgap")
 class Epochs(TypedDict, total=False):
     """Limit on the epochs of dualgap's counterpart."""
 
-    max_epochs: int
+    max_iter: int
 
 
 def seeing(function: FunctionType, **names: object) -> FunctionType:
@@ -166,7 +166,7 @@ def gap(tol: float) -> float:
 
 def epochs(max_iter: int, default: int) -> Epochs:
     """Return the limit of epochs, if the user has set one."""
-    return {} if max_iter == default else {"max_epochs": max_iter}
+    return {} if max_iter == default else {"max_iter": max_iter}
 
 
 def failed(certificate: Certificate) -> bool:

@@ -82,7 +82,7 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
     _: KW_ONLY
     tol: Positive = 1e-3
     atol: NonNegative = 0.0
-    max_epochs: Count = 10_000
+    max_iter: Count = 10_000
     time_limit: Positive | None = None
     random_state: Seed = 0
     n_jobs: Jobs = None
@@ -136,7 +136,7 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
         return Job(
             self.tol,
             self.atol,
-            self.max_epochs,
+            self.max_iter,
             stop,
             (),
             self._threads if threads is None else threads,

@@ -483,7 +483,7 @@ def certified_search(
     settings, best, stop = Settings(), -np.inf, folds.stop
     if isinstance(own.solver, Nystroem) or own.solver == "nystroem":
         raise ValueError(
-            f"solver={own.solver!r} does not go with certify={own.certify!r}, which is "
+            f"solver={own.solver!r} does not go with certify_C=True, which is "
             "about models over all rows; use solver='auto'"
         )
     job = own._job(stop)
@@ -503,7 +503,7 @@ def certified_search(
             )
         except StoppedError:
             continue
-        train = partial(search, certified, Cs, own.accuracy, settings, best)
+        train = partial(search, certified, Cs, own.error_tolerance, settings, best)
         one = in_threads(partial(_call, train), 1, replace(job, threads=1))[0]
         found[key] = one
         if one is not None:
@@ -512,7 +512,7 @@ def certified_search(
     results = _results(own, folds, Cs, found, make)
     if best == -np.inf:
         return results  # the search tells that nothing was scored
-    own.accuracy_ = max(1.0 - best - float(min(least)), 0.0)
+    own.error_tolerance_ = max(1.0 - best - float(min(least)), 0.0)
     own.n_fits_ = int(np.count_nonzero(~np.isnan(results.fit_times)))
     _warn_of_accuracy(own, stop, list(found.values()))
     return results
@@ -549,12 +549,12 @@ def _warn_of_accuracy(
     own: ClassifierSearch, stop: core.Stop, found: list[Found | None]
 ) -> None:
     """Warn if a search ended before the accuracy was proved."""
-    if own.accuracy_ <= own.accuracy + 1e-12:
+    if own.error_tolerance_ <= own.error_tolerance + 1e-12:
         return
     narrow = [(one, one.narrow) for one in found if one is not None and one.narrow]
     message = (
-        f"{type(own).__name__}: C is proved to be within {own.accuracy_:.2%} of the "
-        f"best, not within accuracy={own.accuracy:g}"
+        f"{type(own).__name__}: C is proved to be within {own.error_tolerance_:.2%} of "
+        f"the best, not within error_tolerance={own.error_tolerance:g}"
     )
     if not narrow:
         message += f" because {why_ended(stop, own.time_limit)}"

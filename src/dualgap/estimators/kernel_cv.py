@@ -79,7 +79,7 @@ class SVCCV(ClassifierSearch, KernelSearch):
         kernel matrix can have; see Notes.
     tol, atol : float
         Accuracy to prove for every model, as for :class:`SVC`.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs per fit.
     time_limit : float, optional
         Seconds for the search. The final fit comes after them.
@@ -95,13 +95,13 @@ class SVCCV(ClassifierSearch, KernelSearch):
         As for :class:`SVC`.
     refit : bool, default=True
         Whether to train a final model on all rows with the best parameters.
-    certify : {"error"}, optional
+    certify_C : bool, default=False
         Prove that no C from ``min(Cs)`` to ``max(Cs)``, with any gamma of `gammas`, has
-        a smaller cross-validation error by more than `accuracy`, also between the
-        values of `Cs`. The search adds values of C until this is proved. It needs
+        a smaller cross-validation error by more than `error_tolerance`, also between
+        the values of `Cs`. The search adds values of C until this is proved. It needs
         accuracy as the score, a positive semidefinite kernel, and no checkpoint. Its
         fits have a `tol` of 1e-9 or less.
-    accuracy : float, default=0.01
+    error_tolerance : float, default=0.01
         Difference of errors to prove, as a fraction of the test rows. The number of
         fits grows like the inverse.
     random_state : int, RandomState instance or None, default=0
@@ -132,7 +132,7 @@ class SVCCV(ClassifierSearch, KernelSearch):
         With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
         over the folds of the exact optimum at every C from ``edges[k]`` to
         ``edges[k + 1]``, with `gamma_`.
-    accuracy_ : float
+    error_tolerance_ : float
         With `certify`: the proved difference between ``1 - best_score_`` and the least
         error of the exact optimum at any C, with any of the values of gamma.
     n_fits_ : int
@@ -141,8 +141,8 @@ class SVCCV(ClassifierSearch, KernelSearch):
         The final model, fitted on all rows. Only with `refit`.
     refit_time_ : float
         Seconds of the final fit. Only with `refit`.
-    certificate_ : Certificate
-        Certificate of the final model. Only with `refit`.
+    certificate_, n_iter_
+        Certificate of the final model, and its epochs. Only with `refit`.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     n_features_in_ : int
@@ -241,7 +241,7 @@ class SVRCV(RegressorMixin, KernelSearch):
         As for :class:`SVR`.
     tol, atol : float
         Accuracy to prove for every model, as for :class:`SVR`.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs per fit.
     time_limit : float, optional
         Seconds for the search. The final fit comes after them.
@@ -267,8 +267,8 @@ class SVRCV(RegressorMixin, KernelSearch):
         As for :class:`SVCCV`.
     best_estimator_ : SVR
         The final model, fitted on all rows. Only with `refit`.
-    certificate_ : Certificate
-        Certificate of the final model. Only with `refit`.
+    certificate_, n_iter_
+        Certificate of the final model, and its epochs. Only with `refit`.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)

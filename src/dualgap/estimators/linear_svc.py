@@ -89,7 +89,7 @@ class LinearSVC(
         below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
         accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
         ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs, per binary problem.
     time_limit : float, optional
         Seconds for the whole fit, all classes together.

@@ -40,7 +40,7 @@ class LinearSVCCV(ClassifierSearch):
         Folds, as in scikit-learn: None and integers are stratified, 5 folds by default.
     scoring : str or callable, optional
         Score to maximise; accuracy by default. It is called without sample weights.
-    loss, solver, tol, atol, max_epochs, fit_intercept, intercept_scaling, \
+    loss, solver, tol, atol, max_iter, fit_intercept, intercept_scaling, \
 penalize_intercept, class_weight
         As in :class:`LinearSVC`, for every C. The solver must keep dual variables:
         "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
@@ -52,12 +52,12 @@ penalize_intercept, class_weight
         Fit all rows with the best C. If False, there are scores but no model.
     checkpoint, checkpoint_every
         As for :class:`SVCCV`.
-    certify : {"error"}, optional
+    certify_C : bool, default=False
         Prove that no C from ``min(Cs)`` to ``max(Cs)`` has a smaller cross-validation
-        error by more than `accuracy`, also between the values of `Cs`. The search adds
-        values of C until this is proved. It needs accuracy as the score. Its fits have
-        a `tol` of 1e-9 or less.
-    accuracy : float, default=0.01
+        error by more than `error_tolerance`, also between the values of `Cs`. The
+        search adds values of C until this is proved. It needs accuracy as the score.
+        Its fits have a `tol` of 1e-9 or less.
+    error_tolerance : float, default=0.01
         Difference of errors to prove, as a fraction of the test rows. The number of
         fits grows like the inverse.
     random_state : int, RandomState instance or None, default=0
@@ -86,7 +86,7 @@ penalize_intercept, class_weight
         With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
         over the folds of the exact optimum at every C from ``edges[k]`` to
         ``edges[k + 1]``.
-    accuracy_ : float
+    error_tolerance_ : float
         With `certify`: the proved difference ``1 - best_score_ - min(lower)``.
     n_fits_ : int
         With `certify`: number of fits of the search, values of C times folds.

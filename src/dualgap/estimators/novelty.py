@@ -147,7 +147,7 @@ class LinearOneClassSVM(Novelty, LinearSingle):
     atol : float, default=0.0
         Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
         out. `fit` ends once `tol` or `atol` is proved.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
         Seconds for the fit.
@@ -287,7 +287,7 @@ class OneClassSVM(Novelty, KernelSingle):
     nu : float, default=0.5
         In (0, 1]: an upper bound on the fraction of training rows that are outliers,
         and a lower bound on the fraction of support vectors.
-    solver, max_epochs, time_limit, cache_size, random_state, n_jobs, verbose
+    solver, max_iter, time_limit, cache_size, random_state, n_jobs, verbose
         As for :class:`SVR`.
 
     Attributes

@@ -219,7 +219,7 @@ class ParameterHints(BaseEstimator):
         told = [f"{name}: {answer}" for name, answer in answers.items() if answer]
         if len(told) < len(answers):
             told.append(f"I{every[1:]}")
-        return ". ".join([found, *told])
+        return ". ".join([found, *told]).replace("?. ", "? ")
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -361,11 +361,8 @@ _ANSWERS = {
     },
     "gamma": {"gammas": "use gammas, the values to choose from", "": _KERNELS},
     "kernel": {"": _KERNELS},
-    "max_epochs": {"max_rounds": "use max_rounds"},
-    "max_iter": {
-        "max_rounds": "use max_rounds, or time_limit in seconds",
-        "": "use max_epochs, or time_limit in seconds",
-    },
+    "max_epochs": {"max_rounds": "use max_rounds", "": "use max_iter"},
+    "max_iter": {"max_rounds": "use max_rounds, or time_limit in seconds"},
     "nu": {"epsilon": "use C and epsilon", "": "use C"},
     "penalty": {"": "leave it out for the squared norm; there is no L1 penalty"},
     "probability": {

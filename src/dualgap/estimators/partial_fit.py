@@ -189,7 +189,7 @@ class PartialFit:
         variables.
 
         The estimator stores the dual variables, 8 bytes per row and binary problem, and
-        no rows. `tol`, `atol`, `max_epochs` and `warm_start` have no effect on the
+        no rows. `tol`, `atol`, `max_iter` and `warm_start` have no effect on the
         steps; `time_limit` applies to each call. Ctrl-C ends a call early: the model is
         consistent, but has learned only part of the batch.
         """

@@ -58,7 +58,7 @@ def svm_path(
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
-    max_epochs: int = 10_000,
+    max_iter: int = 10_000,
     time_limit: float | None = None,
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
@@ -84,7 +84,7 @@ def svm_path(
     Cs : int or array-like of shape (n_Cs,), default=10
         Values of C in any order; an int means that many values, evenly spaced in their
         logarithm from 1e-4 to 1e4.
-    loss, tol, atol, max_epochs, fit_intercept, intercept_scaling, penalize_intercept, \
+    loss, tol, atol, max_iter, fit_intercept, intercept_scaling, penalize_intercept, \
 class_weight, random_state
         As in :class:`LinearSVC`, for every C.
     solver : str or Solver, default="auto"
@@ -146,7 +146,7 @@ class_weight, random_state
         solver=solver,
         tol=tol,
         atol=atol,
-        max_epochs=max_epochs,
+        max_iter=max_iter,
         time_limit=time_limit,
         fit_intercept=fit_intercept,
         intercept_scaling=intercept_scaling,

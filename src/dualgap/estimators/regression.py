@@ -67,7 +67,7 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         method [2]_; for the other loss, interior point. "auto" uses Newton's method if
         there are at least 4 times as many rows as features, and interior point for up
         to 100 features unless C is small for the units of X and y.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
         Seconds for the fit.
@@ -238,7 +238,7 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
     solver : {"auto", "block"} or BlockSolver, default="auto"
         Training method. "auto" uses the block solver, and solves small problems up to
         rounding where that takes little extra time.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs. An epoch is one working set.
     time_limit : float, optional
         Seconds for the fit.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import joblib
 import numpy as np
@@ -62,7 +62,7 @@ logger = logging.getLogger("dualgap")
 #: Parameters of a search, not of its models.
 _OF_SEARCH = (
     *("cv", "scoring", "refit", "checkpoint", "checkpoint_every"),
-    *("certify", "accuracy"),
+    *("certify_C", "error_tolerance"),
 )
 #: Parameters that do not change the scores. The folds are part of the data.
 _LIMITS = {
@@ -222,7 +222,7 @@ class Search(Parameters):
             model.set_params(time_limit=None).fit(points, y, sample_weight)
             self.refit_time_ = time.perf_counter() - begun
             self.best_estimator_ = model.set_params(time_limit=self.time_limit)
-            self.certificate_ = model.certificate_
+            self.certificate_, self.n_iter_ = model.certificate_, model.n_iter_
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_
         return self
@@ -351,8 +351,8 @@ class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
 
     _: KW_ONLY
     class_weight: ClassWeight = None
-    certify: Literal["error"] | None = None
-    accuracy: Share = 0.01
+    certify_C: Flag = False  # noqa: N815  (C is the field's own name)
+    error_tolerance: Share = 0.01
 
     if TYPE_CHECKING:
         classes_: NDArray[np.generic] = field(init=False)
@@ -374,21 +374,21 @@ class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
         return found
 
     def _certified(self, folds: Folds, Cs: Vector) -> Results | None:
-        if self.certify is None:
+        if not self.certify_C:
             return None
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
-                f"scoring={self.scoring!r} does not go with certify={self.certify!r}; "
-                "use 'accuracy', or certify=None"
+                f"scoring={self.scoring!r} does not go with certify_C=True; "
+                "use 'accuracy', or certify_C=False"
             )
         if len(Cs) == 1:
             raise ValueError(
-                f"Cs={self.Cs!r} is one value, but certify={self.certify!r} needs an "
+                f"Cs={self.Cs!r} is one value, but certify_C=True needs an "
                 "interval; give its ends, such as (1e-3, 10)"
             )
         if self.checkpoint is not None:
             raise ValueError(
-                f"checkpoint={self.checkpoint!r} does not go with certify="
-                f"{self.certify!r}; use checkpoint=None"
+                f"checkpoint={self.checkpoint!r} does not go with "
+                "certify_C=True; use checkpoint=None"
             )
         return certified_search(self, folds, Cs, Results)

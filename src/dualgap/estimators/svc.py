@@ -106,7 +106,7 @@ class SVC(
         below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
         accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
         ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs per pair. An epoch is about as many steps as the pair
         has rows.
     time_limit : float, optional

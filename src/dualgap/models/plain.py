@@ -44,7 +44,7 @@ DEFAULTS: Parameters = {
     "fit_intercept": True,
     "intercept_scaling": 1.0,
     "loss": "squared_hinge",
-    "max_epochs": 10_000,
+    "max_iter": 10_000,
     "multi_class": "ovr",
     "n_jobs": None,
     "penalize_intercept": True,
@@ -121,7 +121,7 @@ class PlainLinearSVC:
             n_jobs=1,
         )
         seeds = seeds_of(p["random_state"], len(batch))
-        limits = p["tol"], p["atol"], p["max_epochs"]
+        limits = p["tol"], p["atol"], p["max_iter"]
         job = Job(*limits, stop, seeds, on_epoch=on_epoch)
         found = solve_batch(batch, get_solver(p["solver"]), job)
         self.classes_, self.n_features_in_ = classes, X.shape[1]

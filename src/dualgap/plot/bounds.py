@@ -79,7 +79,7 @@ class ErrorBoundsDisplay(Display):
         if not hasattr(estimator, "error_bounds_"):
             raise ValueError(
                 "estimator has no error_bounds_; fit LinearSVCCV or SVCCV with "
-                "certify='error'"
+                "certify_C=True"
             )
         table, gamma = estimator.cv_results_, getattr(estimator, "gamma_", None)
         own = [params.get("gamma") == gamma for params in table["params"]]
@@ -88,7 +88,7 @@ class ErrorBoundsDisplay(Display):
             *estimator.error_bounds_,
             Cs=Cs,
             errors=1.0 - scores,
-            accuracy=estimator.accuracy_,
+            accuracy=estimator.error_tolerance_,
         )
         return display.plot(ax=ax)
 

@@ -105,7 +105,7 @@ class Limits(Protocol):
 
     tol: float
     atol: float
-    max_epochs: int
+    max_iter: int
     stop: core.Stop
     seeds: Sequence[int]
 

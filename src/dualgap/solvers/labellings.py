@@ -97,7 +97,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         job.atol,
         min(job.tol, solver.free_goal),
         SETTINGS.free_entries,
-        min(SETTINGS.most_steps, ROWS.together * job.max_epochs),
+        min(SETTINGS.most_steps, ROWS.together * job.max_iter),
         ROWS.together,
         newton.rules,
     )

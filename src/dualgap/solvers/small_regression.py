@@ -62,7 +62,7 @@ def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole |
             solver.tight_goal(problem, tol) if tiny else tol,
             min(solver.free_work, limits.free_epochs * (entries + problem.width)),
             SETTINGS.most_work,
-            job.max_epochs,
+            job.max_iter,
         ),
         core.Random(int(job.seeds[0])),
         problem.threads,

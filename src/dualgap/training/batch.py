@@ -77,7 +77,7 @@ class Job:
 
     Attributes
     ----------
-    tol, atol, max_epochs
+    tol, atol, max_iter
         As for :func:`dualgap.solve`, for each problem.
     stop : core.Stop
         Request to stop that all problems share.
@@ -95,7 +95,7 @@ class Job:
 
     tol: float
     atol: float
-    max_epochs: int
+    max_iter: int
     stop: core.Stop
     seeds: Sequence[int]
     threads: int = 1
@@ -123,7 +123,7 @@ class Job:
         return {
             "tol": self.tol,
             "atol": self.atol,
-            "max_epochs": self.max_epochs,
+            "max_iter": self.max_iter,
             "random_state": int(self.seeds[k % len(self.seeds)]),
             "stop": self.stop,
         }

@@ -35,7 +35,7 @@ def solve(
     *,
     tol: float = 1e-3,
     atol: float = 0.0,
-    max_epochs: int = 10_000,
+    max_iter: int = 10_000,
     time_limit: float | None = None,
     random_state: int = 0,
     warm: Vector | None = None,
@@ -61,7 +61,7 @@ def solve(
         accuracy eps of the objective with lambda, ``lambda/2 ||w||^2`` plus the mean
         loss, is ``atol = eps/lambda``, where ``lambda = 1/(n C)`` (with weights,
         ``1/sum_i c_i``).
-    max_epochs : int, default=10000
+    max_iter : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
         Seconds, including those spent in `on_epoch`.
@@ -100,7 +100,7 @@ def solve(
         If the solver cannot solve this problem, an argument is out of range, the
         checkpoint belongs to another fit, or another fit is writing it.
     """
-    _check_arguments(tol, atol, max_epochs, time_limit, random_state, check_every)
+    _check_arguments(tol, atol, max_iter, time_limit, random_state, check_every)
     if not hasattr(problem, "kind"):
         raise TypeError(
             f"problem{_shown(problem)} is not a problem; make one of rows and labels, "
@@ -139,7 +139,7 @@ def solve(
             logger.info("%s: resuming after epoch %d", solver.name, state.epochs)
         check_start = warm is not None and found is None and not solver.ends_itself
         with state.resources:
-            return loop.run(state, max_epochs, check_every, check_start)
+            return loop.run(state, max_iter, check_every, check_start)
 
 
 def _shown(value: object) -> str:
@@ -173,7 +173,7 @@ def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]
 def _check_arguments(
     tol: float,
     atol: float,
-    max_epochs: int,
+    max_iter: int,
     time_limit: float | None,
     random_state: int,
     check_every: int | None,
@@ -181,7 +181,7 @@ def _check_arguments(
     given: dict[str, tuple[object, type]] = {
         "tol": (tol, Real),
         "atol": (atol, Real),
-        "max_epochs": (max_epochs, Integral),
+        "max_iter": (max_iter, Integral),
         "time_limit": (1.0 if time_limit is None else time_limit, Real),
         "check_every": (1 if check_every is None else check_every, Integral),
     }
@@ -199,8 +199,8 @@ def _check_arguments(
         raise ValueError(
             f"atol={atol!r} is out of range; give a positive gap P - D, or 0 for none"
         )
-    if not max_epochs >= 1:
-        raise ValueError(f"max_epochs={max_epochs!r} is too small; give 1 or more")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter={max_iter!r} is too small; give 1 or more")
     if time_limit is not None and not time_limit > 0.0:
         raise ValueError(
             f"time_limit={time_limit!r} is not positive; give seconds, or None"

@@ -245,7 +245,7 @@ class Folds(ABC):
             If the job ended the work.
         """
         begun, tol, atol = time.perf_counter(), job.tol, job.atol
-        if not self.core.advance(C, tol, atol, job.max_epochs, job.stop):
+        if not self.core.advance(C, tol, atol, job.max_iter, job.stop):
             raise StoppedError
         alpha, scores = np.empty((2, *self.weights.shape))
         self.core.points(alpha, scores)

@@ -80,7 +80,7 @@ class Loop:
     def run(
         self,
         state: State,
-        max_epochs: int,
+        max_iter: int,
         check_every: int | None = None,
         check_start: bool = False,
     ) -> Solution:
@@ -90,7 +90,7 @@ class Loop:
         ----------
         state : State
             The solver's state, started or resumed.
-        max_epochs : int
+        max_iter : int
         check_every : int, optional
             Number of epochs after which a proof is made anyway.
         check_start : bool, default=False
@@ -102,7 +102,7 @@ class Loop:
         if self.checkpoint is not None:
             state.pause = lambda: self.save(state)
         while True:
-            status = self.limit(state, max_epochs)
+            status = self.limit(state, max_iter)
             if status is not None:
                 return self.finish(status, state)
             before = state.updates
@@ -121,13 +121,13 @@ class Loop:
         """Whether a certificate meets `tol` or `atol`."""
         return certificate.meets(self.tol, self.atol)
 
-    def limit(self, state: State, max_epochs: int) -> Status | None:
+    def limit(self, state: State, max_iter: int) -> Status | None:
         """Return the limit that forbids another epoch, if there is one."""
         if self.stop.requested:
             return Status.INTERRUPTED
         if self.stop.expired:
             return Status.TIME_LIMIT
-        if state.epochs >= max_epochs:
+        if state.epochs >= max_iter:
             return Status.EPOCH_LIMIT
         if state.steps_left == 0:
             return Status.STEP_LIMIT

@@ -42,7 +42,7 @@ any_loss = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def svc(bias, loss="hinge", tol=0.02, **options):
     return SVC(
         1.0, kernel=RBF(0.5), loss=loss, solver="kernel-pegasos", tol=tol,
-        max_epochs=5000, random_state=0, **bias, **options,
+        max_iter=5000, random_state=0, **bias, **options,
     )  # fmt: skip
 
 
@@ -162,14 +162,14 @@ def test_svc_has_the_objective_of_liblinear_on_a_factor_of_the_kernel(bias, cons
     model = svc(bias, tol=5e-3).fit(X, y)
     assert P <= model.certificate_.primal * (1 + 1e-6) <= 1.006 * P
     given = SVC(
-        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_epochs=5000,
+        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_iter=5000,
         random_state=0, **bias,
     ).fit(K, y)  # fmt: skip
     assert given.certificate_.dual <= P * (1 + 1e-6)
     assert given.certificate_.certified
     # A problem without a bias on k + 1 is the one with a penalised bias on k.
     plus = SVC(
-        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_epochs=5000,
+        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_iter=5000,
         random_state=0, fit_intercept=False,
     ).fit(K + constant, y)  # fmt: skip
     np.testing.assert_allclose(

@@ -73,7 +73,7 @@ def test_a_thousand_random_problems(block):
         best = optimum(problem)
         room = 1e-8 * best.upper
         solver = SOLVERS[seed % len(SOLVERS)]
-        solution = solve(problem, solver, tol=1e-3, max_epochs=40, random_state=seed)
+        solution = solve(problem, solver, tol=1e-3, max_iter=40, random_state=seed)
         certificate = solution.certificate
         assert certificate.primal >= best.lower - room, (seed, solver)
         assert certificate.dual <= best.upper + room, (seed, solver)

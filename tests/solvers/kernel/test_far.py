@@ -304,7 +304,7 @@ def test_every_solver_bounds_the_same_optimum(solver, layout):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SVC(
-            gamma=1.0, loss="squared_hinge", solver=solver, tol=1e-3, max_epochs=300
+            gamma=1.0, loss="squared_hinge", solver=solver, tol=1e-3, max_iter=300
         ).fit(X, y)
     assert model.certificate_.dual <= best.primal
     assert best.dual <= model.certificate_.primal

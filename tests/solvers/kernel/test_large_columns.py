@@ -32,7 +32,7 @@ def test_a_large_column_leaves_the_interior_point_its_optimum(scale, C):
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e6])
 @pytest.mark.parametrize("scale", [1e6, 1e7, 1e8, 1e10])
-def test_a_stall_ends_the_fit_before_max_epochs(scale, C):
+def test_a_stall_ends_the_fit_before_max_iter(scale, C):
     for X, y in ((FOUR * [scale, 1.0], LABELS), (ROWS + np.array([scale, 0.0]), SIGNS)):
         model = SVC(C, kernel="linear", loss="squared_hinge").fit(X, y)
         assert model.certificate_.status in (Status.STALLED, Status.CERTIFIED)
@@ -45,7 +45,7 @@ def test_updates_that_raise_d_by_too_little_count_as_none():
     problem = KernelProblem(
         X, 2.0 * LABELS - 1.0, 1.0, kernel=Linear(), loss="squared_hinge"
     )
-    solution = solve(problem, BlockSolver(), max_epochs=500)
+    solution = solve(problem, BlockSolver(), max_iter=500)
     assert solution.certificate.status is Status.STALLED
     assert solution.certificate.epochs < 100
     assert solution.certificate.updates > 0

@@ -264,7 +264,7 @@ def test_odd_data_are_proved_or_the_fit_says_that_they_are_not(odd, C, name):
     X, y = ODD[odd](*load_iris(return_X_y=True))
     hard = C == 1e8 or odd in ("a column of 1e8", "far from 0")
     options = {"gamma": 1e-3} if odd == "far from 0" and name != "linear" else {}
-    model = SVC(kernel=name, C=C, max_epochs=200, **options)
+    model = SVC(kernel=name, C=C, max_iter=200, **options)
     model.fit(X, y)
     assert hard or model.certificate_.certified
     for part in model.certificate_:
@@ -348,8 +348,8 @@ def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
 
 def test_too_few_epochs_are_reported():
     X, y = load_iris(return_X_y=True)
-    with pytest.warns(match="Stopped at max_epochs"):
-        model = SVC(max_epochs=1, tol=1e-9).fit(X, y)
+    with pytest.warns(match="Stopped at max_iter"):
+        model = SVC(max_iter=1, tol=1e-9).fit(X, y)
     assert model.n_iter_ == 1
 
 

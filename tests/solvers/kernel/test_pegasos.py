@@ -108,7 +108,7 @@ def test_the_certificate_is_of_the_model_and_of_a_point_in_the_box(loss, options
     best, epochs = optimum(problem), 5
     seen = []
     found = solve(
-        problem, KernelPegasos(**options), tol=1e-9, max_epochs=epochs,
+        problem, KernelPegasos(**options), tol=1e-9, max_iter=epochs,
         random_state=3, on_epoch=lambda info: seen.append(info.model().copy()),
     )  # fmt: skip
     proof, coef = found.certificate, found.coefficients
@@ -135,7 +135,7 @@ def test_the_certificate_is_of_the_model_and_of_a_point_in_the_box(loss, options
 def test_the_gap_closes(loss, options):
     problem = problem_of(loss, C=0.2, weighted=False)
     solution = solve(
-        problem, KernelPegasos(**options), tol=0.05, max_epochs=5000, random_state=0
+        problem, KernelPegasos(**options), tol=0.05, max_iter=5000, random_state=0
     )
     assert solution.certificate.certified
 
@@ -147,7 +147,7 @@ def test_estimators_keep_the_coefficients(loss, options, tmp_path):
     X, y = make(ROWS, 3, 7)
     solver = KernelPegasos(**options)
     model = SVC(
-        0.7, kernel=RBF(0.5), loss=loss, solver=solver, tol=1e-9, max_epochs=5,
+        0.7, kernel=RBF(0.5), loss=loss, solver=solver, tol=1e-9, max_iter=5,
         random_state=3,
     ).fit(X, y)  # fmt: skip
     whole = np.zeros(ROWS)

@@ -115,7 +115,7 @@ def test_a_thousand_random_problems(block, loss):
         problem = random_problem(seed, loss)
         K = matrix(problem)
         solver = [Auto(), BlockSolver(), BlockSolver(q=8)][seed % 3]
-        solution = solve(problem, solver, tol=TOL, max_epochs=100, random_state=seed)
+        solution = solve(problem, solver, tol=TOL, max_iter=100, random_state=seed)
         certificate, alpha = solution.certificate, solution.alpha
         lost = 0.0
         if loss == "hinge":

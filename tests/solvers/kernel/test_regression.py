@@ -240,7 +240,7 @@ def test_fits_end_when_told_and_bound_what_they_can():
         assert late.bias is not None
         best = solve(problem, BlockSolver(), tol=1e-4)
         assert late.certificate.dual <= best.certificate.primal
-        few = solve(problem, BlockSolver(), tol=1e-12, max_epochs=2)
+        few = solve(problem, BlockSolver(), tol=1e-12, max_iter=2)
         assert few.certificate.status is Status.EPOCH_LIMIT
         assert few.certificate.dual <= best.certificate.primal
         assert few.certificate.primal >= best.certificate.dual

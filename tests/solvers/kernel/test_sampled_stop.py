@@ -145,7 +145,7 @@ def test_other_limits_keep_their_words(solver, monkeypatch):
     assert late.certificate.status is Status.TIME_LIMIT
     # One sample is not enough to stop at the first epoch's first step.
     tight = SWAP(stop="sampled", eps=1e-15)
-    short = solve(bench(), tight, tol=1e-9, max_epochs=1)
+    short = solve(bench(), tight, tol=1e-9, max_iter=1)
     assert short.certificate.status is Status.EPOCH_LIMIT
     assert short.certificate.updates == 200
 

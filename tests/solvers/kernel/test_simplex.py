@@ -45,7 +45,7 @@ def quadratic(n=60, rank=8, seed=0):
 
 def train(problem, solver, tol=1e-7):
     tol = loose.get(solver.name, tol)
-    solution = solve(problem, solver, tol=tol, max_epochs=3000)
+    solution = solve(problem, solver, tol=tol, max_iter=3000)
     assert solution.certificate.certified
     assert solution.alpha.min() >= 0.0
     assert abs(solution.alpha.sum() - 1.0) <= 1e-15 * problem.n
@@ -158,7 +158,7 @@ def test_without_a_margin_the_bound_says_so():
     X, _ = make(40, 2, 0)
     y = np.where(np.arange(40) % 2, 1.0, -1.0)  # of which nothing knows anything
     problem = KernelSimplex(np.outer(y, y) * (X @ X.T + 1.0), kernel=Precomputed())
-    solution = solve(problem, SWAP2o(), tol=1e-3, max_epochs=3000)
+    solution = solve(problem, SWAP2o(), tol=1e-3, max_iter=3000)
     found = solution.certificate
     assert found.certified  # relative to the floor: the optimum is 0
     assert found.dual <= 0.0 <= found.primal
@@ -174,7 +174,7 @@ def test_the_smallest_ball_around_points():
     problem = KernelSimplex(
         X @ X.T, 0.5 * (X**2).sum(axis=1), kernel=Precomputed()
     )  # fmt: skip
-    solution = solve(problem, SWAP2o(), tol=1e-9, max_epochs=3000)
+    solution = solve(problem, SWAP2o(), tol=1e-9, max_iter=3000)
     assert solution.certificate.certified
     assert 2 * solution.certificate.dual <= 9.0 <= 2 * solution.certificate.primal
     np.testing.assert_allclose(solution.alpha @ X, [10.0, -4.0], atol=1e-3)

@@ -66,7 +66,7 @@ def test_every_method_reaches_the_optimum(name, n, C, weighted):
     best = optimum(problem)
     scale = best.upper
     for solver in EXACT:
-        solution = solve(problem, solver, tol=1e-4, max_epochs=3000)
+        solution = solve(problem, solver, tol=1e-4, max_iter=3000)
         certificate = solution.certificate
         assert certificate.certified, (solver, certificate)
         P, D = values(problem, solution.alpha)
@@ -83,7 +83,7 @@ def test_every_method_reaches_the_optimum(name, n, C, weighted):
         close = np.where((solution.alpha > 0.0) | (margins < 1.0), 1e-8, 1e-6) * scale
         assert (abs(problem.y * solution.decisions - margins) <= close).all()
     # Frank-Wolfe alone crawls, its accuracy being O(1/steps): given steps, D is near.
-    fw = solve(problem, FW(), tol=1e-4, max_epochs=3000).certificate
+    fw = solve(problem, FW(), tol=1e-4, max_iter=3000).certificate
     assert fw.dual <= best.upper + 1e-9 * scale
     assert fw.primal >= best.lower - 1e-9 * scale
     assert (
@@ -99,7 +99,7 @@ def test_the_five_of_the_paper_agree(name, n, C):
     problem = bench(name, n, C, False)
     best = optimum(problem)
     for solver in (FW(), MFW(), SWAP(), SWAP2o(ranking="paper"), CoreVector()):
-        dual = solve(problem, solver, tol=1e-4, max_epochs=3000).certificate.dual
+        dual = solve(problem, solver, tol=1e-4, max_iter=3000).certificate.dual
         assert abs(best.lower - dual) <= 1e-4 * best.upper, solver
 
 
@@ -177,7 +177,7 @@ def test_large_costs_need_float64():
     # float32 rows alone stop improving here: refreshed gradients carry on.
     X, y = make(150, 2, 4, noise=0.1)
     problem = KernelProblem(X, y, 1e5, kernel=RBF(0.5))
-    certificate = solve(problem, SWAP2o(), tol=1e-6, max_epochs=20_000).certificate
+    certificate = solve(problem, SWAP2o(), tol=1e-6, max_iter=20_000).certificate
     assert certificate.certified
     best = optimum(problem)
     assert best.lower - certificate.dual <= 2e-6 * best.upper
@@ -212,7 +212,7 @@ def test_a_sampled_gap_never_ends_a_fit():
     X[:-1, 0] += np.sign(X[:-1, 0])
     problem = KernelProblem(X, y, 100.0, kernel=RBF(1.0))
     for solver in (SWAP(sample=2), MFW(sample=2), CoreVector(sample=2)):
-        solution = solve(problem, solver, tol=1e-3, max_epochs=3000)
+        solution = solve(problem, solver, tol=1e-3, max_iter=3000)
         assert solution.certificate.certified
         assert solution.alpha[-1] > 0.0
         P, D = solution.certificate.primal, solution.certificate.dual
@@ -249,7 +249,7 @@ def test_kernel_pegasos_closes_the_gap(loss):
     X, y = make(60, 3, 1)
     problem = KernelProblem(X, y, 0.2, kernel=RBF(0.5), loss=loss)
     best = optimum(problem)
-    solution = solve(problem, KernelPegasos(), tol=5e-3, max_epochs=5000)
+    solution = solve(problem, KernelPegasos(), tol=5e-3, max_iter=5000)
     P, D = values(problem, solution.alpha)
     assert solution.certificate.certified
     assert (P, D) == pytest.approx(
@@ -257,7 +257,7 @@ def test_kernel_pegasos_closes_the_gap(loss):
     )
     assert D <= best.upper <= best.upper * (1 + 1e-9)
     assert best.lower * (1 - 1e-9) <= P <= 1.006 * best.upper
-    bounded = solve(problem, KernelPegasos(budget=20), tol=5e-3, max_epochs=50)
+    bounded = solve(problem, KernelPegasos(budget=20), tol=5e-3, max_iter=50)
     assert np.count_nonzero(bounded.alpha) <= 20
     assert (
         bounded.certificate.dual

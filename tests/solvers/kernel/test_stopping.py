@@ -131,7 +131,7 @@ def test_a_closing_proof_ends_at_the_time_limit():
 
     # The last epoch is over, and its proof has no time left.
     solution = solve(
-        svm, BlockSolver(), tol=1e-9, max_epochs=1, on_epoch=on_epoch, stop=stop
+        svm, BlockSolver(), tol=1e-9, max_iter=1, on_epoch=on_epoch, stop=stop
     )
     assert solution.certificate.status is Status.TIME_LIMIT
 

@@ -92,7 +92,7 @@ def when_to_end(solver: Auto, problems: int, job: Limits) -> core.WholeSettings:
         min(job.tol, solver.free_goal),
         solver.settings.free_entries,
         solver.settings.most_entries / problems,
-        job.max_epochs,
+        job.max_iter,
     )
 
 
