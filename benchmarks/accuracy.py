@@ -14,8 +14,9 @@ import json
 import numpy as np
 from datasets import load
 
-from dualgap import Problem, solve
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import SDCA, SOLVERS, Pegasos, get_solver
+from dualgap.training import solve
 
 PLAIN = {name: get_solver(name) for name in SOLVERS if name != "auto"}
 VARIANTS = {

@@ -26,8 +26,9 @@ import numpy as np
 from datasets import load
 from sklearn.datasets import dump_svmlight_file
 
-from dualgap import Problem, solve
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import get_solver
+from dualgap.training import solve
 
 
 def objective(X, y, C, w) -> float:

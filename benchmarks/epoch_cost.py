@@ -25,7 +25,8 @@ from datasets import load
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import Problem, core
+from dualgap import core
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import SOLVERS, get_solver
 
 

@@ -17,7 +17,6 @@ import time
 import numpy as np
 from datasets import _svmlight
 
-from dualgap import solve
 from dualgap.kernel import (
     FW,
     MFW,
@@ -27,6 +26,7 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
+from dualgap.training import solve
 
 DATA = {
     "a1a": "adult/a1a",

@@ -26,7 +26,8 @@ from harness import stamp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from dualgap import LinearSVC, LinearSVCCV, certify, svm_path
+from dualgap import LinearSVC, LinearSVCCV, certify
+from dualgap.model_selection import svm_path
 
 RESULTS = Path(__file__).with_suffix(".json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "path.md"

@@ -92,7 +92,7 @@ def one_class(X: Any, nu: float) -> Case:
 
 
 def linear_one_class(X: Any, nu: float) -> Case:
-    problem = dualgap.OneClassProblem(X, nu)
+    problem = dualgap.problems.OneClassProblem(X, nu)
     return Case(
         X,
         None,

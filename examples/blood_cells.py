@@ -35,8 +35,11 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import dualgap
-from dualgap import Hinge, LinearSVC, Problem, SmoothedHinge, solve
+from dualgap import LinearSVC
+from dualgap.losses import Hinge, SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, SDCA, Pegasos, SGDs
+from dualgap.training import solve
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
@@ -270,7 +273,9 @@ class OneVersusRest:
 
 def register():
     """Every registered solver but `auto`, which is one of them, and orders of SDCA."""
-    solvers = {name: make() for name, make in dualgap.SOLVERS.items() if name != "auto"}
+    solvers = {
+        name: make() for name, make in dualgap.solvers.SOLVERS.items() if name != "auto"
+    }
     solvers["sdca, random"] = SDCA(order="random")
     solvers["sdca, cyclic"] = SDCA(order="cyclic")
     solvers["sdca, SGD start"] = SDCA(init="sgd")

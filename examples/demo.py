@@ -17,7 +17,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import LinearSVC, load_svmlight
+from dualgap import LinearSVC
+from dualgap.data import load_svmlight
 from dualgap.plot import ConvergenceDisplay
 from dualgap.training import HISTORY_DTYPE
 

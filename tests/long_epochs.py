@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dualgap import Problem
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import SDCA
 
 

@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import dualgap
-from dualgap import Problem, solve
 from dualgap.certificate import Bounds, Certificate, Status, percent
 from dualgap.losses import SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.solvers import SOLVERS
+from dualgap.training import solve
 
 from . import qp
 from .conftest import examples

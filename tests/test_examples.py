@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualgap import Status
+from dualgap.certificate import Status
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "examples"

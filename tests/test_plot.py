@@ -14,18 +14,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import (
-    SVC,
-    SVCCV,
-    SVR,
-    LinearSVC,
-    LinearSVCCV,
-    OneClassSVM,
-    svc_path,
-    svm_path,
-)
+from dualgap import SVC, SVCCV, SVR, LinearSVC, LinearSVCCV, OneClassSVM
 from dualgap.certificate import relative_gap
-from dualgap.model_selection import GridSearchCV
+from dualgap.model_selection import GridSearchCV, svc_path, svm_path
 from dualgap.plot import (
     COLORS,
     BoundaryDisplay,

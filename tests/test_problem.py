@@ -13,10 +13,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import OneClassProblem, Problem, RegressionProblem
 from dualgap.data import RowStore, convert
 from dualgap.kernel import KernelProblem, Linear
 from dualgap.losses import SmoothedHinge, get_loss
+from dualgap.problems import (
+    BinaryProblem as Problem,
+)
+from dualgap.problems import (
+    OneClassProblem,
+    RegressionProblem,
+)
 from dualgap.problems.base import BinaryHint, Claim, KernelHint
 
 EPS = np.finfo(np.float64).eps

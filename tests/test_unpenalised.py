@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, load_model, save_model, solve
+from dualgap import LinearSVC, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.bias import best_bias
 from dualgap.solvers import DCD, SOLVERS
+from dualgap.training import solve
 
 from .conftest import examples
 from .test_certificate import EPS, Plain, cases, sampled, scales

@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import datasets
 
-from dualgap import SVC, LinearSVC, loo_bounds, what_if
+from dualgap import SVC, LinearSVC
+from dualgap.models import loo_bounds, what_if
 
 
 def _svmlight(name: str, positive: object) -> datasets.Data:

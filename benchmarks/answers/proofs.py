@@ -23,7 +23,9 @@ import numpy as np
 from scipy import sparse
 
 import dualgap_check
-from dualgap import SVC, LinearSVC, load_svmlight, write_proof
+from dualgap import SVC, LinearSVC
+from dualgap.data import load_svmlight
+from dualgap.models import write_proof
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from benchopt import BaseDataset, safe_import_context
 
 with safe_import_context() as import_ctx:
-    from dualgap import load_svmlight
+    from dualgap.data import load_svmlight
 
 
 class Dataset(BaseDataset):

@@ -31,8 +31,8 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from dualgap import solve
 from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.training import solve
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("DUALGAP_DATA") or ROOT.parent / "shared" / "data")

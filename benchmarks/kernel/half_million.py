@@ -25,8 +25,8 @@ from phases import gemm_rate
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import solve
 from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.training import solve
 
 HEAD = ["rows", "features", "wall s", "processor s", "gap proved", "nSV",
         "rows computed", "rows of the cache", "beside the data, MB",

@@ -16,9 +16,9 @@ from bench import arrays
 from serving import read
 from threadpoolctl import threadpool_limits
 
-from dualgap import solve
 from dualgap.kernel import RBF, BlockSolver, KernelProblem, Nystroem
 from dualgap.solvers import Auto
+from dualgap.training import solve
 
 
 def main() -> None:

@@ -218,8 +218,9 @@ class Dualgap(Rival):
     loss: str = "hinge"
 
     def load(self):
-        from dualgap import SVC, solve
+        from dualgap import SVC
         from dualgap.kernel import RBF, BlockSolver, KernelProblem
+        from dualgap.training import solve
 
         self.model, self.proofs = SVC, Proofs(KernelProblem)
         self.parts = RBF, BlockSolver, KernelProblem, solve

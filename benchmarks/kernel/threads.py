@@ -19,8 +19,8 @@ from bench import arrays
 from serving import read
 from threadpoolctl import threadpool_limits
 
-from dualgap import solve
 from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.training import solve
 
 
 def fit(X, y, args, threads: int):

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 from bench import DATA, load
 
-from dualgap import Problem, solve
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import Auto
+from dualgap.training import solve
 
 TEXT = ["sector", "20news", "imdb", "phish-urls", "imdb-bigrams", "rcv1-like"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from bench import Worker, arrays, load
 from harness import processor
 
-from dualgap import Problem
+from dualgap.problems import BinaryProblem as Problem
 
 LARGE = ["imdb", "imdb-bigrams", "mnist", "cover", "donors", "kdd99", "rcv1-like"]
 

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from datasets import ROOT, load
 from harness import collapsed
 
-from dualgap import Problem, solve
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import get_solver
+from dualgap.training import solve
 
 DOCS = ROOT / "docs" / "papers"
 

@@ -29,9 +29,10 @@ from nanculef_data import ABSENT, SETS, Fits, some
 from rank_tests import rank_rows
 from sklearn.metrics.pairwise import rbf_kernel
 
-from dualgap import SVC, solve
+from dualgap import SVC
 from dualgap.kernel import FW, MFW, RBF, SWAP, CoreVector, KernelProblem, SWAP2o
 from dualgap.kernels.functions import resolve_gamma
+from dualgap.training import solve
 
 # On random rows of any class at the start, as the paper has it.
 OPTIONS = {"stop": "sampled", "initial_point": "random"}

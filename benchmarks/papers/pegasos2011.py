@@ -17,8 +17,8 @@ import matplotlib as mpl
 import numpy as np
 from common import Problem, Report, load, objective, optimum, reach
 
-from dualgap import solve
 from dualgap.solvers import NORMA, SDCA, Pegasos, get_solver
+from dualgap.training import solve
 
 mpl.use("agg")
 from matplotlib import pyplot as plt

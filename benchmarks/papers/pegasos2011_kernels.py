@@ -23,8 +23,8 @@ from datasets import unpack
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from dualgap import solve
 from dualgap.kernel import RBF, KernelPegasos, KernelProblem
+from dualgap.training import solve
 
 CACHE = 1500.0  # megabytes
 NAME = "pegasos2011_kernels"

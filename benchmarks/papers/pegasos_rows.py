@@ -19,8 +19,8 @@ import numpy as np
 from common import Problem, Report, get_solver, load, objective, optimum
 from scipy import sparse
 
-from dualgap import solve
 from dualgap.solvers import NORMA, SDCA, Pegasos
+from dualgap.training import solve
 
 mpl.use("agg")
 from matplotlib import pyplot as plt

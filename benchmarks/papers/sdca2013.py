@@ -15,8 +15,9 @@ import matplotlib as mpl
 import numpy as np
 from common import Problem, Report, gaps, load, objective, optimum, reach
 
-from dualgap import Hinge, SmoothedHinge, solve
+from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.solvers import SDCA, Pegasos
+from dualgap.training import solve
 
 mpl.use("agg")
 from matplotlib import pyplot as plt

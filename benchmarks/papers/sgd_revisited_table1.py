@@ -16,7 +16,7 @@ import argparse
 import matplotlib as mpl
 from common import Problem, Report, get_solver, load
 
-from dualgap import solve
+from dualgap.training import solve
 
 mpl.use("agg")
 from matplotlib import pyplot as plt

@@ -24,8 +24,8 @@ import matplotlib as mpl
 import numpy as np
 from common import DOCS, Problem, Report, get_solver, load, objective, optimum, reach
 
-from dualgap import solve
 from dualgap.solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD
+from dualgap.training import solve
 
 mpl.use("agg")
 from matplotlib import pyplot as plt

@@ -95,8 +95,10 @@ def step_convert(path: str, options: dict) -> dict:
 def step_fit(path: str, options: dict) -> dict:
     import numpy as np
 
-    from dualgap import DCD, Problem, solve
     from dualgap.data import RowStore
+    from dualgap.problems import BinaryProblem as Problem
+    from dualgap.solvers import DCD
+    from dualgap.training import solve
 
     store = RowStore.open(path, buffer=options["buffer"])
     if options["drop"]:
@@ -277,8 +279,10 @@ def step_read(path: str, options: dict) -> dict:
 
     import numpy as np
 
-    from dualgap import DCD, Problem, core
+    from dualgap import core
     from dualgap.data import RowStore
+    from dualgap.problems import BinaryProblem as Problem
+    from dualgap.solvers import DCD
 
     stores = {
         way: RowStore.open(path, buffer=options["buffer"], direct=way == "past")

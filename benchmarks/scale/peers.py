@@ -31,7 +31,9 @@ from scipy import sparse
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import datasets
 
-from dualgap import DCD, Problem, solve
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import DCD
+from dualgap.training import solve
 
 WORKERS = 2
 TOLERANCES = 3e-1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5

@@ -16,8 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import datasets
 
-from dualgap import DCD, Problem, solve
 from dualgap.data import RowStore, convert
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import DCD
+from dualgap.training import solve
 
 SWEEPS = [1, 2, 3, 5]
 

@@ -56,7 +56,9 @@ class Subset:
     """Rows in memory, and their text and cache in a folder."""
 
     def __init__(self, rows: int, C: float, folder: Path) -> None:
-        from dualgap import DCD, Problem, solve
+        from dualgap.problems import BinaryProblem as Problem
+        from dualgap.solvers import DCD
+        from dualgap.training import solve
 
         parts = [out_of_core.batch(k) for k in range(-(-rows // out_of_core.BATCH))]
         self.X = sparse.vstack([X for X, _ in parts], format="csr")[:rows]

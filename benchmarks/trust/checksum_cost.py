@@ -25,9 +25,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "scale"))
 from out_of_core import batches
 
-from dualgap import DCD, Problem, core, solve
+from dualgap import core
 from dualgap.data import RowStore, convert
 from dualgap.data.segments import Segments
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import DCD
+from dualgap.training import solve
 
 
 class Spent:

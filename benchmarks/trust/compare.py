@@ -219,8 +219,9 @@ def judge(case: str, free: bool, answer: dict) -> str:
         return answer["verdict"]
     if answer["warned"]:
         return "warns"
-    from dualgap import Problem, solve
+    from dualgap.problems import BinaryProblem as Problem
     from dualgap.solvers import DCD, get_solver
+    from dualgap.training import solve
 
     w = np.array([float.fromhex(v) for v in answer["w"]])
     bias = float.fromhex(answer["bias"])

@@ -62,9 +62,9 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "csc64": sparse.csc_matrix,
 }
 LOSSES = {
-    "hinge": dualgap.Hinge(),
-    "squared_hinge": dualgap.SquaredHinge(),
-    "smoothed_hinge": dualgap.SmoothedHinge(0.4),
+    "hinge": dualgap.losses.Hinge(),
+    "squared_hinge": dualgap.losses.SquaredHinge(),
+    "smoothed_hinge": dualgap.losses.SmoothedHinge(0.4),
 }
 TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
@@ -138,7 +138,7 @@ def of_history(several: Any) -> str:
 
 
 def of_solution(problem: Any, solution: Any) -> Parts:
-    """Return the fingerprints of what `dualgap.solve` returns."""
+    """Return the fingerprints of what `dualgap.training.solve` returns."""
     kernel = solution.bias is not None
     model = problem.coef(solution.alpha if kernel else solution.w)
     bias = solution.bias if kernel else 0.0
@@ -171,7 +171,7 @@ def of_estimator(model: Any) -> Parts:
 def solved(problem: Any, solver: Any, **options: Any) -> Parts:
     """Solve a problem and return its fingerprints."""
     options = {"tol": 1e-4, "max_iter": 60, "random_state": 7} | options
-    return of_solution(problem, dualgap.solve(problem, solver, **options))
+    return of_solution(problem, dualgap.training.solve(problem, solver, **options))
 
 
 def fitted(model: Any, *data: Any, **options: Any) -> Parts:
@@ -183,7 +183,7 @@ def linear_solvers() -> Iterator[Fit]:
     """Yield every solver of linear problems with every loss and bias it can have."""
     X, y = rows()
     layouts = cycle(LAYOUTS)
-    for name, kind in sorted(dualgap.SOLVERS.items()):
+    for name, kind in sorted(dualgap.solvers.SOLVERS.items()):
         for loss in kind.losses:
             for bias in ("none", "penalised", "free"):
                 solver = kind()
@@ -192,7 +192,7 @@ def linear_solvers() -> Iterator[Fit]:
                 layout = next(layouts)
 
                 def run(kind=kind, loss=loss, bias=bias, layout=layout):
-                    problem = dualgap.Problem(
+                    problem = dualgap.problems.BinaryProblem(
                         LAYOUTS[layout](X), y, 2.0, loss=LOSSES[loss],
                         sample_weight=weights(len(y)), fit_intercept=bias != "none",
                         penalize_intercept=bias != "free",
@@ -205,30 +205,32 @@ def linear_solvers() -> Iterator[Fit]:
 def solver_options() -> Iterator[Fit]:
     """Yield variants of solvers, warm starts and several threads."""
     X, y = rows(200, 300, seed=3)
-    problem = dualgap.Problem(sparse.csr_matrix(X), y, 10.0)
+    problem = dualgap.problems.BinaryProblem(sparse.csr_matrix(X), y, 10.0)
     for solver in (
-        dualgap.DCD(shrinking="none"),
-        dualgap.DCD(shrinking="hsieh"),
-        dualgap.DCD(),
-        dualgap.SDCA(order="random"),
-        dualgap.SDCA(output="average"),
-        dualgap.SDCA(init="sgd"),
-        dualgap.Pegasos(batch_size=7, output="average", projection=True),
-        dualgap.SvmSGD(initial_step=0.5),
+        dualgap.solvers.DCD(shrinking="none"),
+        dualgap.solvers.DCD(shrinking="hsieh"),
+        dualgap.solvers.DCD(),
+        dualgap.solvers.SDCA(order="random"),
+        dualgap.solvers.SDCA(output="average"),
+        dualgap.solvers.SDCA(init="sgd"),
+        dualgap.solvers.Pegasos(batch_size=7, output="average", projection=True),
+        dualgap.solvers.SvmSGD(initial_step=0.5),
     ):
         yield f"option/{solver!r}", lambda solver=solver: solved(problem, solver)
     warm = np.linspace(0.0, 0.5, len(y))
     for name in ("dcd", "sdca", "auto"):
         yield (
             f"warm/{name}",
-            lambda name=name: solved(problem, dualgap.SOLVERS[name](), warm=warm),
+            lambda name=name: solved(
+                problem, dualgap.solvers.SOLVERS[name](), warm=warm
+            ),
         )
     for layout in ("dense64", "csr32"):
         yield (
             f"threads/{layout}",
             lambda layout=layout: solved(
-                dualgap.Problem(LAYOUTS[layout](X), y, 1.0, n_jobs=2),
-                dualgap.DCD(),
+                dualgap.problems.BinaryProblem(LAYOUTS[layout](X), y, 1.0, n_jobs=2),
+                dualgap.solvers.DCD(),
                 check_every=3,
             ),
         )
@@ -297,8 +299,14 @@ def linear_estimators() -> Iterator[Fit]:
             dualgap.LinearSVCCV([0.1, 1.0], cv=3, random_state=0), X, several
         ),
     )
-    yield "svm_path", lambda: of_path(dualgap.svm_path(X, y, [0.1, 1.0, 10.0]))
-    yield "svm_path/classes", lambda: of_path(dualgap.svm_path(X, several, [0.1, 1.0]))
+    yield (
+        "svm_path",
+        lambda: of_path(dualgap.model_selection.svm_path(X, y, [0.1, 1.0, 10.0])),
+    )
+    yield (
+        "svm_path/classes",
+        lambda: of_path(dualgap.model_selection.svm_path(X, several, [0.1, 1.0])),
+    )
     yield "warm_start", lambda: warm_started(X, y)
     yield "partial_fit", lambda: learned_in_batches(X, several)
 
@@ -485,11 +493,11 @@ def stored_rows(folder: Path) -> Iterator[Fit]:
                 yield (
                     f"store/{layout}/{buffer}/{name}",
                     lambda path=path, buffer=buffer, name=name: solved(
-                        dualgap.Problem(
+                        dualgap.problems.BinaryProblem(
                             RowStore.open(path, buffer=buffer), C=0.5,
                             loss="squared_hinge" if name == "sdca" else "hinge",
                         ),
-                        dualgap.SOLVERS[name](), tol=1e-3, max_iter=25,
+                        dualgap.solvers.SOLVERS[name](), tol=1e-3, max_iter=25,
                     ),
                 )  # fmt: skip
         yield (
@@ -504,13 +512,13 @@ def stored_rows(folder: Path) -> Iterator[Fit]:
 def checkpoints(folder: Path) -> Iterator[Fit]:
     """Yield fits that were killed and went on."""
     X, y = rows(n=400, d=15, seed=6)
-    for name, kind in sorted(dualgap.SOLVERS.items()):
+    for name, kind in sorted(dualgap.solvers.SOLVERS.items()):
         if kind.resumes:
             yield (
                 f"checkpoint/{name}",
                 lambda name=name: resumed(
-                    dualgap.Problem(X, y, 1.0, fit_intercept=True),
-                    dualgap.SOLVERS[name](),
+                    dualgap.problems.BinaryProblem(X, y, 1.0, fit_intercept=True),
+                    dualgap.solvers.SOLVERS[name](),
                     folder / f"{name}.checkpoint",
                 ),
             )
@@ -551,7 +559,7 @@ def over_pieces(X: Any, y: Any, pieces: int, loss: Any) -> Parts:
         Setup(np.array([-1.0, 1.0]), np.ones(2), 1.0, loss, True, 1.0, 0),
     )
     problem = PiecewiseProblem(Rounds(engine, 1), 0, loss, engine.width)
-    solution = dualgap.solve(
+    solution = dualgap.training.solve(
         problem, CoCoA(local_epochs=2), tol=1e-4, max_iter=40, random_state=0
     )
     return {

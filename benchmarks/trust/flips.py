@@ -18,9 +18,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from dualgap import DCD, SVC, LinearSVC, Problem, save_model, solve
+from dualgap import SVC, LinearSVC, save_model
 from dualgap.data import RowStore, convert
 from dualgap.data import model_file as model_file
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import DCD
+from dualgap.training import solve
 from dualgap.training.checkpoint import FORMAT as CHECKPOINT
 
 

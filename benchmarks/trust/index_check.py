@@ -26,7 +26,8 @@ import numpy as np
 from datasets import load
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, core
+from dualgap.problems import BinaryProblem as Problem
 
 REPEATS = 5
 

@@ -13,7 +13,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import LinearSVCCV, svm_path
+from dualgap import LinearSVCCV
+from dualgap.model_selection import svm_path
 from dualgap.plot import PathDisplay
 
 X, y = load_breast_cancer(return_X_y=True)

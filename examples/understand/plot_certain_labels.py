@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs
 
-from dualgap import Decided, LinearSVC
+from dualgap import LinearSVC
+from dualgap.answers import Decided
 from dualgap.plot import COLORS
 
 X, y = make_blobs(400, centers=2, cluster_std=2.4, random_state=3)

@@ -18,7 +18,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import DCD, LinearSVC
+from dualgap import LinearSVC
+from dualgap.solvers import DCD
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)

@@ -14,7 +14,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dualgap import Hinge, SmoothedHinge, SquaredHinge
+from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.plot import COLORS
 
 margins = np.linspace(-1.5, 2.5, 401)

@@ -23,8 +23,9 @@ from PIL import Image
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import LinearSVC, Pegasos
+from dualgap import LinearSVC
 from dualgap.plot import COLORS
+from dualgap.solvers import Pegasos
 
 X, y = make_blobs(40, centers=[(-1, -1), (1, 1)], cluster_std=1.0, random_state=0)
 signs = 2 * y - 1

@@ -17,7 +17,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import dualgap_check
-from dualgap import LinearSVC, write_proof
+from dualgap import LinearSVC
+from dualgap.models import write_proof
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)

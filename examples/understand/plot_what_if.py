@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from dualgap import LinearSVC, influence, what_if
+from dualgap import LinearSVC
+from dualgap.models import influence, what_if
 from dualgap.plot import COLORS
 
 X, y = load_breast_cancer(return_X_y=True)

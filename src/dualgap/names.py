@@ -99,13 +99,30 @@ INSTEAD = {
     **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),
     **dict.fromkeys(("OneClassSVC", "SVDD"), "use OneClassSVM"),
     **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _NO_L1),
-    "GridSearchCV": "import it from dualgap.model_selection",
+    **{
+        name: f"import it from dualgap.{module}"
+        for module, names in {
+            "answers": ("Decided",),
+            "certificate": ("Certificate", "Status"),
+            "data": ("load_svmlight",),
+            "losses": ("Hinge", "SquaredHinge", "SmoothedHinge"),
+            "model_selection": ("GridSearchCV", "svm_path", "svc_path"),
+            "models": (
+                *("loo_bounds", "cv_bounds", "what_if", "influence", "write_proof"),
+                *("read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"),
+            ),
+            "problems": ("BinaryProblem", "RegressionProblem", "OneClassProblem"),
+            "solvers": ("SOLVERS", "DCD", "SDCA", "Pegasos"),
+            "training": ("solve", "Solution"),
+        }.items()
+        for name in names
+    },
     "RandomizedSearchCV": "keep scikit-learn's, which takes the estimators of dualgap",
     "CalibratedClassifierCV": "import it from sklearn.calibration",
     "unpatch": "use unpatch_sklearn",
     "load": "use load_model",
     "save": "use save_model",
-    "load_svmlight_file": "use load_svmlight",
+    "load_svmlight_file": "import load_svmlight from dualgap.data",
 }
 
 

@@ -16,22 +16,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from dualgap import (
-    SVC,
-    SVR,
-    Decided,
-    Hinge,
-    LinearSVC,
-    LinearSVR,
-    influence,
-    load_model,
-    save_model,
-    what_if,
-)
+from dualgap import SVC, SVR, LinearSVC, LinearSVR, load_model, save_model
+from dualgap.answers import Decided
 from dualgap.answers.bias import Side
 from dualgap.certificate import Bounds, Certificate
 from dualgap.data import convert, model_file
 from dualgap.kernel import Polynomial, Sigmoid
+from dualgap.losses import Hinge
+from dualgap.models import influence, what_if
 from dualgap.models.balls import balls_of
 from dualgap.models.certification import other_objective
 

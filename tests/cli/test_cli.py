@@ -255,7 +255,7 @@ def test_quiet_and_the_streams() -> None:
         (("--loss", "hinge"), {"loss": "hinge"}),
         (
             ("--loss", "smoothed_hinge", "--gamma", "0.25"),
-            {"loss": dualgap.SmoothedHinge(0.25)},
+            {"loss": dualgap.losses.SmoothedHinge(0.25)},
         ),
         (("--solver", "sdca"), {"solver": "sdca"}),
         (
@@ -263,11 +263,11 @@ def test_quiet_and_the_streams() -> None:
                 *("--loss", "hinge", "--solver", "pegasos"),
                 *("--solver-option", "batch-size=6"),
             ),
-            {"loss": "hinge", "solver": dualgap.Pegasos(batch_size=6)},
+            {"loss": "hinge", "solver": dualgap.solvers.Pegasos(batch_size=6)},
         ),
         (
             ("--solver", "sdca", "--solver-option", "order=cyclic"),
-            {"solver": dualgap.SDCA(order="cyclic")},
+            {"solver": dualgap.solvers.SDCA(order="cyclic")},
         ),
         (("--tol", "1e-5"), {"tol": 1e-5}),
         (("--tol", "1e-12", "--atol", "0.1"), {"tol": 1e-12, "atol": 0.1}),
@@ -1058,7 +1058,7 @@ def test_a_number_of_steps_is_an_option_of_the_solver() -> None:
     options += ("--solver-option", "max-steps=30")
     done = call("train", "data", "model", *options, status=3)
     assert "Stopped at max_steps of the solver: raise it" in done.stdout
-    solver = dualgap.Pegasos(max_steps=30)
+    solver = dualgap.solvers.Pegasos(max_steps=30)
     expected = LinearSVC(loss="hinge", solver=solver)
     with pytest.warns(ConvergenceWarning):
         expected.fit(X, y)
@@ -1086,7 +1086,12 @@ def test_defaults_are_the_estimators() -> None:
 def test_every_solver_and_loss_is_named_in_the_help() -> None:
     text = call("train", "--help").stdout
     names = {*KERNELS, *APPROXIMATIONS} - {"precomputed"}
-    for name in (*dualgap.SOLVERS, *dualgap.losses.LOSSES, *KERNEL_SOLVERS, *names):
+    for name in (
+        *dualgap.solvers.SOLVERS,
+        *dualgap.losses.LOSSES,
+        *KERNEL_SOLVERS,
+        *names,
+    ):
         assert re.search(rf"\b{name}\b", text), name
 
 

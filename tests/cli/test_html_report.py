@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import dualgap
-from dualgap import LinearSVC, html_report, load_model, write_liblinear
+from dualgap import LinearSVC, html_report, load_model
+from dualgap.models import write_liblinear
 
 from .running import call, refused, write
 

@@ -219,7 +219,7 @@ def test_a_linear_model_takes_its_scaling_along() -> None:
     X, _ = table(labels=[3, 4])
     call("train", "t.csv", "model", "--standardize", "--label", "kind")
     call("export", "model", "out.ll")
-    folded = dualgap.read_liblinear("out.ll")
+    folded = dualgap.models.read_liblinear("out.ll")
     values = load_model("model").decision_function(frame(X))
     np.testing.assert_allclose(folded.decision_function(X), values, rtol=1e-9)
     call("train", "t.csv", "k", "--standardize", "--kernel", "rbf", "--label", "kind")

@@ -13,11 +13,12 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 import dualgap
-from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
+from dualgap import SVC, LinearSVC, certify, load_model, save_model
 from dualgap.cli.app import in_options
 from dualgap.cli.options import KERNEL, LOSS, MULTI_CLASS, complete_solver
 from dualgap.cli.task import TASK
 from dualgap.data import convert
+from dualgap.models import write_liblinear
 
 from .running import call, refused, write
 

@@ -24,9 +24,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC as OtherLinearSVC
 
-from dualgap import LinearSVC, SmoothedHinge, load_model, save_model
+from dualgap import LinearSVC, load_model, save_model
 from dualgap.data import model_file as model_io
-from dualgap.losses import LOSSES, Hinge
+from dualgap.losses import LOSSES, Hinge, SmoothedHinge
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDm, SvmSGD
 
 from ..conftest import examples

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, core
 from dualgap.data import RowStore, convert
 from dualgap.data.description import CHECKSUMS, DESCRIPTION, digest
 from dualgap.data.gather import Gather, Settings
 from dualgap.data.segments import Segments, joined, partial_sums
 from dualgap.distributed.stores import parts_of
+from dualgap.problems import BinaryProblem as Problem
 
 _SEGMENT = 4096
 

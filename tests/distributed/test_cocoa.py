@@ -8,12 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from dualgap import solve
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
 from dualgap.distributed.engine import Simulation
 from dualgap.distributed.messages import Part, Reply, Task, Update, add_updates, pack
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.problems.rounding import Values
+from dualgap.training import solve
 
 from ..qp import optimum
 from ..solvers.data import CASES, LAYOUTS, LOSSES, close, make

@@ -18,11 +18,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import dualgap
-from dualgap import Problem, SmoothedHinge
 from dualgap.distributed import LinearSVC
 from dualgap.distributed.cluster import Cluster
 from dualgap.distributed.engine import Simulation
 from dualgap.distributed.piece import Piece, Setup
+from dualgap.losses import SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
 
 from .test_cocoa import cut, fit
 
@@ -70,7 +71,9 @@ def check(model, X, y, weight=None, tol=TOL):
         alpha = np.clip(np.abs(model.dual_coef_[row]), 0, problem.upper)
         assert problem.dual(alpha) >= certificate.dual * (1 - 1e-11)
         assert problem.dual(alpha) <= certificate.primal
-        alone = dualgap.solve(problem, dualgap.DCD(), tol=1e-7).certificate
+        alone = dualgap.training.solve(
+            problem, dualgap.solvers.DCD(), tol=1e-7
+        ).certificate
         assert alone.dual <= certificate.primal <= alone.primal * (1 + tol)
 
 
@@ -161,7 +164,9 @@ def test_classes_that_are_constants_are_named(client, C):
     constant = np.append(np.zeros(5), -1.0)
     for k in (1, 2, 3):
         signs = np.where(y == k, 1, -1)
-        problem = dualgap.Problem(X, signs, C, loss="hinge", fit_intercept=True)
+        problem = dualgap.problems.BinaryProblem(
+            X, signs, C, loss="hinge", fit_intercept=True
+        )
         bias = problem.primal(constant) <= alone.certificate_.parts[k].primal
         assert bias == (C == 1.0)
     model.set_params(loss="squared_hinge")
@@ -220,7 +225,9 @@ def test_the_cluster_gives_the_bits_of_the_simulation(client):
     signs = np.where(y == "owl", 1, -1)
     model = svc(client, local_epochs=2, random_state=5)
     model.fit([(X[r], signs[r]) for r in rows])
-    setup = Setup(np.array([-1, 1]), np.ones(2), 0.05, dualgap.Hinge(), True, 1.0, 5)
+    setup = Setup(
+        np.array([-1, 1]), np.ones(2), 0.05, dualgap.losses.Hinge(), True, 1.0, 5
+    )
     engine = Simulation([Piece(X[r], signs[r], index=k) for k, r in enumerate(rows)],
                         setup)  # fmt: skip
     (solution,) = fit(engine, setup.loss, tol=TOL, solver={"local_epochs": 2})

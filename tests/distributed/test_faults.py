@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import Problem
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster, Settings
+from dualgap.problems import BinaryProblem as Problem
 
 from .conftest import cluster
 

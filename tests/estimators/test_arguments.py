@@ -18,10 +18,10 @@ from dualgap import (
     compress,
     load_model,
     save_model,
-    svm_path,
 )
 from dualgap.estimators.input import ROWS, encode, rows_to_predict, validated
 from dualgap.memory import make_room_for
+from dualgap.model_selection import svm_path
 
 KERNELS = [SVC, SVR, OneClassSVM]
 LINEAR = [LinearSVC, LinearSVR, LinearOneClassSVM, LinearSVCCV]

@@ -16,7 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import SOLVERS, SVC, LinearSVC, Status
+from dualgap import SVC, LinearSVC
+from dualgap.certificate import Status
+from dualgap.solvers import SOLVERS
 
 supported = pytest.mark.skipif(
     find_spec("sklearn.callback") is None, reason="this scikit-learn has no callbacks"

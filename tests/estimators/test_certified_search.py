@@ -11,9 +11,12 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import DCD, SVC, SVCCV, BinaryProblem, LinearSVC, LinearSVCCV, solve
+from dualgap import SVC, SVCCV, LinearSVC, LinearSVCCV
 from dualgap.answers.ball import Ball
 from dualgap.answers.between import Anchor, Between
+from dualgap.problems import BinaryProblem
+from dualgap.solvers import DCD
+from dualgap.training import solve
 
 from ..qp import optimum
 

@@ -26,10 +26,8 @@ from dualgap import (
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
-    svc_path,
-    svm_path,
 )
-from dualgap.model_selection import GridSearchCV
+from dualgap.model_selection import GridSearchCV, svc_path, svm_path
 
 PACKAGE = str(Path(dualgap.__file__).parent)
 IRIS, CANCER, DIABETES = (

@@ -32,17 +32,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import dualgap
-from dualgap import (
-    DegenerateWarning,
-    LinearSVC,
-    LinearSVCCV,
-    Problem,
-    SmoothedHinge,
-    certify,
-    svm_path,
-)
-from dualgap.losses import get_loss
-from dualgap.model_selection import GridSearchCV
+from dualgap import DegenerateWarning, LinearSVC, LinearSVCCV, certify
+from dualgap.losses import SmoothedHinge, get_loss
+from dualgap.model_selection import GridSearchCV, svm_path
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.constant import Constants
 
 from ..cli.running import call

@@ -27,16 +27,12 @@ from dualgap import (
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
-    SVCPath,
-    SVMPath,
     certify,
-    svc_path,
-    svm_path,
 )
 from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators import drop_ins
 from dualgap.estimators.results import first_best, ranks
-from dualgap.model_selection import GridSearchCV
+from dualgap.model_selection import GridSearchCV, SVCPath, SVMPath, svc_path, svm_path
 from dualgap.training.seeds import seeds_of
 
 from ..cli.running import call, write
@@ -57,7 +53,7 @@ FITS: dict[str, Callable[[], Any]] = {
         f"LinearSVC, {solver}": lambda solver=solver: LinearSVC(
             loss="hinge", solver=solver, tol=0.1, max_iter=20
         ).fit(X, Y)
-        for solver in sorted(dualgap.SOLVERS)
+        for solver in sorted(dualgap.solvers.SOLVERS)
     },
     "LinearSVC, joint": lambda: LinearSVC(
         loss="hinge", multi_class="crammer_singer", tol=0.1
@@ -105,7 +101,7 @@ def numbers(found: Any) -> dict[str, bytes]:
         return {"coefs": coefs.tobytes()} | {
             f"{k}": part["bounds"] for k, part in certificates.items()
         }
-    if isinstance(found, dualgap.Certificate):
+    if isinstance(found, dualgap.certificate.Certificate):
         return {"bounds": repr([part.bounds for part in found]).encode()}
     kept = {
         name: value

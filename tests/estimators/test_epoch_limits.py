@@ -12,12 +12,10 @@ from sklearn.base import is_classifier
 from sklearn.datasets import make_classification
 
 from dualgap import (
-    SOLVERS,
     SVC,
     SVCCV,
     SVR,
     SVRCV,
-    Certificate,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
@@ -25,14 +23,13 @@ from dualgap import (
     OneClassSVM,
     certify,
     patch_sklearn,
-    solve,
-    svc_path,
-    svm_path,
 )
+from dualgap.certificate import Certificate
 from dualgap.estimators import grid_search, search
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, KernelSimplex
-from dualgap.model_selection import GridSearchCV
-from dualgap.solvers import get_solver, solvers_of
+from dualgap.model_selection import GridSearchCV, svc_path, svm_path
+from dualgap.solvers import SOLVERS, get_solver, solvers_of
+from dualgap.training import solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -12,17 +12,10 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from dualgap import (
-    SOLVERS,
-    SVC,
-    SVR,
-    LinearOneClassSVM,
-    LinearSVC,
-    LinearSVR,
-    OneClassSVM,
-    SmoothedHinge,
-)
+from dualgap import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM
 from dualgap.kernel import KERNEL_SOLVERS
+from dualgap.losses import SmoothedHinge
+from dualgap.solvers import SOLVERS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -120,7 +120,9 @@ def test_paths_searches_and_landmarks(weight, layout):
     X, labels, targets = table()
     rows, given = LAYOUTS[layout](X), WEIGHTS[weight]
     expected = 1.0 / (D * np.asarray(rows.toarray() if layout == "CSR" else rows).var())
-    path = dualgap.svc_path(rows, labels, [1.0, 2.0], sample_weight=given)
+    path = dualgap.model_selection.svc_path(
+        rows, labels, [1.0, 2.0], sample_weight=given
+    )
     landmarks = dualgap.SVC(solver="nystroem", random_state=0)
     models = [path.model(1), landmarks.fit(rows, labels, given)]
     for search, y in ((dualgap.SVCCV, labels), (dualgap.SVRCV, targets)):

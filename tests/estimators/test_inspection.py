@@ -26,9 +26,9 @@ from dualgap import (
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
-    svm_path,
 )
 from dualgap.data import rows
+from dualgap.model_selection import svm_path
 
 PACKAGE = Path(dualgap.__file__).parent
 

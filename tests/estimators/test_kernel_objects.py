@@ -20,24 +20,25 @@ from dualgap import (
     SVCCV,
     SVR,
     SVRCV,
-    Decided,
     OneClassSVM,
     certify,
     compress,
-    cv_bounds,
-    influence,
-    loo_bounds,
     patch_sklearn,
     report,
     save_model,
-    svc_path,
     to_onnx,
+)
+from dualgap.answers import Decided
+from dualgap.kernel import Callable as FunctionKernel
+from dualgap.model_selection import GridSearchCV, svc_path
+from dualgap.models import (
+    cv_bounds,
+    influence,
+    loo_bounds,
     what_if,
     write_libsvm,
     write_proof,
 )
-from dualgap.kernel import Callable as FunctionKernel
-from dualgap.model_selection import GridSearchCV
 
 with patch_sklearn():
     PATCHED = {SVC: svm.SVC, SVR: svm.SVR, OneClassSVM: svm.OneClassSVM}

@@ -12,8 +12,9 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import NuSVC
 
-from dualgap import SVC, SVCPath, svc_path
+from dualgap import SVC
 from dualgap.estimators import folds as module
+from dualgap.model_selection import SVCPath, svc_path
 
 CS = [0.03, 10.0, 0.5]
 

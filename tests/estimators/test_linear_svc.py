@@ -29,8 +29,6 @@ from sklearn.preprocessing import scale
 import dualgap.estimators.linear_svc as linear_svc
 import dualgap.problems.batch as module
 from dualgap import (
-    SDCA,
-    SOLVERS,
     SVC,
     SVR,
     DegenerateWarning,
@@ -39,10 +37,11 @@ from dualgap import (
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
-    Problem,
-    SmoothedHinge,
-    Status,
 )
+from dualgap.certificate import Status
+from dualgap.losses import SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import SDCA, SOLVERS
 
 from ..conftest import SANITIZED, examples
 

@@ -15,20 +15,19 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier
 
 from dualgap import (
-    DCD,
     SVC,
-    Certificate,
     LinearSVC,
     LinearSVCCV,
-    Status,
     certify,
     compress,
     load_model,
     save_model,
     to_onnx,
-    write_liblinear,
 )
+from dualgap.certificate import Certificate, Status
 from dualgap.data import RowStore, convert
+from dualgap.models import write_liblinear
+from dualgap.solvers import DCD
 
 from ..qp import optimum
 

@@ -86,7 +86,7 @@ def test_shared_parameters_are_alike(name: str) -> None:
 @pytest.mark.parametrize(
     "face",
     [
-        *(dualgap.LinearSVCCV, dualgap.svm_path, DistributedLinearSVC),
+        *(dualgap.LinearSVCCV, dualgap.model_selection.svm_path, DistributedLinearSVC),
         *(sklearn.svm.LinearSVC, PlainLinearSVC),
     ],
 )
@@ -103,7 +103,7 @@ def test_linear_classifiers_have_the_same_loss(face: Any) -> None:
     "solver",
     [
         name
-        for name, record in dualgap.SOLVERS.items()
+        for name, record in dualgap.solvers.SOLVERS.items()
         if "squared_hinge" not in record.losses
     ],
 )

@@ -17,11 +17,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
-from dualgap import DCD, LinearSVC, Problem, SmoothedHinge, core, load_model, save_model
+from dualgap import LinearSVC, core, load_model, save_model
 from dualgap import certify as certify_any
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
 from dualgap.estimators.partial_fit import _TOLD, rows_of_fit
+from dualgap.losses import SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.solvers import DCD
 from dualgap.training.stream import Stream, add_exactly
 from tests import qp
 from tests.twins import stream as twins

@@ -27,19 +27,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from dualgap import (
-    DCD,
-    LinearSVC,
-    LinearSVCCV,
-    Problem,
-    SmoothedHinge,
-    load_model,
-    save_model,
-    solve,
-    svm_path,
-)
+from dualgap import LinearSVC, LinearSVCCV, load_model, save_model
 from dualgap.data import convert
+from dualgap.losses import SmoothedHinge
+from dualgap.model_selection import svm_path
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.starts import along, carried
+from dualgap.solvers import DCD
+from dualgap.training import solve
 
 from ..qp import optimum
 

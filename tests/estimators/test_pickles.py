@@ -27,10 +27,9 @@ from dualgap import (
     load_model,
     patch_sklearn,
     save_model,
-    what_if,
-    write_proof,
 )
 from dualgap.model_selection import GridSearchCV
+from dualgap.models import what_if, write_proof
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -35,7 +35,8 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dualgap.estimators.svc as module
-from dualgap import SVC, LinearSVC, Status, core, load_model, save_model
+from dualgap import SVC, LinearSVC, core, load_model, save_model
+from dualgap.certificate import Status
 from dualgap.data.rows import accessor_of
 from dualgap.kernel import (
     KERNEL_SOLVERS,

@@ -9,16 +9,11 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import (
-    DegenerateWarning,
-    LinearOneClassSVM,
-    LinearSVC,
-    LinearSVR,
-    Problem,
-    solve,
-    svm_path,
-)
+from dualgap import DegenerateWarning, LinearOneClassSVM, LinearSVC, LinearSVR
+from dualgap.model_selection import svm_path
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, Auto
+from dualgap.training import solve
 
 N, WIDTH = 30, 2_000_000
 

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dualgap import SVC, SVR, LinearSVC, LinearSVR, write_proof
+from dualgap import SVC, SVR, LinearSVC, LinearSVR
+from dualgap.models import write_proof
 from dualgap_check import FAILURES, Proof, check
 
 resource = None

@@ -747,7 +747,7 @@ def check_objective(model: Any, X: Any, y: Any, weight: Any) -> None:
     if model.loss not in ("hinge", "squared_hinge"):
         return
     c = model.certificate_
-    if not isinstance(c, dualgap.Certificate) or not np.isfinite(c.primal):
+    if not isinstance(c, dualgap.certificate.Certificate) or not np.isfinite(c.primal):
         return
     dense = np.asarray(X.toarray() if sparse.issparse(X) else X, np.longdouble)
     w = np.asarray(model.coef_.ravel(), np.longdouble)

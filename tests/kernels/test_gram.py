@@ -311,7 +311,7 @@ import gc, weakref
 import numpy as np
 from dualgap import SVC
 from dualgap.kernel import Callable, Gram, KernelProblem, Precomputed, SWAP2o
-from dualgap import solve
+from dualgap.training import solve
 
 class Function:
     def __call__(self, A, B):

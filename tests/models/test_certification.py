@@ -12,7 +12,8 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from dualgap import SVC, LinearSVC, SmoothedHinge, certify
+from dualgap import SVC, LinearSVC, certify
+from dualgap.losses import SmoothedHinge
 
 from .. import qp
 

@@ -9,15 +9,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from dualgap import (
-    SVC,
-    LinearSVC,
-    Problem,
-    certify,
-    compress,
-    load_model,
-)
+from dualgap import SVC, LinearSVC, certify, compress, load_model
 from dualgap import save_model as save
+from dualgap.problems import BinaryProblem as Problem
 
 
 def certificates(model):

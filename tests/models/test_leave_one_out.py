@@ -15,8 +15,9 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, LinearSVC, cv_bounds, loo_bounds
+from dualgap import SVC, LinearSVC
 from dualgap.answers import left_out
+from dualgap.models import cv_bounds, loo_bounds
 
 
 def iris(classes=3, n=60):

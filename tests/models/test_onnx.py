@@ -25,10 +25,10 @@ from dualgap import (
     LinearSVC,
     LinearSVR,
     OneClassSVM,
-    register_skl2onnx,
     to_onnx,
 )
 from dualgap.models import onnx as export
+from dualgap.models import register_skl2onnx
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -247,7 +247,9 @@ def test_refusals(monkeypatch):
     X, y = sample(2)
     with pytest.raises(NotFittedError):
         to_onnx(LinearSVC())
-    with pytest.raises(TypeError, match=r"Pipeline; call dualgap\.register_skl2onnx"):
+    with pytest.raises(
+        TypeError, match=r"Pipeline; call dualgap\.models\.register_skl2onnx"
+    ):
         to_onnx(make_pipeline(LinearSVC()).fit(X, y))
     with pytest.raises(TypeError, match="model is a StandardScaler"):
         to_onnx(StandardScaler().fit(X))
@@ -274,7 +276,7 @@ def test_examples_of_the_docstrings():
     result = doctest.testmod(export)
     assert result.attempted > 5
     assert result.failed == 0
-    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.__all__)
+    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.models.__all__)
 
 
 def single(kernel=None, dtype=np.float64):

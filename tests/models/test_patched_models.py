@@ -94,17 +94,17 @@ def run_compress(model, X, y, folder):
 
 
 def run_loo_bounds(model, X, y, folder):
-    found = dualgap.loo_bounds(model, X, y)
+    found = dualgap.models.loo_bounds(model, X, y)
     return found.lower, found.upper
 
 
 def run_cv_bounds(model, X, y, folder):
-    found = dualgap.cv_bounds(model, X, y, cv=3)
+    found = dualgap.models.cv_bounds(model, X, y, cv=3)
     return found.lower, found.upper
 
 
 def run_influence(model, X, y, folder):
-    return dualgap.influence(model, X, y, X[:5])
+    return dualgap.models.influence(model, X, y, X[:5])
 
 
 def run_report(model, X, y, folder):
@@ -135,7 +135,7 @@ def run_to_onnx(model, X, y, folder):
 
 
 def run_what_if(model, X, y, folder):
-    found = dualgap.what_if(model, X, y, without=[0, 1])
+    found = dualgap.models.what_if(model, X, y, without=[0, 1])
     refitted = found.refit(1e-3)
     assert type(refitted) is getattr(dualgap, type(refitted).__name__)
     assert refitted.certificate_.certified
@@ -143,17 +143,17 @@ def run_what_if(model, X, y, folder):
 
 
 def run_write_liblinear(model, X, y, folder):
-    dualgap.write_liblinear(model, folder / "model")
-    return predictions(dualgap.read_liblinear(folder / "model"), X)
+    dualgap.models.write_liblinear(model, folder / "model")
+    return predictions(dualgap.models.read_liblinear(folder / "model"), X)
 
 
 def run_write_libsvm(model, X, y, folder):
-    dualgap.write_libsvm(model, folder / "model")
-    return predictions(dualgap.read_libsvm(folder / "model"), X)
+    dualgap.models.write_libsvm(model, folder / "model")
+    return predictions(dualgap.models.read_libsvm(folder / "model"), X)
 
 
 def run_write_proof(model, X, y, folder):
-    found = dualgap.write_proof(model, X, y, folder / "proof")
+    found = dualgap.models.write_proof(model, X, y, folder / "proof")
     check(Proof((folder / "proof").read_bytes()))
     return certified(found)
 
@@ -334,7 +334,9 @@ def test_the_own_model_predicts_the_same(name, options, classes, layout):
     if name not in ("OneClassSVM", "SVR", "LinearSVR"):
         bounded = {} if "crammer" in str(options) else {"refine": "none"}
         if bounded:
-            assert dualgap.loo_bounds(model, X, y, sample_weight=weight, **bounded)
+            assert dualgap.models.loo_bounds(
+                model, X, y, sample_weight=weight, **bounded
+            )
 
 
 def test_functions_and_matrices_as_kernels():
@@ -439,7 +441,7 @@ def test_skl2onnx_converts_them_as_scikit_learns_own(name, how, classes):
     skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
     if how in ("calibrated", "one versus rest") and not name.endswith("SVC"):
         pytest.skip("for classifiers")
-    dualgap.register_skl2onnx()
+    dualgap.models.register_skl2onnx()
     X, labels = rows(classes)
     X = X.astype(np.float32)
     y = targets(name, X, labels)
@@ -466,7 +468,7 @@ for step in sys.argv[1]:
     if step == "i":
         import skl2onnx
     elif step == "r":
-        dualgap.register_skl2onnx()
+        dualgap.models.register_skl2onnx()
     else:
         {"p": dualgap.patch_sklearn, "u": dualgap.unpatch_sklearn}[step]()
 import skl2onnx
@@ -511,7 +513,7 @@ def test_searches_become_graphs(name, classes):
     model = getattr(dualgap, name)([0.1, 1.0], cv=3).fit(X, y)
     proto = dualgap.to_onnx(model, dtype=np.float64)
     assert proto.graph.name == name
-    dualgap.register_skl2onnx()
+    dualgap.models.register_skl2onnx()
     options = None if name == "SVRCV" else {"zipmap": False}
     whole = make_pipeline(StandardScaler(), clone(model)).fit(X, y)
     for found, graph in (

@@ -12,17 +12,9 @@ from libsvm import svmutil
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from dualgap import (
-    SVC,
-    LinearSVC,
-    LinearSVCCV,
-    certify,
-    read_liblinear,
-    read_libsvm,
-    write_liblinear,
-    write_libsvm,
-)
+from dualgap import SVC, LinearSVC, LinearSVCCV, certify
 from dualgap.kernel import RBF, Laplacian
+from dualgap.models import read_liblinear, read_libsvm, write_liblinear, write_libsvm
 
 from ..conftest import examples
 

@@ -21,7 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualgap_check
-from dualgap import SVC, SVR, LinearSVC, LinearSVR, certify, write_proof
+from dualgap import SVC, SVR, LinearSVC, LinearSVR, certify
+from dualgap.models import write_proof
 from dualgap_check import FAILURES, Proof, check, claim_of
 
 CHECKER = Path(dualgap_check.__file__)

@@ -13,17 +13,9 @@ from sklearn.base import clone
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.fixes import parse_version
 
-from dualgap import (
-    SVC,
-    SVR,
-    LinearOneClassSVM,
-    LinearSVR,
-    OneClassSVM,
-    certify,
-    read_liblinear,
-    read_libsvm,
-)
+from dualgap import SVC, SVR, LinearOneClassSVM, LinearSVR, OneClassSVM, certify
 from dualgap.losses import SquaredEpsilonInsensitive
+from dualgap.models import read_liblinear, read_libsvm
 from dualgap.models.peers import find_support
 
 from .. import qp

@@ -11,8 +11,10 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import DCD, SVC, LinearSVC, SquaredHinge
+from dualgap import SVC, LinearSVC
 from dualgap.kernel import RBF
+from dualgap.losses import SquaredHinge
+from dualgap.solvers import DCD
 
 skops = pytest.importorskip("skops.io", reason="skops is not installed")
 

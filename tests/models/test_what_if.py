@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
-from dualgap import SVC, LinearSVC, influence, what_if
+from dualgap import SVC, LinearSVC
+from dualgap.models import influence, what_if
 
 
 def cancer(n=200):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import core
 from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.training.batch import Job
 
 from ..twins.losses import Phi

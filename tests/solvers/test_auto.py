@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core, solve
+from dualgap import LinearSVC, core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     Auto,
@@ -31,6 +32,7 @@ from dualgap.solvers.auto import (
 from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
+from dualgap.training import solve
 
 from .data import LOSSES
 

@@ -12,10 +12,12 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
+from dualgap.training import solve
 
 from ..twins import dcd, pegasos_bias
 from .data import LAYOUTS, LOSSES, close, make

@@ -14,20 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from dualgap import (
-    DCD,
-    LinearSVC,
-    Problem,
-    Status,
-    certify,
-    core,
-    load_model,
-    save_model,
-    solve,
-)
+from dualgap import LinearSVC, certify, core, load_model, save_model
+from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.crammer_singer import CrammerSingerProblem
-from dualgap.solvers import SequentialDual
+from dualgap.solvers import DCD, SequentialDual
+from dualgap.training import solve
 
 from ..twins.crammer_singer import CrammerSinger
 from ..twins.random import Random

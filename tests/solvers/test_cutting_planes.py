@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, OCAS, CuttingPlane
+from dualgap.training import solve
 
 from .. import qp
 from ..twins import cutting_planes as twins

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD
 from dualgap.solvers.dcd import coherent
+from dualgap.training import solve
 
 from .. import qp
 from .data import LOSSES

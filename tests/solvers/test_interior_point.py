@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.blas import algebra
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, InteriorPoint
 from dualgap.solvers.interior_point import predicted_work
 from dualgap.solvers.some_rows import equal_rows, without_duplicates
+from dualgap.training import solve
 
 from .. import qp
 from ..conftest import examples

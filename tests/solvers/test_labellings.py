@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, core
 from dualgap.blas import algebra
 from dualgap.certificate import Bounds
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
 from dualgap.problems.reductions import OneVsOne, OneVsRest

@@ -8,11 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dualgap import LinearSVC, LinearSVR, Problem, RegressionProblem, core, solve
+from dualgap import LinearSVC, LinearSVR, core
 from dualgap.blas import algebra
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.problems import RegressionProblem
 from dualgap.problems.base import Claim
 from dualgap.problems.rounding import Values
 from dualgap.solvers import solver_for
+from dualgap.training import solve
 
 from ..twins import interior_point as twin
 from .data import LAYOUTS, close

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import LinearSVC, Problem, core, solve
+from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     NORMA,
@@ -21,6 +22,7 @@ from dualgap.solvers import (
     SvmSGD,
 )
 from dualgap.solvers.base import SteppedSolver
+from dualgap.training import solve
 
 from ..twins import norma, pegasos, sdca, sgd, sgd_qn, svmsgd
 from .data import close, make

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, solve
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD
+from dualgap.training import solve
 
 from ..conftest import unsanitized
 

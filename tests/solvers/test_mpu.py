@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.mpu import MPU
+from dualgap.training import solve
 
 from .. import qp
 from ..twins import mpu

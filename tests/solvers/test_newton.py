@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVR, OneClassProblem, RegressionProblem, core, solve
+from dualgap import LinearSVR, core
 from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.problems import OneClassProblem, RegressionProblem
 from dualgap.solvers import solver_for
 from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.training import solve
 
 from ..twins import regression as twin
 from .data import LAYOUTS, close

@@ -15,9 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from dualgap import Problem, solve
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import get_solver
+from dualgap.training import solve
 
 
 def primal(X, y, C, loss, w):

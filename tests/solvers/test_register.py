@@ -10,8 +10,9 @@ import types
 import numpy as np
 import pytest
 
-from dualgap import DCD, LinearSVC, kernel, solve, solvers
+from dualgap import LinearSVC, kernel, solvers
 from dualgap.solvers import (
+    DCD,
     SOLVERS,
     Solver,
     State,
@@ -19,6 +20,7 @@ from dualgap.solvers import (
     solver_for,
     solvers_of,
 )
+from dualgap.training import solve
 
 pytestmark = pytest.mark.cases(15)
 

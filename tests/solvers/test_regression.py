@@ -10,13 +10,21 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVR as LibLinearSVR
 
-from dualgap import OneClassProblem, Problem, RegressionProblem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.problems import (
+    BinaryProblem as Problem,
+)
+from dualgap.problems import (
+    OneClassProblem,
+    RegressionProblem,
+)
 from dualgap.problems.one_class import sum_of_duals
 from dualgap.solvers import DCD
 from dualgap.solvers.regression import PairDescent, RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.training import solve
 
 from .. import qp
 from ..twins import regression as twin

@@ -7,11 +7,13 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_wine
 
-from dualgap import LinearSVR, RegressionProblem, solve
+from dualgap import LinearSVR
 from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.problems import RegressionProblem
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.training import solve
 
 from .data import LAYOUTS, close
 from .test_regression import box, data

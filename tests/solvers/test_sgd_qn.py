@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.sgd_qn import SGDQN, default_skip
+from dualgap.training import solve
 
 from .. import qp
 from ..twins import sgd_qn

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
 
-from dualgap import LinearSVR, RegressionProblem, core
+from dualgap import LinearSVR, core
+from dualgap.problems import RegressionProblem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.regression import RegressionDCD

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.blas import algebra
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
 from dualgap.solvers import smoothing_newton as module
 from dualgap.solvers.some_rows import draw_sample
+from dualgap.training import solve
 
 from .. import qp
 from ..conftest import examples

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core, solve
+from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     OCAS,
@@ -24,6 +25,7 @@ from dualgap.solvers import (
     get_solver,
 )
 from dualgap.solvers.some_rows import SomeRowsState
+from dualgap.training import solve
 
 from .. import memory
 from ..conftest import unsanitized

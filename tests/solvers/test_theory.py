@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     MPU,
@@ -28,6 +29,7 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
+from dualgap.training import solve
 
 from ..twins import dcd
 from ..twins.losses import dual, primal

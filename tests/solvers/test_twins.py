@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import core
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, solve
+from dualgap import LinearSVC
 from dualgap.data import RowStore, convert
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     SDCA,
@@ -26,7 +27,7 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
-from dualgap.training import checkpoint
+from dualgap.training import checkpoint, solve
 
 N, D = 600, 40
 

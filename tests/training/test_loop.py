@@ -22,8 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dualgap import Problem, core
+from dualgap import core
 from dualgap.certificate import Status, relative_gap
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
 from dualgap.training import EpochInfo, Forecast, solve, told
@@ -455,7 +456,7 @@ PRELUDE = f"""
 import json, os, signal, sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from dualgap import core
-from dualgap import solve
+from dualgap.training import solve
 from dualgap.solvers import DCD
 from long_epochs import make
 
@@ -1192,7 +1193,7 @@ def test_bad_arguments_are_refused_before_any_work(problem, options, text):
 
 def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
     with pytest.raises(
-        TypeError, match=r"solver='dcd' is not .*dualgap\.SOLVERS\['dcd'\]"
+        TypeError, match=r"solver='dcd' is not .*dualgap\.solvers\.SOLVERS\['dcd'\]"
     ):
         solve(problem, "dcd")
     with pytest.raises(TypeError, match=r"^solver of type ndarray is not a "):

@@ -25,7 +25,7 @@ import sklearn.svm
 from scipy import sparse
 
 import dualgap
-from dualgap import certify, compress, solve
+from dualgap import certify, compress
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -39,6 +39,7 @@ from dualgap.kernel import (
 from dualgap.losses import RESIDUAL_LOSSES, SmoothedHinge
 from dualgap.problems.kernel_matrix import MatrixProblem
 from dualgap.solvers import SOLVERS
+from dualgap.training import solve
 
 from .nasty import Drawn, Rng, draw, given_matrix, lowered, near_origin, rows
 from .verifier import (
@@ -231,7 +232,9 @@ def reference(drawn: Drawn, kind: Kind, **options: Any) -> Any:
 
 def takes(solver: Any, drawn: Drawn, kind: Kind) -> bool:
     """Whether the solver can train the problem, as it says itself."""
-    problem = dualgap.Problem(drawn.held, drawn.signs, drawn.C, **kind.options)
+    problem = dualgap.problems.BinaryProblem(
+        drawn.held, drawn.signs, drawn.C, **kind.options
+    )
     try:
         solver.check(problem)
     except ValueError:
@@ -261,16 +264,16 @@ def records(rng: Rng) -> list[Group]:
 
 
 RECORDS = [
-    *(dualgap.SDCA(order=order, init=init, output=output)
+    *(dualgap.solvers.SDCA(order=order, init=init, output=output)
       for order in ("permutation", "random", "cyclic") for init in ("zero", "sgd")
       for output in ("last", "average", "random")),
-    *(dualgap.Pegasos(batch_size=size, projection=projection, sampling=sampling)
+    *(dualgap.solvers.Pegasos(batch_size=size, projection=projection, sampling=sampling)
       for size in (1, 3) for projection in (False, True)
       for sampling in ("permutation", "random")),
-    *(dualgap.Pegasos(batch_size=2, bias=bias)
+    *(dualgap.solvers.Pegasos(batch_size=2, bias=bias)
       for bias in ("subgradient", "batch", "search")),
-    dualgap.Pegasos(output="average"),
-    *(dualgap.DCD(shrinking=shrinking, acceleration=acceleration)
+    dualgap.solvers.Pegasos(output="average"),
+    *(dualgap.solvers.DCD(shrinking=shrinking, acceleration=acceleration)
       for shrinking, acceleration in (
           ("sleep", "conjugate"), ("sleep", "none"), ("hsieh", "none"),
           ("hsieh", "auto"), ("none", "none"), ("none", "auto"))),
@@ -400,7 +403,7 @@ def path(rng: Rng) -> list[Group]:
     solver = str(rng.choice(["auto", "dcd", "sdca"]))
     if not takes(SOLVERS[solver](), drawn, kind):
         solver = "auto"
-    found = first(lambda: dualgap.svm_path(
+    found = first(lambda: dualgap.model_selection.svm_path(
         drawn.held, drawn.codes, Cs, solver=solver, sample_weight=drawn.weight,
         **kind.options, **drawn.limits,
     ))  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 import dualgap
-from dualgap import Decided, solve
+from dualgap.answers import Decided
 from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
@@ -37,6 +37,7 @@ from dualgap.kernel import (
     Sigmoid,
     SWAP2o,
 )
+from dualgap.training import solve
 from dualgap_check import Proof, check
 
 from .attacks import (
@@ -601,7 +602,7 @@ def left_out(rng: Rng) -> list[Group]:
     X, y, weight = found.data
     tol = [None, 1e-9][rng.integers(2)]
     told = {
-        how: asked(lambda how=how: dualgap.loo_bounds(
+        how: asked(lambda how=how: dualgap.models.loo_bounds(
             model, X, y, refine=how, sample_weight=weight, tol=tol))
         for how in ("none", "local", "exact")
     }  # fmt: skip
@@ -637,7 +638,7 @@ def folds(rng: Rng) -> list[Group]:
     parts = parts_of(rng, y)
     model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     told = {
-        how: asked(lambda how=how: dualgap.cv_bounds(
+        how: asked(lambda how=how: dualgap.models.cv_bounds(
             model, X, y, cv=parts, refine=how, sample_weight=weight,
             tol=float(10.0 ** rng.uniform(-6, -2))))
         for how in ("none", "local", "exact")
@@ -663,7 +664,7 @@ def influence(rng: Rng) -> list[Group]:
     X, y, weight = found.data
     labels = model.predict(found.new).tolist()
     tables = [
-        asked(lambda r=r: dualgap.influence(
+        asked(lambda r=r: dualgap.models.influence(
             model, X, y, found.new, sample_weight=weight, repair=r,
             tol=[None, 1e-9][rng.integers(2)]))
         for r in (False, True)
@@ -695,7 +696,7 @@ def changed(rng: Rng) -> list[Group]:
     if joining:
         X_more, y_more = found.new[:joining], rng.integers(0, classes, joining)
         more, found = {"X_more": X_more, "y_more": y_more}, found.joined(y_more)
-    told = asked(lambda: dualgap.what_if(
+    told = asked(lambda: dualgap.models.what_if(
         model, X, y, without=without, sample_weight=weight,
         tol=[None, 1e-9][rng.integers(2)], **more))  # fmt: skip
     if told is None:
@@ -773,7 +774,9 @@ def proofs(rng: Rng) -> list[Group]:
     model = found.fit(tol=float(10.0 ** rng.uniform(-9, -1)), max_iter=300)
     with tempfile.TemporaryDirectory() as folder:
         path, (X, y, weight) = Path(folder, "proof"), found.data
-        first(lambda: dualgap.write_proof(model, X, y, path, sample_weight=weight))
+        first(
+            lambda: dualgap.models.write_proof(model, X, y, path, sample_weight=weight)
+        )
         pairs = check(Proof(path.read_bytes()), None)
     said = []
     for (primal, dual), one in zip(pairs, problems, strict=True):

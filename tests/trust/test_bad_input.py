@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import SVC, LinearSVC, LinearSVR, Problem
+from dualgap import SVC, LinearSVC, LinearSVR
 from dualgap.data import load_svmlight
+from dualgap.problems import BinaryProblem as Problem
 
 from ..conftest import examples
 

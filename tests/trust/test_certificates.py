@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem
 from dualgap.kernel import Gram
 from dualgap.kernels.gram import roundings_of_values
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.kernel.block import row_source
 
 from .attacks import rational_kernel

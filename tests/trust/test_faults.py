@@ -263,7 +263,8 @@ LIMITED = """
 import ctypes, gc, os, resource, sys, warnings
 import numpy as np
 from scipy import sparse
-from dualgap import SVC, LinearSVC, load_svmlight
+from dualgap import SVC, LinearSVC
+from dualgap.data import load_svmlight
 from dualgap.data import RowStore, convert
 
 warnings.simplefilter("ignore")
@@ -476,7 +477,9 @@ def test_fits_in_threads_have_the_bits_that_they_have_alone(tmp_path):
 CTRL_C = """
 import os, shutil, signal, sys, threading, time, warnings
 import numpy as np
-from dualgap import SVC, LinearSVC, Problem, load_svmlight, save_model
+from dualgap import SVC, LinearSVC, save_model
+from dualgap.data import load_svmlight
+from dualgap.problems import BinaryProblem as Problem
 from dualgap.data import RowStore, convert
 
 warnings.simplefilter("ignore")

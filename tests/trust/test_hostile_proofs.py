@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import dualgap_check
-from dualgap import SVC, LinearSVC, write_proof
+from dualgap import SVC, LinearSVC
+from dualgap.models import write_proof
 from dualgap_check import FAILURES, Proof, check
 
 from ..conftest import examples

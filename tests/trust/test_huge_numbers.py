@@ -17,26 +17,21 @@ from dualgap import (
     SVCCV,
     SVR,
     SVRCV,
-    Decided,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
-    Problem,
-    SmoothedHinge,
     certify,
-    cv_bounds,
-    influence,
     kernel,
-    loo_bounds,
-    solve,
     solvers,
-    svc_path,
-    svm_path,
-    what_if,
 )
-from dualgap.losses import EpsilonInsensitive
+from dualgap.answers import Decided
+from dualgap.losses import EpsilonInsensitive, SmoothedHinge
+from dualgap.model_selection import svc_path, svm_path
+from dualgap.models import cv_bounds, influence, loo_bounds, what_if
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.training import solve
 
 from ..conftest import examples
 

@@ -8,12 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import Problem, RegressionProblem, kernel, solve
+from dualgap import kernel
 from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.problems import RegressionProblem
 from dualgap.problems.crammer_singer import CrammerSingerProblem
 from dualgap.problems.one_class import OneClassProblem
 from dualgap.solvers import solvers_of
 from dualgap.solvers.base import State
+from dualgap.training import solve
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import dualgap
-from dualgap import SVC, SVR, LinearSVC, LinearSVCCV, LinearSVR, WhatIf
+from dualgap import SVC, SVR, LinearSVC, LinearSVCCV, LinearSVR
 from dualgap.certificate import Status
+from dualgap.models import WhatIf
 
 from .. import qp
 from ..conftest import ROOT

@@ -1,1 +1,7 @@
 """Proven answers about the exact optimum, from an approximate model and its gap."""
+
+from __future__ import annotations
+
+from .decided import Decided
+
+__all__ = ["Decided"]

@@ -36,7 +36,8 @@ class Decided:
 
     Examples
     --------
-    >>> from dualgap import Decided, LinearSVC
+    >>> from dualgap import LinearSVC
+    >>> from dualgap.answers import Decided
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -70,7 +70,7 @@ class Block(NamedTuple):
 
 
 class RowSource(ABC):
-    """Base of sources that can be the X of a :class:`~dualgap.Problem` from disk."""
+    """Base of sources that can be the X of a problem, read from disk."""
 
     #: Name for messages, and a checksum of all data.
     name: str

@@ -68,7 +68,7 @@ class Setup:
     factors : ndarray of shape (n_classes,)
         Class weights.
     C, loss, fit_intercept, intercept_scaling
-        As for :class:`dualgap.Problem`.
+        As for :class:`dualgap.problems.BinaryProblem`.
     random_state : int
     multi_class : {"ovr", "ovo"}
     """

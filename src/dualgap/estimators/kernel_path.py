@@ -392,7 +392,7 @@ def svc_path(
 
     Examples
     --------
-    >>> from dualgap import svc_path
+    >>> from dualgap.model_selection import svc_path
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

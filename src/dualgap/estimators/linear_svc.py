@@ -78,7 +78,7 @@ class LinearSVC(
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
     solver : str or Solver, default="auto"
-        Training method: a name in ``dualgap.SOLVERS``, or a record with its own
+        Training method: a name in ``dualgap.solvers.SOLVERS``, or a record with its own
         parameters, such as ``SDCA(order="random")``. "auto" chooses a fast method and
         solves problems of some ten rows to rounding level.
     tol : float, default=1e-3
@@ -190,7 +190,7 @@ class LinearSVC(
     sklearn.svm.LinearSVC : The same model, without a proof of accuracy.
     sklearn.svm.SVC : With ``kernel="linear"``, the model of
         ``penalize_intercept=False``; trains more than two classes one versus one.
-    dualgap.solve : Train one binary problem; gives dual variables and certificate.
+    dualgap.training.solve : Train one binary problem; gives its dual variables.
 
     Notes
     -----
@@ -297,7 +297,8 @@ class LinearSVC(
             Factors of C, zero or positive: the integer k counts like k equal rows. If
             both y and `sample_weight` are omitted, the weights of the store are used.
         until : Decided, optional
-            Train beyond `tol` until given labels are certain: :class:`dualgap.Decided`.
+            Train beyond `tol` until given labels are certain; see
+            :class:`dualgap.answers.Decided`.
 
         Returns
         -------

@@ -129,7 +129,7 @@ class_weight, random_state
 
     Examples
     --------
-    >>> from dualgap import svm_path
+    >>> from dualgap.model_selection import svm_path
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -312,7 +312,8 @@ class SVC(
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C, zero or positive: the integer k counts like k equal rows.
         until : Decided, optional
-            Train beyond `tol` until given labels are certain: :class:`dualgap.Decided`.
+            Train beyond `tol` until given labels are certain; see
+            :class:`dualgap.answers.Decided`.
 
         Returns
         -------

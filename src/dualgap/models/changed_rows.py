@@ -211,7 +211,8 @@ def what_if(
 
     Examples
     --------
-    >>> from dualgap import LinearSVC, what_if
+    >>> from dualgap import LinearSVC
+    >>> from dualgap.models import what_if
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -79,7 +79,8 @@ def influence(
 
     Examples
     --------
-    >>> from dualgap import LinearSVC, influence
+    >>> from dualgap import LinearSVC
+    >>> from dualgap.models import influence
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -191,7 +191,8 @@ def loo_bounds(
 
     Examples
     --------
-    >>> from dualgap import LinearSVC, loo_bounds
+    >>> from dualgap import LinearSVC
+    >>> from dualgap.models import loo_bounds
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -274,7 +275,8 @@ def cv_bounds(
 
     Examples
     --------
-    >>> from dualgap import LinearSVC, cv_bounds
+    >>> from dualgap import LinearSVC
+    >>> from dualgap.models import cv_bounds
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -183,7 +183,7 @@ def register_skl2onnx() -> None:
     >>> import dualgap, skl2onnx
     >>> X, y = load_iris(return_X_y=True)
     >>> pipeline = make_pipeline(StandardScaler(), dualgap.LinearSVC()).fit(X, y)
-    >>> dualgap.register_skl2onnx()
+    >>> dualgap.models.register_skl2onnx()
     >>> proto = skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})
     >>> [output.name for output in proto.graph.output]
     ['label', 'probabilities']
@@ -363,7 +363,7 @@ def _checked(model: BaseEstimator) -> Model:
     model = final(model)
     if isinstance(model, Pipeline):
         raise TypeError(
-            "model is a Pipeline; call dualgap.register_skl2onnx(), then "
+            "model is a Pipeline; call dualgap.models.register_skl2onnx(), then "
             "skl2onnx.to_onnx(pipeline, X[:1], options={'zipmap': False})"
         )
     check_is_fitted(model)

@@ -172,7 +172,8 @@ class Problem(ABC):
         Description of the problem that certificates are about, if it is not the problem
         as given; else "".
     floor : float
-        Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`.
+        Smallest size of P* in relative gaps; see
+        :class:`dualgap.certificate.Certificate`.
     title : str
         Name in the log of one of several problems: its class or pair; else "".
     """

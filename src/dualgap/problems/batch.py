@@ -178,7 +178,7 @@ class LinearBatch(Batch):
         all rows, most of them with weight 0, would take longer. Otherwise, and for a
         store, the rows of other classes have weight 0.
     **options
-        As in :class:`dualgap.BinaryProblem`.
+        As in :class:`dualgap.problems.BinaryProblem`.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ def bounds_of(values: core.KernelValues) -> Bounds:
 
 
 class KernelProblem(MatrixProblem):
-    """Binary SVM over a kernel matrix, for :func:`dualgap.solve`.
+    """Binary SVM over a kernel matrix, for :func:`dualgap.training.solve`.
 
     The model is the ``alpha`` of a solution, of shape (n,), or its ``w`` if it has one.
     The decision at a point x is ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so a penalised

@@ -113,7 +113,7 @@ class BoxProblem(MatrixProblem):
 
     @functools.cached_property
     def floor(self) -> float:
-        """Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`."""
+        """Smallest size of P* in relative gaps."""
         share = self.total / float(self.cost.sum())
         return orthogonal_optimum(share * self.cost, self.gram.diagonal())
 
@@ -155,7 +155,7 @@ class BoxProblem(MatrixProblem):
         """Return bounds on P and D of alpha, made feasible, from a scan in float64.
 
         Rounding may leave a remainder ``r = sum_i a_i - total``. It costs at most |r|
-        times the size of an optimal bias, as in :meth:`dualgap.Problem.prove`. There is
+        times the size of an optimal bias, as in `BinaryProblem.prove`. There is
         an optimal bias among the points where a loss begins.
 
         Parameters

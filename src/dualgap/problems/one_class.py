@@ -34,7 +34,7 @@ class OneClassProblem(BinaryProblem):
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        As for :class:`dualgap.Problem`.
+        As for :class:`dualgap.problems.BinaryProblem`.
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
         the share of support vectors.
@@ -51,7 +51,7 @@ class OneClassProblem(BinaryProblem):
     Raises
     ------
     ValueError, TypeError
-        As for :class:`dualgap.Problem`, or if nu is out of range.
+        As for :class:`dualgap.problems.BinaryProblem`, or if nu is out of range.
     """
 
     kind = "one-class"
@@ -79,7 +79,7 @@ class OneClassProblem(BinaryProblem):
 
     @property
     def floor(self) -> float:
-        """Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`."""
+        """Smallest size of P* in relative gaps."""
         return self._floor
 
     def squared_norm(self, w: Vector) -> float:

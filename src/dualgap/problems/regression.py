@@ -35,7 +35,7 @@ class RegressionProblem(BinaryProblem):
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        As for :class:`dualgap.Problem`.
+        As for :class:`dualgap.problems.BinaryProblem`.
     y : array-like of shape (n,)
         Targets, finite numbers.
     C : float, default=1.0
@@ -44,19 +44,19 @@ class RegressionProblem(BinaryProblem):
         "epsilon_insensitive" or "squared_epsilon_insensitive", both with epsilon 0, or
         a record of :mod:`dualgap.losses` with its own epsilon.
     sample_weight, fit_intercept, intercept_scaling, n_jobs, lambda_
-        As for :class:`dualgap.Problem`; the bias is penalised.
+        As for :class:`dualgap.problems.BinaryProblem`; the bias is penalised.
 
     Attributes
     ----------
     target : ndarray of shape (n,), float64
         The targets; ``y`` is 1 everywhere, because the dual variables are signed.
     rows, cost, q, n, d, width, threads
-        As for :class:`dualgap.Problem`.
+        As for :class:`dualgap.problems.BinaryProblem`.
 
     Raises
     ------
     ValueError, TypeError
-        As for :class:`dualgap.Problem`.
+        As for :class:`dualgap.problems.BinaryProblem`.
     """
 
     kind = "regression"
@@ -282,7 +282,7 @@ class FreeBiasRegression:
         """Prove a lower bound from a dual point. The certificate has no primal value.
 
         The point is moved to where its sum is 0 up to rounding. A remainder r of the
-        sum costs at most ``|r| |b*|``, as in :meth:`dualgap.Problem.prove`. There is an
+        sum costs at most ``|r| |b*|``, as in `BinaryProblem.prove`. There is an
         optimal bias b* among the points where a loss begins or ends.
 
         Parameters

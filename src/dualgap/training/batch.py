@@ -78,7 +78,7 @@ class Job:
     Attributes
     ----------
     tol, atol, max_iter
-        As for :func:`dualgap.solve`, for each problem.
+        As for :func:`dualgap.training.solve`, for each problem.
     stop : core.Stop
         Request to stop that all problems share.
     seeds : sequence of int
@@ -90,7 +90,7 @@ class Job:
     on_epoch : callable, optional
     tasks : Tasks
     checkpoint, checkpoint_every
-        As for :func:`dualgap.solve`; several problems have a file each.
+        As for :func:`dualgap.training.solve`; several problems have a file each.
     """
 
     tol: float
@@ -119,7 +119,7 @@ class Job:
         return heard or logger.isEnabledFor(logging.INFO)
 
     def options(self, k: int) -> Parameters:
-        """Return the limits of problem k, for :func:`dualgap.solve`."""
+        """Return the limits of problem k, for :func:`dualgap.training.solve`."""
         return {
             "tol": self.tol,
             "atol": self.atol,

@@ -104,12 +104,12 @@ def solve(
     if not hasattr(problem, "kind"):
         raise TypeError(
             f"problem{_shown(problem)} is not a problem; make one of rows and labels, "
-            "such as dualgap.Problem(X, y, C)"
+            "such as dualgap.problems.BinaryProblem(X, y, C)"
         )
     if not isinstance(solver, Solver):
         raise TypeError(
             f"solver{_shown(solver)} is not a solver record; use one such as "
-            "dualgap.DCD() or dualgap.SOLVERS['dcd']()"
+            "dualgap.solvers.DCD() or dualgap.solvers.SOLVERS['dcd']()"
         )
     if not hasattr(solver, "name"):
         raise TypeError(

@@ -7,16 +7,7 @@ import pytest
 from libsvm import svmutil
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from dualgap import (
-    SVC,
-    certify,
-    compress,
-    core,
-    load_model,
-    save_model,
-    solve,
-    write_libsvm,
-)
+from dualgap import SVC, certify, compress, core, load_model, save_model
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -25,6 +16,8 @@ from dualgap.kernel import (
     Nystroem,
     get_kernel_solver,
 )
+from dualgap.models import write_libsvm
+from dualgap.training import solve
 
 from ...twins import kernel_pegasos
 from .data import form, make, optimum, values

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC as LIBSVC
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
@@ -24,6 +24,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.problems.base import Claim
+from dualgap.training import solve
 
 from ...twins import block as twin
 from .data import look_first, resting

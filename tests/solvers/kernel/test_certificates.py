@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import SVC, SVR, OneClassSVM, certify, core, solve
+from dualgap import SVC, SVR, OneClassSVM, certify, core
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -27,6 +27,7 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
+from dualgap.training import solve
 
 from ...conftest import examples
 from .data import form, optimum, values

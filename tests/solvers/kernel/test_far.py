@@ -16,9 +16,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import dualgap
-from dualgap import SVC, SVR, OneClassSVM, core, solve
+from dualgap import SVC, SVR, OneClassSVM, core
 from dualgap.kernel import RBF, Gram, KernelProblem, Laplacian
 from dualgap.kernels.predict import single_values
+from dualgap.training import solve
 
 PLACES = {
     "ordinary": lambda rng, X: X,

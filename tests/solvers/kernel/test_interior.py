@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.kernel import (
     RBF,
     SWAP,
@@ -19,6 +19,7 @@ from dualgap.kernel import (
 )
 from dualgap.solvers.kernel import block
 from dualgap.solvers.kernel.interior import interior_point
+from dualgap.training import solve
 
 from .test_block import check_certificate, fit, hinge, matrix, points
 

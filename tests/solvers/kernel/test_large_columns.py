@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import SVC, LinearSVC, solve
+from dualgap import SVC, LinearSVC
 from dualgap.certificate import Status
 from dualgap.kernel import BlockSolver, KernelProblem
 from dualgap.kernels.functions import Linear
+from dualgap.training import solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.kernel import (
     RBF,
     BlockSolver,
@@ -23,6 +23,7 @@ from dualgap.kernel import (
 from dualgap.kernels.gram import Gram
 from dualgap.kernels.rows import row_source
 from dualgap.problems.base import Claim, KernelHint, Near
+from dualgap.training import solve
 
 from .data import resting
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.kernel import (
     RBF,
     BlockSolver,
@@ -23,6 +23,7 @@ from dualgap.kernel import (
 )
 from dualgap.solvers import Auto
 from dualgap.solvers.kernel import nystroem
+from dualgap.training import solve
 
 from ...twins import nystroem as twin
 from .test_block import points

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import SVC, certify, core, load_model, save_model, solve
+from dualgap import SVC, certify, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import RBF, KernelPegasos, KernelProblem
+from dualgap.training import solve
 
 from ...twins import kernel_pegasos
 from .data import form, make, optimum, values

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import solve
 from dualgap.kernel import (
     RBF,
     Auto,
@@ -18,6 +17,7 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
+from dualgap.training import solve
 
 from ... import qp
 from .test_block import reference

@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVR, OneClassSVM
 
-from dualgap import solve
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
@@ -24,6 +23,7 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
+from dualgap.training import solve
 
 from ... import qp
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import SVC, core, load_model, save_model, solve
+from dualgap import SVC, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.core import StoppedError
 from dualgap.kernel import (
@@ -24,6 +24,7 @@ from dualgap.kernel import (
     KernelProblem,
     SWAP2o,
 )
+from dualgap.training import solve
 from dualgap.training.loop import Loop, Settings
 
 from .data import form, kernel_matrix, make, optimum, values

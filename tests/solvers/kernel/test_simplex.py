@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.kernel import (
     FW,
     MDM,
@@ -21,6 +21,7 @@ from dualgap.kernel import (
     SWAP2o,
 )
 from dualgap.solvers.kernel.frank_wolfe import SimplexState
+from dualgap.training import solve
 
 from ... import qp
 from ...twins import frank_wolfe

@@ -11,9 +11,10 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import core, solve
+from dualgap import core
 from dualgap.kernel import RBF, CoreVector, KernelProblem, SWAP2o
 from dualgap.solvers.kernel.frank_wolfe import SimplexState
+from dualgap.training import solve
 
 from .data import make
 

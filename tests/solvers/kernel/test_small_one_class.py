@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from dualgap import Certificate, OneClassSVM, core
+from dualgap import OneClassSVM, core
+from dualgap.certificate import Certificate
 from dualgap.kernel import Auto, BlockSolver, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
 from dualgap.problems.batch import SingleBatch

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from dualgap import Problem, core, solve
+from dualgap import core
 from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
@@ -26,6 +26,8 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.training import solve
 
 from .data import KERNELS, form, layouts, make, optimum, values
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import SVC, core, load_model, save_model, solve
+from dualgap import SVC, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.core import StoppedError
 from dualgap.kernel import (
@@ -19,6 +19,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.problems.base import Claim, KernelHint
+from dualgap.training import solve
 from dualgap.training.loop import Loop, Settings
 
 from .data import look_first, make
