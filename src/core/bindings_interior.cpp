@@ -360,7 +360,7 @@ void bind_labellings(nb::module_ &m) {
       "rows"_a, "q"_a.noconvert(), "labellings"_a, "loss"_a, "settings"_a, "algebra"_a,
       "threads"_a.noconvert(), "stop"_a,
       "Solve and prove problems with the same rows, each with its labels, by Newton's "
-      "method. No proofs if told to stop.");
+      "method; the first ones if told to stop.");
 }
 
 void bind_smoothing_newton(nb::module_ &m) {

@@ -66,14 +66,17 @@ class LabellingSolver : private LabellingTuning {
         team_(threads),
         algebra_(algebra) {}
 
-  // Solves and proves every labelling. Returns no proofs if told to stop.
+  // Solves and proves every labelling, or the first ones if told to stop.
   LabellingProofs solve(const std::vector<Labelling> &labellings,
                         const LabellingSettings &settings, Poll &poll,
                         const Stop &stop) {
     LabellingProofs all;
     for (const Labelling &of : labellings) {
-      if (!minimise(of, settings, all.epochs, poll, stop)) return {};
-      if (stop.requested() || stop.expired()) return {};
+      const bool done = minimise(of, settings, all.epochs, poll, stop);
+      if (!done || stop.requested() || stop.expired()) {
+        all.epochs.resize(all.ends.empty() ? 0 : all.ends.back());
+        return all;
+      }
       if (!in_box(of.alpha, of.cost, rows_.rows(), loss_))
         std::fill_n(of.alpha, rows_.rows(), 0.0);
       const MarginTerms terms{of.y, of.cost, loss_};

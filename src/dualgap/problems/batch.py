@@ -6,11 +6,12 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..certificate import Bounds
 from ..checks import check_constant, check_costs
 from ..data.blocks import RowSource
 from ..data.columns import StoredColumns
@@ -22,11 +23,14 @@ from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
 from .reductions import Joint, OneVsOne, Reduction, refuse_missing
 from .regression import RegressionProblem
+from .rounding import Rounding
 from .starts import along, carried
 
 __all__ = ["Batch", "LinearBatch", "SingleBatch"]
 
 S = TypeVar("S")
+#: Problems of which more would take long to start after a deadline.
+_MANY = 20
 
 
 class Batch(ABC):
@@ -45,8 +49,8 @@ class Batch(ABC):
     kind: str
     names: Sequence[str]
     several: str = "problems"
-    #: Whether even making a problem takes long, so that a stop comes before it.
-    takes_long: ClassVar[bool] = False
+    #: Whether making or starting the problems takes long, so that a stop comes before.
+    takes_long: bool = False
     #: Weight of the loss; NaN without one.
     C: float = math.nan
     #: Model of a problem that is not solved yet; empty if callbacks get no models.
@@ -235,6 +239,7 @@ class LinearBatch(Batch):
         )
         if self.joint:
             self.first = CrammerSingerProblem(self.rows, codes, len(classes))
+        self.takes_long = len(self) > _MANY and not self.joint
 
     def __len__(self) -> int:
         return len(self.parts) * self.count
@@ -313,6 +318,15 @@ class LinearBatch(Batch):
         if self.points is None or weights is None:
             return np.arange(len(self.codes))
         return np.flatnonzero(weights > 0.0)
+
+    def unreached(self, k: int) -> Proof:
+        # The loss of w = 0 is l(0) for each row.
+        place, weights = self.place(k), self._weights(k)
+        own = None if weights is None else weights[place]
+        cost = check_costs(self.C, own, len(place))
+        total = float(cost.sum()) * float(self.rows.loss.value(0.0))
+        bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
+        return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
 
     def all_signs(self) -> NDArray[np.int8]:
         """Return the labels of all rows in all problems, (problems, n)."""

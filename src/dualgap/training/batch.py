@@ -175,13 +175,14 @@ def solve_batch(
         start.
     """
     whole = _solve_whole(batch, solver, job) if at_once else None
-    if whole is not None and all(whole.proved) and not job.told:
+    proved = [] if whole is None else whole.proved
+    if whole is not None and proved.count(True) == len(batch) and not job.told:
         return whole
     several = len(batch) > 1
 
     def train(k: int) -> Solution:
         title = batch.names[k] if several else ""
-        if whole is not None and whole.proved[k]:
+        if whole is not None and k < len(proved) and proved[k]:
             found = whole[k]
             listener = job.listener(batch, k, None)
             progress = Progress(solver.name, job.tol, title, listener)
