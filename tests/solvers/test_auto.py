@@ -25,12 +25,13 @@ from dualgap.solvers.auto import (
     active_share,
     choose,
     expected_cost,
+    measured_cost,
     predicted_passes,
     remaining,
     successor,
 )
 from dualgap.solvers.dcd import cost
-from dualgap.solvers.smoothing_newton import predicted_work
+from dualgap.solvers.smoothing_newton import predicted_work, squared_hinge_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
 from dualgap.training import solve
 
@@ -357,3 +358,89 @@ def test_equal_rows_are_found_before_anything_is_chosen():
         assert solution.certificate.status is Status.CERTIFIED
         assert best.certificate.dual <= solution.certificate.primal
         assert solution.certificate.dual <= best.certificate.primal
+
+
+def wide(noise, n=8000, d=200, seed=0):
+    """Return dense rows of two classes, which overlap where there is much noise."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    X = rng.standard_normal(d) * y[:, None] + noise * rng.standard_normal((n, d))
+    X *= np.geomspace(1.0, 0.05, d)
+    return 3.0 * X / np.linalg.norm(X, axis=1)[:, None], y
+
+
+def passes_of(solver, problem, tol):
+    """Return the work of a solver until its gap is `tol`, in passes over the data."""
+    state, stop = solver.start(problem, core.Random(0), None), core.Stop()
+    state.tol, gap = tol, math.inf
+    while gap > tol:
+        solver.step(state, stop)
+        primal, dual = solver.estimate(state)
+        gap = (primal - dual) / dual if dual > 0.0 else math.inf
+    work = cost(state) if isinstance(solver, DCD) else state.work
+    return work / (problem.rows.stored + problem.n)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("noise", "C", "loss", "expected"),
+    [
+        (12.0, 1.0, "squared_hinge", ["dcd", "newton"]),
+        (20.0, 1.0, "squared_hinge", ["dcd", "newton"]),
+        (1.0, 1.0, "squared_hinge", ["dcd"]),
+        (2.0, 1.0, "squared_hinge", ["dcd"]),
+        (12.0, 0.01, "squared_hinge", ["dcd"]),
+        (12.0, 1.0, "hinge", ["dcd"]),
+        (12.0, 3.0, "squared_hinge", ["newton"]),
+    ],
+)
+@pytest.mark.cases(None)
+def test_wide_classes_that_overlap_are_for_newton(noise, C, loss, expected, seed):
+    """`dcd` finds out in three epochs whether a plane nearly separates the classes."""
+    problem = Problem(*wide(noise, seed=seed), C, loss=loss)
+    solution = solve(problem, Auto(), tol=1e-3)
+    assert methods(solution) == expected
+    assert solution.certificate.status is Status.CERTIFIED
+    reference = solve(problem, SmoothingNewton(), tol=1e-6).certificate
+    assert solution.certificate.primal >= reference.dual
+    assert solution.certificate.dual <= reference.primal
+    if loss == "hinge":
+        return
+    tried = np.count_nonzero(solution.history["solver"] == "dcd")
+    if expected == ["dcd", "newton"]:  # the epoch that changes over is Newton's
+        assert tried == SETTINGS.least_epochs - 1
+    work = [passes_of(s, problem, 1e-3) for s in (DCD(), SmoothingNewton())]
+    assert (work[0] < work[1]) == (expected == ["dcd"])
+
+
+def test_a_warm_start_is_not_judged_by_its_first_epochs():
+    problem = Problem(*wide(12.0), 1.0, loss="squared_hinge")
+    near = solve(problem, DCD(), tol=1e-2).alpha
+    solution = solve(problem, Auto(), tol=1e-3, warm=near)
+    assert methods(solution) == ["dcd"]
+    assert solution.certificate.epochs > SETTINGS.least_epochs
+    assert solution.certificate.status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+@pytest.mark.parametrize(
+    "data",
+    [lambda: wide(12.0), lambda: wide(1.0), lambda: wide(8.0, 12_000, 60), noisy],
+    ids=["overlapping", "separable", "sampled", "narrow"],
+)
+def test_the_cost_of_newton_with_the_squared_hinge(data, C, tol):
+    problem = Problem(*data(), C, loss="squared_hinge")
+    product = problem.rows.stored + problem.n
+    expected = squared_hinge_work(problem) / product
+    counted = passes_of(SmoothingNewton(), problem, tol)
+    assert counted / 3.0 <= expected <= 3.0 * counted
+
+
+def test_the_measured_cost_grows_with_active_rows_and_digits():
+    problem = Problem(*wide(12.0), 1.0, loss="squared_hinge")
+    shares = [measured_cost(problem, 1e-3, share) for share in (0.1, 0.5, 1.0)]
+    assert shares == sorted(shares)
+    digits = [measured_cost(problem, tol, 0.5) for tol in (1e-2, 1e-4, 1e-6, 1e-8)]
+    np.testing.assert_allclose(np.diff(digits, 2), 0.0, atol=1e-9)  # a linear rate
+    assert digits[0] < digits[-1]

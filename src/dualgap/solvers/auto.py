@@ -18,7 +18,11 @@ Update     the update of the method that runs. :func:`choose` decides which meth
               successor, and whenever that doubles, :func:`remaining` extrapolates
               its gap. If the successor, started cold, is predicted to need fewer
               passes, it takes over.
-           3. Newton's method is compared with interior point in the same way, from
+           3. With the squared hinge, the third epoch of `dcd` tells more: rows that a
+              plane nearly separates sleep by then, and rows of overlapping classes do
+              not. :func:`measured_cost` predicts `dcd` from that share. Newton's method
+              takes over if `dcd` needs `overlap_margin` times the passes that it does.
+           4. Newton's method is compared with interior point as in 2, from
               twice the cost of interior point on: that cost hardly depends on how
               hard the problem is. If Newton's method breaks down, interior point
               takes over; if interior point does, `dcd` goes on.
@@ -70,6 +74,9 @@ class Settings:
     steep: float = 4000.0
     #: A method makes this many epochs before it is compared with its successor.
     least_epochs: int = 3
+    #: With the squared hinge, Newton's method takes over after `least_epochs` if `dcd`
+    #: is then predicted to need this many times its passes.
+    overlap_margin: float = 2.2
     #: `dcd` is first compared after this share of the passes of its successor.
     share: float = 0.3
     #: Newton's method gains most in its last steps, so it is first compared after this
@@ -189,13 +196,26 @@ def expected_cost(
     Epochs grow with the mean of c_i q_i. Epochs with many updates cost more than a
     pass. If there are fewer rows than features, few rows share a feature.
     """
+    factor = growth(-math.log10(tol))
+    return _passes(problem, tol, active_share(problem, settings), factor)
+
+
+def measured_cost(problem: BinaryProblem, tol: float, active: float) -> float:
+    """Return the passes of `dcd` with the squared hinge, from the share of active rows.
+
+    Its dual is strongly concave, so that every digit costs about as much as the last.
+    """
+    factor = 1.0 + 0.33 * max(-math.log10(tol) - 2.0, 0.0)
+    return _passes(problem, tol, active, factor)
+
+
+def _passes(problem: BinaryProblem, tol: float, active: float, factor: float) -> float:
     rows = problem.rows.stored / problem.n
     steepness = float(np.dot(problem.cost, problem.q)) / problem.n
-    active = active_share(problem, settings)
     digits = -math.log10(tol)
     easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser dominates
     meet = min(problem.n / problem.width, 1.0)
-    epochs = easy + 5.0 * active * meet * steepness**0.85 * growth(digits)
+    epochs = easy + 5.0 * active * meet * steepness**0.85 * factor
     return epochs * (60.0 + 2.0 * rows) / (rows + 1.0)
 
 
@@ -403,10 +423,11 @@ class Auto(Solver):
         primal, dual = state.engine.estimate(state.inner)
         if primal > dual > 0.0:
             state.trace.append((state.spent, math.log10((primal - dual) / dual)))
-        if (
-            state.inner.epochs < self.settings.least_epochs
-            or state.spent < state.retest
-        ):
+        epochs, least = state.inner.epochs, self.settings.least_epochs
+        if epochs == least and self._overlaps(state):
+            self._change_over(state)
+            return
+        if epochs < least or state.spent < state.retest:
             return
         state.predicted = remaining(state.trace, state.tol)
         if state.other is None:  # Newton's method has spent what it was expected to
@@ -417,6 +438,24 @@ class Auto(Solver):
             state.retest = 2.0 * state.spent
         else:
             self._change_over(state)
+
+    def _overlaps(self, state: AutoState) -> bool:
+        """Whether the rows still active make Newton's method the faster one."""
+        problem, inner = state.problem, state.inner
+        if (
+            state.warm_started
+            or not isinstance(inner, DCDState)
+            or not math.isinf(problem.loss.slope)
+            or isinstance(successor(state.engine, problem), InteriorPoint)
+        ):
+            return False
+        active = inner.last_visited / problem.n
+        left = measured_cost(problem, state.tol, active) - state.spent
+        other = smoothing_newton.squared_hinge_work(problem) / state.product
+        if left < self.settings.overlap_margin * other:
+            return False
+        state.predicted, state.other = left, other
+        return True
 
     def _predict_other(self, state: AutoState) -> float:
         """Return the predicted passes of the successor; computed once."""
