@@ -1,6 +1,7 @@
 #include "bindings_proof.hpp"
 #include "gram/block.hpp"
 #include "gram/kernel_rows.hpp"
+#include "gram/packed_vectors.hpp"
 #include "gram/whole.hpp"
 
 #include <nanobind/stl/array.h>
@@ -588,6 +589,38 @@ void bind_block(nb::module_ &m) {
       "out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values "
       "are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless "
       "`precise`. False if told to leave.");
+
+  nb::class_<PackedVectors>(
+      m, "PackedVectors",
+      "Dense copies of the rows and the coefficients of kernel_times, for few targets.")
+      .def(
+          "__init__",
+          [](PackedVectors *self, const KernelMap &kernel, const AnyRows &rows,
+             Table<const double> coef, Array<const std::int64_t> ends, bool precise) {
+            const auto points = points_of(rows, std::nullopt);
+            check_length(static_cast<Index>(coef.shape(1)), points->n(), "coef");
+            const std::vector<Index> of(ends.data(), ends.data() + ends.shape(0));
+            if (of.empty() || of.front() < 0 || of.back() > points->n() ||
+                !std::is_sorted(of.begin(), of.end()))
+              throw std::invalid_argument("ends");
+            nb::gil_scoped_release released;
+            new (self) PackedVectors(kernel, precise, *points, coef.data(),
+                                     static_cast<Index>(coef.shape(0)), of);
+          },
+          "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(),
+          "precise"_a)
+      .def(
+          "times",
+          [](const PackedVectors &self, const AnyRows &targets, Table<double> out) {
+            const auto to = points_of(targets, std::nullopt);
+            check_length(to->d(), self.d(), "a row");
+            check_length(static_cast<Index>(out.shape(0)), self.sums(), "out");
+            check_length(static_cast<Index>(out.shape(1)), to->n(), "a row of out");
+            nb::gil_scoped_release released;
+            self.times(*to, out.data());
+          },
+          "targets"_a, "out"_a.noconvert(),
+          "Writes what kernel_times writes, with the same bits.");
 }
 
 }  // namespace dualgap

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checksum.hpp"
+#include "fingerprint.hpp"
 #include "svmlight.hpp"
 
 namespace nb = nanobind;
@@ -108,6 +109,13 @@ void bind_io(nb::module_ &m) {
       },
       "data"_a.noconvert(), "before"_a = 0,
       "CRC-32C of bytes that follow those whose CRC-32C is `before`.");
+  m.def(
+      "fingerprint",
+      [](Bytes data) {
+        nb::gil_scoped_release released;
+        return dualgap::fingerprint(data.data(), data.size());
+      },
+      "data"_a.noconvert(), "64-bit hash, for comparisons in one process.");
   m.def(
       "crc32c_segments",
       [](Bytes data, std::size_t segment) {

@@ -313,6 +313,18 @@ def kernel_times(
     settings: ProductSettings,
     stop: Stop,
 ) -> bool: ...
+
+class PackedVectors:
+    def __init__(
+        self,
+        kernel: KernelMap,
+        rows: Rows,
+        coef: Vector,
+        ends: NDArray[np.int64],
+        precise: bool,
+    ) -> None: ...
+    def times(self, targets: Rows, out: Vector) -> None: ...
+
 def class_weights(
     rows: Rows, coef: Vector, ends: NDArray[np.int64], out: Vector
 ) -> None: ...
@@ -878,6 +890,7 @@ def parse_svmlight(
     wide_index: bool,
 ) -> ParsedSvmlight: ...
 def crc32c(data: NDArray[np.uint8], before: int = ...) -> int: ...
+def fingerprint(data: NDArray[np.uint8]) -> int: ...
 def crc32c_segments(data: NDArray[np.uint8], segment: int) -> NDArray[np.uint32]: ...
 
 class GramStatistics:

@@ -139,6 +139,20 @@ class Placement {
   ProductErrors<double> double_{};
 };
 
+// Returns the coefficients of some of m points, [group of `width` points][output][point];
+// the last group is padded with zeros.
+template <class T>
+std::vector<T> grouped(const double *coef, Index m, Index first, Index count,
+                       Index outputs, Index width) {
+  const Index groups = (count + width - 1) / width;
+  std::vector<T> out(static_cast<std::size_t>(groups * outputs * width), T(0));
+  for (Index o = 0; o < outputs; ++o)
+    for (Index t = 0; t < count; ++t)
+      out[static_cast<std::size_t>((t / width * outputs + o) * width + t % width)] =
+          static_cast<T>(coef[o * m + first + t]);
+  return out;
+}
+
 // Computes sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) for every part of
 // the m points `who`, with values of type T. `postings` are the postings of these z, if
 // known. Returns false if told to stop; the sums are incomplete then.
@@ -241,13 +255,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
       Piece piece{
           part.first + first, std::min(chunk, part.count - first), part.sums, {}, {}};
       const auto of = [&](Index t) { return who(piece.first + t); };
-      const Index groups = (piece.count + width - 1) / width;
-      piece.coef.assign(static_cast<std::size_t>(groups * outputs * width), T(0));
-      for (Index o = 0; o < outputs; ++o)
-        for (Index t = 0; t < piece.count; ++t)
-          piece.coef[static_cast<std::size_t>((t / width * outputs + o) * width +
-                                              t % width)] =
-              static_cast<T>(coef[o * m + piece.first + t]);
+      piece.coef = grouped<T>(coef, m, piece.first, piece.count, outputs, width);
       if (dense) {
         pack(map, points, piece.count, of, piece.strips, rows);
       } else {
@@ -314,16 +322,15 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
   return true;
 }
 
-// Does the same as add_times, over all points and targets. The error of values from
-// 0 to 1 is at most Placement::kMost, or kSingle if they need not be `precise`. A point
-// uses float64 if float32 values would not be accurate enough. All points use float64
-// if coefficients are outside the range of float32.
-inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
-                       const double *coef, Index outputs,
-                       const std::vector<Part> &parts, const Points &targets,
-                       Team &team, Poll &poll) {
+// Groups all points of the parts by the way to compute their values. The error of
+// values from 0 to 1 is at most Placement::kMost, or kSingle if they need not be
+// `precise`. A point uses float64 if float32 values would not be accurate enough. All
+// points use float64 if coefficients are outside the range of float32.
+inline std::array<Group, 3> by_placement(const Placement &placement, bool precise,
+                                         const Points &points, const double *coef,
+                                         Index outputs,
+                                         const std::vector<Part> &parts) {
   constexpr double kSingle = 1e-4, kLeast = 0x1p-90, kLargest = 0x1p90;
-  const Placement placement(std::move(map), points, targets, dense);
   double largest = 0.0;
   for (Index t = 0; t < outputs * points.n(); ++t)
     largest = std::max(largest, std::abs(coef[t]));
@@ -333,7 +340,17 @@ inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &po
         !placement.unit() || placement.single_errors().value(placement.h(i)) <= kSingle;
     return placement.way(i, !precise && near);
   };
-  const auto groups = by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
+  return by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
+}
+
+// Does the same as add_times, over all points and targets, with the accuracy of
+// by_placement.
+inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
+                       const double *coef, Index outputs,
+                       const std::vector<Part> &parts, const Points &targets,
+                       Team &team, Poll &poll) {
+  const Placement placement(std::move(map), points, targets, dense);
+  const auto groups = by_placement(placement, precise, points, coef, outputs, parts);
   const Some all{nullptr, targets.n()};
   const auto add = [&]<class T>(const Group &group) {
     return add_times<T>(placement.products(), dense, points, group.some(),

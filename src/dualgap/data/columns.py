@@ -43,6 +43,7 @@ class StoredColumns:
         self.X, self._d, self._columns = X, 0, None
         points = X if isinstance(X, Points) else None
         X = X if points is None else points.X
+        self._sparse = sparse.issparse(X) or bool(getattr(X, "is_sparse", False))
         if not sparse.issparse(X) or X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
             return
         if points is None:  # renumbering would hide an index that is out of range
@@ -66,9 +67,13 @@ class StoredColumns:
         return slice(None) if self._columns is None else self._columns
 
     def spread(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return coefficients for all columns, in the last axis; 0 for empty ones."""
+        """Return coefficients for all columns, in the last axis; 0 for empty ones.
+
+        Coefficients of sparse rows are in Fortran order, in which SciPy multiplies
+        sparse rows by ``coef.T`` without copying it.
+        """
         if self._columns is None:
-            return coef
-        out = np.zeros((*coef.shape[:-1], self._d))
+            return np.asfortranarray(coef) if self._sparse else coef
+        out = np.zeros((*coef.shape[:-1], self._d), order="F")
         out[..., self._columns] = coef[..., : len(self._columns)]
         return out

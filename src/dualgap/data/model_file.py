@@ -238,6 +238,12 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"its record contains {name}")
 
 
+def coef_order(coef: NDArray[np.float64]) -> str:
+    """Return "F" if coefficients are in Fortran order, as after sparse rows, or "C"."""
+    flags = coef.flags
+    return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+
+
 def expect_fields(
     record: Record,
     fields: Mapping[str, type | types.UnionType],

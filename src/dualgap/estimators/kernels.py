@@ -132,7 +132,8 @@ class KernelModel(KernelParameters):
 
         The core checks the values of rows itself.
         """
-        check_is_fitted(self)
+        if "_fitted_kernel" not in vars(self):  # the check itself takes long
+            check_is_fitted(self)
         kernel = self._fitted_kernel
         if hasattr(self, "_items"):
             assert isinstance(kernel, Callable)

@@ -353,7 +353,8 @@ class OneClassSVM(Novelty, KernelSingle):
 
         ``decision_function = score_samples - offset_``.
         """
-        check_is_fitted(self)
+        if "intercept_" not in vars(self):  # the check itself takes long
+            check_is_fitted(self)
         offset: Vector = -self.intercept_
         return offset
 

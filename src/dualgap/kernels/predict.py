@@ -18,14 +18,21 @@ differences if these break it too (``src/core/gram/points.hpp``).
 Cost: n nSV (2 d + 2 (K - 1)) operations. Memory besides data and result: twice 16 MB of
 sums, 16 MB of packed vectors, and 32 packed queries per thread. A kernel that Python
 computes takes a few arrays of at most 8 MB instead.
+
+Packing the vectors costs as much as some 30 queries. Calls with fewer keep the packed
+vectors for the next one, in this module and not in the model, so that pickles and
+copies have none. Every call compares a fingerprint of all that was packed, because
+arrays can be changed in place.
 """
 
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
+from threading import Lock
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -60,6 +67,13 @@ class Settings:
     least_rows: int = 32
     #: Most entries of a dense array of weights for sparse vectors.
     dense_weights: int = 8_000_000
+    #: Most rows for which packed vectors are kept; for more, packing costs little.
+    few_rows: int = 32
+    #: Bytes of the packed vectors of a model, and of all models, that may be kept.
+    kept_model: int = 16_000_000
+    kept: int = 64_000_000
+    #: Bytes that a model counts at least, which bounds the number of models.
+    kept_least: int = 64_000
 
 
 SETTINGS = Settings()
@@ -286,19 +300,86 @@ def _class_sums(
     dense = not sparse.issparse(X) or packs(vectors)
     single = isinstance(kernel, RBF | Laplacian)
     precise = not single or np.result_type(X.dtype, vectors.dtype) == np.float64
+    coef = np.ascontiguousarray(dual_coef)
+    sums = np.zeros((len(n_support), len(coef), X.shape[0]))
+    flat = sums.reshape(-1, X.shape[0])
+    if dense and X.shape[0] <= SETTINGS.few_rows:
+        packed = _KEPT.packed(kernel, vectors, coef, n_support, precise)
+        if packed is not None:
+            packed.times(accessor_of(X), flat)
+            return sums
     queries, points = accessor_of(X), accessor_of(vectors)
-    sums = np.zeros((len(n_support), len(dual_coef), X.shape[0]))
     core.kernel_times(
         core_kernel(kernel),
         points,
-        np.ascontiguousarray(dual_coef),
+        coef,
         np.cumsum(n_support, dtype=np.int64),
         queries,
-        sums.reshape(-1, X.shape[0]),
+        flat,
         core.ProductSettings(dense, precise, effective_n_jobs(n_jobs)),
         core.Stop(),
     )
     return sums
+
+
+@dataclass
+class _Kept:
+    """Packed vectors of the models that predicted few rows last.
+
+    They live no longer than the array of the vectors does.
+    """
+
+    #: By the id of the vectors: a reference to them, the key, the size and the packing.
+    entries: dict[int, tuple[weakref.ref[Matrix], object, int, core.PackedVectors]] = (
+        field(default_factory=dict)
+    )
+    lock: Lock = field(default_factory=Lock)
+
+    def packed(
+        self,
+        kernel: Kernel,
+        vectors: Matrix,
+        coef: Vector,
+        n_support: NDArray[np.integer],
+        precise: bool,
+    ) -> core.PackedVectors | None:
+        """Return the packed vectors; None if they would take too much memory."""
+        n, d = vectors.shape
+        size = n * (d + len(coef)) * (8 if precise else 4)
+        if size > SETTINGS.kept_model:
+            return None
+        key = (kernel, precise, n_support.tobytes(), coef.shape, *_prints_of(coef))
+        key += (vectors.shape, *_prints_of(vectors))
+        entry = self.entries.get(id(vectors))
+        if entry is not None and entry[0]() is vectors and entry[1] == key:
+            return entry[3]
+        ends = np.cumsum(n_support, dtype=np.int64)
+        points = accessor_of(vectors)
+        packed = core.PackedVectors(core_kernel(kernel), points, coef, ends, precise)
+        me = id(vectors)
+        alive = weakref.ref(vectors, lambda _: self.entries.pop(me, None))
+        with self.lock:
+            self.entries.pop(me, None)
+            self.entries[me] = alive, key, max(size, SETTINGS.kept_least), packed
+            while sum(entry[2] for entry in [*self.entries.values()]) > SETTINGS.kept:
+                self.entries.pop(next(iter(self.entries)), None)
+        return packed
+
+
+_KEPT = _Kept()
+
+
+def _prints_of(X: Matrix) -> list[tuple[object, ...]]:
+    """Return type, length and fingerprint of the arrays that hold a matrix."""
+    arrays = [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+    return [
+        (
+            a.dtype,
+            a.size,
+            core.fingerprint(np.ascontiguousarray(a).reshape(-1).view(np.uint8)),
+        )
+        for a in arrays
+    ]
 
 
 def _tiles(

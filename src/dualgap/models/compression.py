@@ -195,7 +195,7 @@ def _compress_linear(
     refuse_other_rows(model.certificate_, [whole.certificate for _, whole in wholes])
     found = [_smaller_linear(problem, whole, tol) for problem, whole in wholes]
     pairs = [binary.rows.coef(proof.w) for proof in found]
-    smaller.coef_ = np.stack([coef for coef, _ in pairs])
+    smaller.coef_ = binary.columns.spread(np.stack([coef for coef, _ in pairs]))
     smaller.intercept_ = np.array([bias for _, bias in pairs])
     table = binary.table([proof.alpha for proof in found])
     smaller.support_ = np.flatnonzero(table.any(axis=0))

@@ -490,7 +490,7 @@ _FACES: dict[str, _Face] = {
     "LinearSVC": _Face(
         LinearSVC,
         {"loss": LOSSES, "solver": SOLVERS},
-        {},
+        {"coef_order": str},
         take_linear,
         make_linear,
         later=frozenset({"multi_class"}),
@@ -510,14 +510,14 @@ _FACES: dict[str, _Face] = {
     "LinearSVR": _Face(
         LinearSVR,
         {},
-        {},
+        {"coef_order": str},
         take_linear,
         make_linear,
         False,
         later=frozenset({"solver"}),
     ),
     "LinearOneClassSVM": _Face(
-        LinearOneClassSVM, {}, {}, take_linear, make_linear, False
+        LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False
     ),
     "SVR": _Face(SVR, *_BOX),
     "OneClassSVM": _Face(OneClassSVM, *_BOX),

@@ -54,7 +54,8 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     if duals:
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
         tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
-    return {"n_rows": int(model._n_rows) if duals else None}, tensors
+    rows = int(model._n_rows) if duals else None
+    return {"n_rows": rows, "coef_order": file.coef_order(coef)}, tensors
 
 
 def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
@@ -80,7 +81,10 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
     certificates = certificates_of(record, 1 if together else problems)
-    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
+    if record["coef_order"] not in ("C", "F"):
+        raise ValueError(f"coef_order in its record is {record['coef_order']!r}")
+    model.coef_ = np.asarray(tensors["coef"], order=record["coef_order"])
+    model.intercept_ = tensors["intercept"]
     model.certificate_ = certificate_of(model, certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
     if "n_support" in expected:

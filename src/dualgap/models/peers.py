@@ -87,7 +87,7 @@ def read_liblinear(
         intercept_scaling=scaling or 1.0,
         multi_class="crammer_singer" if joint else "ovr",
     )
-    svm.coef_ = np.ascontiguousarray(w[:, : model.features])
+    svm.coef_ = np.asfortranarray(w[:, : model.features])  # its rows are sparse
     svm.intercept_ = scaling * w[:, -1] if scaling else np.zeros(len(w))
     svm.classes_ = classes
     svm.n_features_in_ = model.features

@@ -172,6 +172,7 @@ def save_plain(
         "certificates": [file.certificate_fields(c) for c in model.certificate_],
         "notes": {key: file.scalar(key, value) for key, value in notes.items()},
         "n_rows": None,
+        "coef_order": file.coef_order(model.coef_),
     }
     tensors = {
         "coef": np.ascontiguousarray(model.coef_, dtype="<f8"),
