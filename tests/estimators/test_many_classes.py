@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import LinearSVC
+from dualgap import LinearSVC, core
+from dualgap.certificate import Status
 from dualgap.problems import batch, binary
+from dualgap.problems.base import Claim
 
 
 @pytest.mark.cases(None)
@@ -33,3 +36,32 @@ def test_what_fits_is_trained(multi_class):
     X = np.random.default_rng(0).normal(size=(40, 2))
     model = LinearSVC(loss="hinge", multi_class=multi_class).fit(X, np.arange(40) % 8)
     assert model.certificate_.certified
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_a_problem_that_was_not_reached_has_the_zero_model(loss, multi_class):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 30
+    model = LinearSVC(C=0.7, loss=loss, multi_class=multi_class)
+    data = model._read(X, y, rng.uniform(0.0, 2.0, 90))
+    batch = model._batch(data)
+    assert batch.takes_long
+    for k in (0, len(batch) - 1):
+        zero, problem = batch.unreached(k), batch.problem(k)
+        own = problem.prove(Claim(zero.w, zero.alpha)).certificate
+        assert zero.certificate.primal == pytest.approx(own.primal, rel=1e-12)
+        assert zero.certificate.primal >= own.primal - own.rounding
+        assert zero.certificate.dual == own.dual == 0.0
+
+
+def test_a_stop_ends_many_classes_without_starting_them(monkeypatch):
+    monkeypatch.setattr(binary.BinaryProblem, "prove", None)
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 30
+    stop = core.Stop()
+    stop.request()
+    model = LinearSVC()
+    with pytest.warns(ConvergenceWarning, match="30 of 30 classes did not converge"):
+        model._fit(X, y, stop=stop)
+    assert not model.coef_.any()
+    assert {part.status for part in model.certificate_.parts} == {Status.INTERRUPTED}
