@@ -38,10 +38,6 @@ class _Linear:
     penalize_intercept = True
     atol = 0.0
 
-    @property
-    def max_iter(self) -> int:
-        return self.max_iter
-
 
 class LinearSVC(_Linear, dualgap.LinearSVC):
     solver = "auto"
@@ -149,10 +145,6 @@ class _Kernel:
         with self._own_view():
             return super()._values(X)
 
-    @property
-    def max_iter(self) -> int:
-        return self.max_iter if self.max_iter > 0 else _ITERATIONS
-
 
 class SVC(_Kernel, dualgap.SVC):
     loss = "hinge"
@@ -173,7 +165,7 @@ class SVC(_Kernel, dualgap.SVC):
         cache_size=200,
         class_weight=None,
         verbose=False,
-        max_iter=-1,
+        max_iter=_ITERATIONS,
         decision_function_shape="ovr",
         break_ties=False,
         random_state=0,
@@ -200,7 +192,7 @@ class SVR(_Kernel, dualgap.SVR):
         shrinking=True,
         cache_size=200,
         verbose=False,
-        max_iter=-1,
+        max_iter=_ITERATIONS,
     ):
         self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
         self.tol, self.C, self.epsilon, self.shrinking = tol, C, epsilon, shrinking
@@ -220,7 +212,7 @@ class OneClassSVM(_Kernel, dualgap.OneClassSVM):
         shrinking=True,
         cache_size=200,
         verbose=False,
-        max_iter=-1,
+        max_iter=_ITERATIONS,
     ):
         self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
         self.tol, self.nu, self.shrinking = tol, nu, shrinking

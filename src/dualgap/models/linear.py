@@ -264,7 +264,7 @@ def linear_problems(
     """Yield every binary problem with the model's w."""
     for k, coef in enumerate(terms.coef):
         problem = binary.problem(k)
-        coef = coef[binary.columns.kept]
+        coef = np.ascontiguousarray(coef[binary.columns.kept])
         yield problem, problem.point(coef, terms.intercept[k])
 
 

@@ -362,9 +362,10 @@ class SmoothingNewton(FewFeatures):
         if len(margins) < problem.n:  # rows of weight 0 are never active
             margins, members = np.zeros(problem.n), margins
             margins[state.members] = members
-        # Duals are between their bounds where -tau/2 < u < curvature + tau/2.
+        # Duals are between their bounds where -tau/2 < u < slope curvature + tau/2.
         loss, half = problem.loss, 0.5 * inner.tau
-        knee = loss.curvature if math.isfinite(loss.slope) else math.inf
+        finite = math.isfinite(loss.slope)
+        knee = loss.slope * loss.curvature if finite else math.inf
 
         def near_of(some: slice) -> NDArray[np.bool_]:
             u = 1.0 - margins[some]
