@@ -56,7 +56,7 @@ COUNTS: dict[str, tuple[Callable[[], object], int]] = {
     ),
     "svm_path": (lambda: svm_path(*IRIS, Cs), 662),
     "svm_path, two classes": (lambda: svm_path(*CANCER, Cs), 404),
-    "svc_path": (lambda: svc_path(*IRIS, Cs), 1019),
+    "svc_path": (lambda: svc_path(*IRIS, Cs), 678),
     "LinearSVCCV": (lambda: LinearSVCCV(Cs, cv=3).fit(*IRIS), 2739),
     "LinearSVCCV, two classes": (lambda: LinearSVCCV(Cs, cv=3).fit(*CANCER), 1423),
     "SVCCV": (lambda: SVCCV(Cs, cv=3).fit(*IRIS), 2080),
@@ -64,7 +64,7 @@ COUNTS: dict[str, tuple[Callable[[], object], int]] = {
         lambda: GridSearchCV(LinearSVC(), {"C": Cs}, cv=3).fit(*IRIS),
         4435,
     ),
-    "GridSearchCV": (lambda: GridSearchCV(SVC(), {"C": Cs}, cv=3).fit(*IRIS), 4500),
+    "GridSearchCV": (lambda: GridSearchCV(SVC(), {"C": Cs}, cv=3).fit(*IRIS), 3434),
 }
 #: Part of a count that versions of Python and scikit-learn may change.
 SLACK = 0.03

@@ -9,7 +9,7 @@ import sklearn.model_selection
 import sklearn.svm
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_regression
+from sklearn.datasets import load_digits, make_classification, make_regression
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
@@ -327,3 +327,16 @@ def test_it_is_an_estimator_of_scikit_learn():
         .fit(make()[0])
         .shared_
     )
+
+
+def test_many_small_pairs_are_one_call_for_each_fold(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200] / 16.0, y[:200]
+    monkeypatch.setattr(folds.Folds, "_together", None)
+    found = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert found.shared_
+    alone = sklearn.model_selection.GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2).fit(
+        X, y
+    )
+    name = "mean_test_score"
+    np.testing.assert_allclose(found.cv_results_[name], alone.cv_results_[name])

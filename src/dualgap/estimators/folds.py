@@ -38,9 +38,10 @@ from ..kernels.gram import points_of
 from ..kernels.table import Table, shared_matrix, values_at, whole_table
 from ..losses import Vector
 from ..problems.batch import Batch, LinearBatch
+from ..solvers.kernel.pairs import small_enough
 from ..training.batch import Job, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
-from ..training.solution import Solutions
+from ..training.solution import Solutions, WholeSolutions
 from .base import Model
 from .input import Data, labelled, unlabelled
 from .linear_svc import LinearSVC
@@ -62,6 +63,10 @@ def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     """Return the weights of a training part: 0 for other rows, k times for repeats."""
     rows = np.arange(len(weight))[train]
     return weight * np.bincount(rows, minlength=len(weight))
+
+
+#: Classes whose pairs are always trained with all folds together.
+_FEW_CLASSES = 5
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,8 @@ class FoldFit:
 
     @property
     def cut_short(self) -> bool:
+        if isinstance(self.found, WholeSolutions):  # of a call that was not stopped
+            return False
         return any(one.certificate.status in CUT_SHORT for one in self.found)
 
     def fitted(self) -> Model:
@@ -285,7 +292,10 @@ class Folds:
             if all(np.bincount(of.codes, of.weight).all() for of in own):
                 return [partial(self._linear, model, own, Cs)]
         every = range(len(self.splits))
-        if isinstance(model, (SVC, SVR)) and (kernel := self._kernel(model)):
+        kernel = None
+        if isinstance(model, (SVC, SVR)) and not self._few(model):
+            kernel = self._kernel(model)
+        if kernel is not None:
             own = [_data(model, self.points, self.y, part) for part in self.parts]
             together = self._together(model, kernel, own, Cs)
             if together is not None:
@@ -301,6 +311,20 @@ class Folds:
         alone = [partial(self._alone, f, pairwise, model, Cs, threads) for f in every]
         at_once = self._at_once(model)
         return [partial(_chained, alone[w::at_once]) for w in range(at_once)]
+
+    def _few(self, model: SVC | SVR) -> bool:
+        """Whether one call to the core solves many pairs of classes of a fold.
+
+        It takes less time than the loop over the pairs of all folds.
+        """
+        if not isinstance(model, SVC) or len(np.unique(self.y)) <= _FEW_CLASSES:
+            return False
+        most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
+        solver = get_kernel_solver(model.solver)
+        record: Any = model._kernel_record()
+        if isinstance(getattr(record, "gamma", 1.0), str):
+            record = replace(record, gamma=1.0)  # its size does not matter
+        return small_enough(solver, record, most, model.cache_size)
 
     def _at_once(self, model: Model) -> int:
         """Return the number of folds whose problems memory holds.

@@ -45,6 +45,8 @@ Callback = Callable[[EpochInfo], object]
 #: Returns dual variables to start from, given the number of a problem and the problem.
 Start = Callable[[int, Problem], Vector | None]
 T = TypeVar("T")
+#: Values of C, and the dual variables of all problems.
+Past = Sequence[tuple[float, Sequence[Vector]]]
 
 logger = logging.getLogger("dualgap")
 
@@ -226,22 +228,23 @@ def solve_path(
         If the solver keeps no dual variables.
     """
     check_warm(batch, solver)
-    past: list[list[tuple[float, Vector]]] = [[] for _ in range(len(batch))]
+    past: list[tuple[float, Sequence[Vector]]] = []
     batch = batch.for_path()
     if start is not None:
-        past = [[(batch.C, alpha)] for alpha in start]
+        past = [(batch.C, start)]
     for C in map(float, Cs):
         now = batch.at(C)
 
-        def warm(k: int, problem: Problem, now: Batch = now) -> Vector | None:
-            before = past[k]
+        def warm(
+            k: int, problem: Problem, now: Batch = now, past: Past = tuple(past)
+        ) -> Vector | None:
+            before = [(C, alpha[k]) for C, alpha in past]
             if len(before) == 2:
                 return now.along(k, problem, before)
             return now.begin(k, problem, *before[0]) if before else None
 
         found = solve_batch(now, solver, job, warm)
-        for k, alpha in enumerate(found.alpha):
-            past[k] = [*(one for one in past[k][-1:] if one[0] != C), (C, alpha)]
+        past = [*(one for one in past[-1:] if one[0] != C), (C, found.alpha)]
         yield found
 
 
