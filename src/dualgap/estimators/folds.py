@@ -321,10 +321,8 @@ class Folds:
             return False
         most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
         solver = get_kernel_solver(model.solver)
-        record: Any = model._kernel_record()
-        if isinstance(getattr(record, "gamma", 1.0), str):
-            record = replace(record, gamma=1.0)  # its size does not matter
-        return small_enough(solver, record, most, model.cache_size)
+        kernel = model._kernel_record().resolve(self.points.X)
+        return small_enough(solver, kernel, most, model.cache_size)
 
     def _at_once(self, model: Model) -> int:
         """Return the number of folds whose problems memory holds.
