@@ -211,6 +211,7 @@ def fits(draw):
     return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.long
 @settings(max_examples=examples(200))
 @given(fits())
