@@ -46,7 +46,7 @@ def test_a_problem_that_was_not_reached_has_the_zero_model(loss, multi_class):
     model = LinearSVC(C=0.7, loss=loss, multi_class=multi_class)
     data = model._read(X, y, rng.uniform(0.0, 2.0, 90))
     batch = model._batch(data)
-    assert batch.takes_long
+    assert batch.takes_long(warm=False)
     for k in (0, len(batch) - 1):
         zero, problem = batch.unreached(k), batch.problem(k)
         own = problem.prove(Claim(zero.w, zero.alpha)).certificate
@@ -65,3 +65,13 @@ def test_a_stop_ends_many_classes_without_starting_them(monkeypatch):
         model._fit(X, y, stop=stop)
     assert not model.coef_.any()
     assert {part.status for part in model.certificate_.parts} == {Status.INTERRUPTED}
+
+
+def test_a_stopped_warm_start_keeps_the_earlier_models():
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 30
+    model = LinearSVC(warm_start=True).fit(X, y)
+    coef, stop = model.coef_.copy(), core.Stop()
+    stop.request()
+    model._fit(X, y, stop=stop)
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-6)
+    assert model.certificate_.certified

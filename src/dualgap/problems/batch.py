@@ -29,7 +29,7 @@ from .starts import along, carried
 __all__ = ["Batch", "LinearBatch", "SingleBatch"]
 
 S = TypeVar("S")
-#: Problems of which more would take long to start after a deadline.
+#: More problems than these would take long to start after a deadline.
 _MANY = 20
 
 
@@ -49,8 +49,6 @@ class Batch(ABC):
     kind: str
     names: Sequence[str]
     several: str = "problems"
-    #: Whether making or starting the problems takes long, so that a stop comes before.
-    takes_long: bool = False
     #: Weight of the loss; NaN without one.
     C: float = math.nan
     #: Model of a problem that is not solved yet; empty if callbacks get no models.
@@ -100,6 +98,10 @@ class Batch(ABC):
     def finish(self, k: int, problem: Problem, solution: S) -> S:
         """Return the solution of problem k in the terms of the batch."""
         return solution
+
+    def takes_long(self, warm: bool) -> bool:
+        """Return whether a stop comes before the start of a problem, cold or warm."""
+        return False
 
     def unreached(self, k: int) -> Proof:
         """Return a proof of the zero model without making problem k."""
@@ -239,7 +241,6 @@ class LinearBatch(Batch):
         )
         if self.joint:
             self.first = CrammerSingerProblem(self.rows, codes, len(classes))
-        self.takes_long = len(self) > _MANY and not self.joint
 
     def __len__(self) -> int:
         return len(self.parts) * self.count
@@ -318,6 +319,10 @@ class LinearBatch(Batch):
         if self.points is None or weights is None:
             return np.arange(len(self.codes))
         return np.flatnonzero(weights > 0.0)
+
+    def takes_long(self, warm: bool) -> bool:
+        # Warm problems start all the same: their models are better than zero.
+        return not warm and not self.joint and len(self) > _MANY
 
     def unreached(self, k: int) -> Proof:
         # The loss of w = 0 is l(0) for each row.

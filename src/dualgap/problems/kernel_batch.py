@@ -106,7 +106,6 @@ class KernelBatch(Batch):
     """
 
     kind = "kernel"
-    takes_long = True
 
     def __init__(
         self,
@@ -158,11 +157,11 @@ class KernelBatch(Batch):
             other.kept = {}
         return other
 
-    def unreached(self, k: int) -> Proof:
-        """Return a proof of the zero model, whose P is the sum of the costs.
+    def takes_long(self, warm: bool) -> bool:
+        return True  # copies rows, computes norms and the kernel rows of a warm start
 
-        Preparing a fit (copying the rows, computing norms) takes time too.
-        """
+    def unreached(self, k: int) -> Proof:
+        """Return a proof of the zero model, whose P is the sum of the costs."""
         cost = self.C * self.weights_of(k)
         total, zero = float(cost.sum()), np.zeros(len(cost))
         bounds = Bounds.proved(total, Rounding.summed * total, 0.0)

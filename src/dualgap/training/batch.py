@@ -241,9 +241,9 @@ def solve_path(
             before = [(C, alpha[k]) for C, alpha in past]
             if len(before) == 2:
                 return now.along(k, problem, before)
-            return now.begin(k, problem, *before[0]) if before else None
+            return now.begin(k, problem, *before[0])
 
-        found = solve_batch(now, solver, job, warm)
+        found = solve_batch(now, solver, job, warm if past else None)
         past = [*(one for one in past[-1:] if one[0] != C), (C, found.alpha)]
         yield found
 
@@ -290,11 +290,12 @@ def _train(
     callback: Callback | None,
 ) -> Solution:
     """Train problem k, and prove its accuracy."""
-    if not (batch.takes_long and job.stopped):
+    takes_long = batch.takes_long(warm is not None)
+    if not (takes_long and job.stopped):
         with contextlib.suppress(StoppedError):
             problem = batch.problem(k)
             problem.title = title
-            if not (batch.takes_long and job.stopped):
+            if not (takes_long and job.stopped):
                 found = solve(
                     problem,
                     solver,
