@@ -39,15 +39,12 @@ def test_a_table_holds_the_dual_variables_of_all_problems(kind, classes):
     reduction: Reduction = KINDS[kind](classes)
     codes, rng = codes_of(classes), np.random.default_rng(0)
     ones = np.ones(len(codes))
-    duals = []
-    for k in range(len(reduction)):
-        place = reduction.place(codes, k, reduction.weights(codes, k, ones, ones))
-        size = len(place) * (classes if kind == "joint" else 1)
-        duals.append(rng.uniform(0.1, 1.0, size))
     places = [
-        reduction.place(codes, k, reduction.weights(codes, k, ones, ones))
+        np.flatnonzero(reduction.weights(codes, k, ones, ones))
         for k in range(len(reduction))
     ]
+    each = classes if kind == "joint" else 1
+    duals = [rng.uniform(0.1, 1.0, each * len(place)) for place in places]
     table = reduction.pack(duals, codes, places)
     assert table.shape == (reduction.tables, len(codes))
     for k, dual in enumerate(duals):

@@ -103,10 +103,6 @@ class Reduction(ABC):
         """
         return [], []
 
-    def place(self, codes: Codes, k: int, weight: Vector) -> Codes:
-        """Return the rows of problem k."""
-        return np.arange(len(codes))
-
     @abstractmethod
     def pack(
         self, duals: Sequence[Vector], codes: Codes, places: Sequence[Codes] | None
@@ -302,10 +298,6 @@ class OneVsOne(Reduction):
 
     def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
         return np.where(np.isin(codes, self.subjects[k]), weight * factor[codes], 0.0)
-
-    def place(self, codes: Codes, k: int, weight: Vector) -> Codes:
-        i, j = self.subjects[k]
-        return np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0.0))
 
     def costs(
         self, total: Sequence[float], factor: Sequence[float]
