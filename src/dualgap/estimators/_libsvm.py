@@ -46,9 +46,8 @@ def trained_by_libsvm(batch: KernelBatch, k: int, tol: float, atol: float) -> So
     coef = np.zeros(len(y))
     values = model.dual_coef_
     values = values.toarray() if hasattr(values, "toarray") else values
-    second = -float(
-        y[0]
-    )  # the label of the second class, which scikit-learn takes as 1
+    # The label of the second class, which scikit-learn takes as 1.
+    second = -float(y[0])
     coef[model.support_] = second * values[0]
     certificate = replace(
         Bounds.proved().certificate,

@@ -567,7 +567,7 @@ def _warn_of_accuracy(
         )
         message += (
             f". Near C={interval[0]:.4g} the gaps of the fits, {gap:.1e}, do not allow "
-            "more: raise accuracy, lower tol below 1e-9, or penalise a bias that may "
-            "not be unique there"
+            "more: raise error_tolerance, lower tol below 1e-9, or penalise a bias "
+            "that may not be unique there"
         )
     tell(message)

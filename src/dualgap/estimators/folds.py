@@ -1,9 +1,10 @@
 """Models of the folds of a search, trained for rising C with as much shared as pays.
 
-There are three ways. All folds of linear classifiers are one batch, in which held-out
-rows have the cost 0. All folds of kernel models are trained together over one matrix,
-if memory holds it. Otherwise each fold is a batch of its own rows, which goes along the
-values of C. All three end with the fits of all folds at one C.
+All folds of linear classifiers are one batch, in which held-out rows have the cost 0.
+All folds of kernel models with the same kernel are trained together, or share its
+values if these take long to compute and memory holds them. Otherwise each fold is a
+batch of its own rows, which goes along the values of C. Every way gives the fits of its
+folds at one C after the other.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from numpy.typing import ArrayLike
 from sklearn.base import (
@@ -24,9 +24,6 @@ from .parameters import (
 from .regression import SVR
 from .search import ClassifierSearch, Search
 from .svc import SVC
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["SVCCV", "SVRCV"]
 

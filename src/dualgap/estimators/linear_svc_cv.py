@@ -178,6 +178,5 @@ penalize_intercept, class_weight
 
 #: Attributes of the final model that a linear search shows.
 _OF_MODEL = (
-    *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),
-    *("n_iter_", "history_"),
+    *("coef_", "intercept_", "support_", "n_support_", "dual_coef_", "history_"),
 )

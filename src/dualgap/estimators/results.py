@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +19,6 @@ from ..losses import Vector
 from ..training.checkpoint import Checkpoint
 from .certified import ErrorBounds
 from .folds import why_ended
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Results", "best_of", "first_best", "ranks"]
 

@@ -180,7 +180,7 @@ class Search(Parameters):
         -----
         ConvergenceWarning
             If a scored model or the final model did not reach `tol`, the search was cut
-            short, or `accuracy` was not proved.
+            short, or `error_tolerance` was not proved.
         """
         name = type(self).__name__
         candidates, Cs, others = self._candidates()

@@ -83,7 +83,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     Whole or None
         None if the solver is not `Auto`, the rows are many or on disk, the bias is
         unpenalised, the classes have one joint problem, pairs have copies of their
-        rows, or `stop` ended the work.
+        rows, or the job was stopped in the first problem.
     """
     rows = batch.rows
     if batch.points is not None or not are_small(solver, batch):

@@ -17,11 +17,14 @@ __all__ = ["Whole"]
 class Whole(NamedTuple):
     """Points of several problems, their proofs, and the epochs that led to them.
 
+    After a stop these are the first problems of the batch only.
+
     Attributes
     ----------
     w, alpha : sequence of ndarray
         One per problem; w is empty for a kernel problem.
     bounds : list of Bounds
+        One per problem.
     epochs : ndarray of shape (n_epochs, 3)
         Estimates of P and D, and the steps so far, after each epoch of each problem.
     ends : ndarray of shape (n_problems,)
