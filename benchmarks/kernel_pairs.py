@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
 from nanculef_data import SETS, some
 
 from dualgap import SVC
-from dualgap.estimators import svc
 from dualgap.kernel import Gram
 from dualgap.kernels.gram import Pairs
+from dualgap.problems import kernel_batch
 
 
 class Own(Pairs):
@@ -39,7 +39,7 @@ class Own(Pairs):
 
 def seconds(way: type[Pairs], X, y, threads: int, cache: float) -> tuple[float, float]:
     """Wall and CPU seconds of a fit."""
-    svc.Pairs = way
+    kernel_batch.Pairs = way
     # A method that takes its rows one by one from the shared segments.
     model = SVC(
         C=10, loss="squared_hinge", solver="swap-2o", random_state=0, n_jobs=threads,
