@@ -19,7 +19,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.regions import ProblemBall, refuse_without_optimum
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
-from ..kernel import Gram, KernelProblem, KernelRegression
+from ..kernel import Gram, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
 from ..problems.base import Problem
 from ..problems.reductions import reduction_in
@@ -77,31 +77,18 @@ def balls_of(
     found = _balls_of(model, X, y, sample_weight, whole)
     trained = getattr(model, "certificate_", None)
     if trained is not None and len(trained.parts) == len(found):
-        parts = [part.ball.certificate for part, _ in found]
+        parts: list[Certificate] = [part.ball.certificate for part, _ in found]
         if other_objective(trained, Certificate.total(parts)):
             # Of a stopped fit the ball may be about a better point than the model.
-            parts = [prove() for _, prove in found]
+            parts = [
+                prove() if prove else part.ball.certificate for part, prove in found
+            ]
         refuse_other_rows(trained, parts)
     return [part for part, _ in found]
 
 
-#: A ball, and what proves the objective of the model's own coefficients and bias.
-_Found: TypeAlias = tuple[ProblemBall, Callable[[], Certificate]]
-
-
-def _own(part: ProblemBall) -> Certificate:
-    """Return the certificate of a linear ball, which is about the model itself."""
-    own: Certificate = part.ball.certificate
-    return own
-
-
-def _found(
-    problem: KernelProblem | KernelRegression,
-    coef: Vector,
-    bias: float,
-    part: ProblemBall,
-) -> _Found:
-    return part, lambda: problem.certify_model(coef, bias)
+#: A ball, and a proof about the model's own coefficients if the ball's is not.
+_Found: TypeAlias = tuple[ProblemBall, Callable[[], Certificate] | None]
 
 
 def _balls_of(
@@ -117,11 +104,9 @@ def _balls_of(
         labels = reduction_in(model).labels(model.classes_)
         pairs = kernel_pairs(model, X, y, None, sample_weight, whole)
         return [
-            _found(
-                pair.problem,
-                pair.coef,
-                pair.bias,
+            (
                 ProblemBall(Ball.of(pair.problem, alpha=pair.alpha), label, pair.rows),
+                partial(pair.problem.certify_model, pair.coef, pair.bias),
             )
             for pair, label in zip(pairs, labels, strict=True)
         ]
@@ -139,7 +124,7 @@ def _balls_of(
         parts = [_together(model, X, y, sample_weight)]
     else:
         parts = list(_of_linear_svc(model, X, y, sample_weight, whole))
-    return [(part, partial(_own, part)) for part in parts]
+    return [(part, None) for part in parts]
 
 
 def _of_linear_svc(
@@ -151,7 +136,7 @@ def _of_linear_svc(
 ) -> Iterator[ProblemBall]:
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs, not whole)
-    table = table_of(model, binary.reduction.tables, X.shape[0])
+    table = table_of(model, X.shape[0])
     labels = binary.reduction.labels(binary.classes)
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
         alpha = None if table is None else binary.duals(table, k)
@@ -174,7 +159,7 @@ def _together(
     model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     problem, w = joint_problem(model, X, y, model.C, sample_weight, model.n_jobs)
-    table = table_of(model, len(model.classes_), X.shape[0])
+    table = table_of(model, X.shape[0])
     alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
     ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, model.classes_[-1], np.arange(X.shape[0]))
@@ -186,7 +171,7 @@ def _of_linear_svr(
     terms = single_terms(model, X.shape[0], sample_weight)
     weight = checked_weights(sample_weight, X)
     problem, w = terms.regression(X, y, model.C, weight, model.n_jobs)
-    table = table_of(model, 1, X.shape[0])
+    table = table_of(model, X.shape[0])
     alpha = None if table is None else table[0]
     ball = Ball.of(problem, w, _known(model, problem, w, alpha))
     return ProblemBall(ball, None, np.arange(X.shape[0]))
@@ -207,4 +192,4 @@ def _of_svr(
     coef[model.support_] = model.dual_coef_[0]
     alpha = np.clip(coef, problem.lower, problem.upper)
     part = ProblemBall(Ball.of(problem, alpha=alpha), None, np.arange(X.shape[0]))
-    return _found(problem, coef, float(model.intercept_[0]), part)
+    return part, partial(problem.certify_model, coef, float(model.intercept_[0]))

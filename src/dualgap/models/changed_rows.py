@@ -25,9 +25,9 @@ from ..kernel import Gram, KernelProblem
 from ..kernels.gram import Matrix as KernelMatrix
 from ..losses import Loss, Vector
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import OneVsOne, OneVsRest, Reduction, certificate_of
+from ..problems.reductions import certificate_of, reduction_in
 from ..solvers import get_solver
-from .leave_one_out import Scores, problems_of
+from .leave_one_out import problems_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -242,14 +242,15 @@ def what_if(
     classes = model.classes_
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     left = np.delete(np.arange(len(codes)), kept)
-    scores = Scores.of(model, codes)
+    reduction = reduction_in(model)
     added = np.ones(len(new_codes))
     found = []
     with limited(1):
         shared: BinaryProblem | KernelProblem | None = None
         for k, ball in enumerate(balls):
             ball = sharpened(ball, tol)
-            signs, joined = _terms(scores, k, all_codes, new_codes, factor)
+            signs = reduction.signs(all_codes, k)
+            joined = reduction.weights(new_codes, k, added, factor)
             cost = np.concatenate([ball.problem.cost[kept], model.C * joined])
             shared = _changed(ball.problem, rows, signs, cost, model, shared)
             alpha = alpha_without(ball, left)[kept]
@@ -261,7 +262,7 @@ def what_if(
     total = np.concatenate([old[kept], added])
     if hasattr(model, "kernel"):
         total = total * factor[all_codes]
-    view = _view(model, found, rows, all_codes, factor, scores)
+    view = _view(model, found, rows, all_codes, factor)
     data = (rows, model.classes_[all_codes], total)
     radius = max(part.ball.radius for part in found)
     return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
@@ -343,27 +344,6 @@ def _stacked(X: MatrixLike, more: MatrixLike) -> Matrix:
     return np.vstack([X, more])
 
 
-def _terms(
-    scores: Scores,
-    k: int,
-    codes: NDArray[np.intp],
-    new_codes: NDArray[np.intp],
-    factor: Vector,
-) -> tuple[NDArray[np.int8], Vector]:
-    """Return the signs of all rows in problem k, and the weights of the new ones."""
-    reduction = _reduction(scores, len(factor))
-    weight = reduction.weights(new_codes, k, np.ones(len(new_codes)), factor)
-    return reduction.signs(codes, k), weight
-
-
-def _reduction(scores: Scores, classes: int) -> Reduction:
-    return (
-        OneVsOne(classes, libsvm=scores.sign < 0)
-        if scores.pairs
-        else OneVsRest(classes)
-    )
-
-
 def _changed(
     old: BinaryProblem | KernelProblem,
     rows: MatrixLike,
@@ -409,14 +389,12 @@ def _view(
     rows: MatrixLike,
     codes: NDArray[np.intp],
     factor: Vector,
-    scores: Scores,
 ) -> BaseEstimator:
     """Return a shallow copy of the model that holds the new balls."""
     view = copy.copy(model)
     view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])
     balls = [part.ball for part in found]
-    reduction = _reduction(scores, len(factor))
-    table = reduction.pack([ball.alpha for ball in balls], codes, None)
+    table = reduction_in(model).pack([ball.alpha for ball in balls], codes, None)
     if hasattr(model, "kernel"):
         used = np.flatnonzero(table.any(axis=0))
         view.support_ = used[np.argsort(codes[used], kind="stable")]

@@ -185,7 +185,7 @@ def _compress_linear(
     X = check_array(X, **ROWS)
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
-    table = table_of(model, binary.reduction.tables, X.shape[0])
+    table = table_of(model, X.shape[0])
     wholes = []
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):
         alpha = None if table is None else binary.duals(table, k)

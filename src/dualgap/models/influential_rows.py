@@ -19,8 +19,9 @@ from ..estimators.arguments import check_array
 from ..estimators.meta import unwrap
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
+from ..problems.reductions import Reduction, reduction_in
 from ..problems.rounding import Rounding
-from .leave_one_out import Scores, problems_of
+from .leave_one_out import problems_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -95,7 +96,7 @@ def influence(
     if tol is not None:
         check_positive("tol", tol)
     model, X = unwrap(model, X)
-    balls, codes = problems_of(model, X, y, sample_weight)
+    balls, _ = problems_of(model, X, y, sample_weight)
     if balls[0].problem.free_bias:
         raise ValueError(
             "penalize_intercept=False is not supported by influence; use what_if(model,"
@@ -107,7 +108,7 @@ def influence(
     labels = np.searchsorted(model.classes_, model.predict(X_new))
     with limited(1):
         parts = [_Removals(sharpened(ball, tol), X, X_new) for ball in balls]
-        return _flips(parts, Scores.of(model, codes), labels, repair)
+        return _flips(parts, reduction_in(model), labels, repair)
 
 
 class _Removals:
@@ -200,7 +201,10 @@ class _Removals:
 
 
 def _flips(
-    parts: list[_Removals], scores: Scores, labels: NDArray[np.intp], repair: bool
+    parts: list[_Removals],
+    reduction: Reduction,
+    labels: NDArray[np.intp],
+    repair: bool,
 ) -> NDArray[np.bool_]:
     """Return the table of :func:`influence`."""
     n = parts[0].problem.n
@@ -213,18 +217,26 @@ def _flips(
                 part.bounds(int(i), block[:, k])
                 for part, block in zip(parts, blocks, strict=True)
             ]
-            open_ = ~scores.certain(*_columns(found), labels)
+            open_ = ~_certain(reduction, found, labels)
             if repair and open_.any():
                 found = [
                     part.repaired(int(i), block[:, k], own)
                     for part, block, own in zip(parts, blocks, found, strict=True)
                 ]
-                open_ = ~scores.certain(*_columns(found), labels)
+                open_ = ~_certain(reduction, found, labels)
             flips[:, i] = open_
     return flips
 
 
-def _columns(found: list[Pair]) -> Pair:
-    """Return the bounds of all problems, (n_new, problems) each."""
-    lower, upper = zip(*found, strict=True)
-    return np.column_stack(lower), np.column_stack(upper)
+def _certain(
+    reduction: Reduction, found: list[Pair], codes: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Whether rows surely have these classes, from bounds on all decisions."""
+    lower, upper = map(np.column_stack, zip(*found, strict=True))
+    if lower.shape[1] == 1:
+        return np.where(codes == 1, lower[:, 0] > 0.0, upper[:, 0] <= 0.0)
+    lower, upper = reduction.rank_bounds(lower, upper)
+    n = np.arange(len(codes))
+    own, upper[n, codes] = lower[n, codes], -np.inf
+    certain: NDArray[np.bool_] = own > upper.max(axis=1)
+    return certain

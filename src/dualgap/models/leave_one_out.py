@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,7 @@ from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
 from ..kernels.functions import Rows
 from ..losses import Vector
-from ..problems.reductions import OneVsOne
+from ..problems.reductions import Reduction, reduction_in
 from .balls import balls_of
 
 if TYPE_CHECKING:
@@ -202,10 +202,10 @@ def loo_bounds(
     """
     model, X = unwrap(model, X)
     balls, codes = problems_of(model, X, y, sample_weight)
-    scores = Scores.of(model, codes)
+    reduction = reduction_in(model)
     with limited(1):
         parts = [LeftOut(sharpened(ball, tol)) for ball in balls]
-        rows = _Rows(parts, codes, scores)
+        rows = _Rows(parts, codes, reduction)
         until = _deadline(time_limit)
         try:
             if refine != "none":
@@ -286,7 +286,7 @@ def cv_bounds(
     """
     model, X = unwrap(model, X)
     balls, codes = problems_of(model, X, y, sample_weight)
-    scores = Scores.of(model, codes)
+    reduction = reduction_in(model)
     folds = [test for _, test in check_cv(cv, y, classifier=True).split(X, y)]
     folds = [np.arange(len(codes))[test] for test in folds]
     found: list[ErrorBounds] = []
@@ -299,7 +299,7 @@ def cv_bounds(
             try:
                 while not ended:
                     until()
-                    now = _fold(balls, codes, scores, test, target, refine, until)
+                    now = _fold(balls, codes, reduction, test, target, refine, until)
                     fold = now if fold is None else fold.narrowed(now, test)
                     if refine != "exact" or not len(fold.undecided(test)):
                         break
@@ -309,7 +309,7 @@ def cv_bounds(
             except (KeyboardInterrupt, InterruptedFitError, TimeoutError) as end:
                 ended = True
                 _warn(end, "cv_bounds")
-            rows = fold or _Rows.unknown(len(balls), codes, scores)
+            rows = fold or _Rows.unknown(len(balls), codes, reduction)
             found.append(rows.result(method, test))
     return _total(found, method)
 
@@ -347,56 +347,6 @@ def problems_of(
     return balls, codes
 
 
-class Scores(NamedTuple):
-    """The way from decisions to scores of classes.
-
-    Attributes
-    ----------
-    classes : int
-    pairs : bool
-        Whether pairs of classes vote, or each class has its own decision.
-    sign : {1, -1}
-        1 if decisions of a pair are positive for its second class.
-    confident : bool
-        As for :class:`~dualgap.problems.reductions.OneVsOne`.
-    """
-
-    classes: int
-    pairs: bool = False
-    sign: int = 1
-    confident: bool = True
-
-    @classmethod
-    def of(cls, model: BaseEstimator, codes: NDArray[np.intp]) -> Scores:
-        """Return the way of a fitted classifier."""
-        classes = int(codes.max()) + 1
-        if hasattr(model, "kernel"):
-            return cls(classes, classes > 2, -1, bool(model.break_ties))
-        return cls(classes, classes > 2 and model.multi_class == "ovo")
-
-    def certain(
-        self, lower: Vector, upper: Vector, codes: NDArray[np.intp]
-    ) -> NDArray[np.bool_]:
-        """Whether rows surely have these classes, from bounds on all decisions."""
-        if lower.shape[1] == 1:
-            return np.where(codes == 1, lower[:, 0] > 0.0, upper[:, 0] <= 0.0)
-        lower, upper = self.bounds(lower, upper)
-        n = np.arange(len(codes))
-        own, upper[n, codes] = lower[n, codes], -np.inf
-        found: NDArray[np.bool_] = own > upper.max(axis=1)
-        return found
-
-    def bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
-        """Turn bounds on decisions into bounds on the scores of the classes."""
-        if not self.pairs:
-            return lower, upper
-        if self.sign < 0:
-            lower, upper = -upper, -lower
-        pairs = OneVsOne(self.classes)
-        pairs.confident = self.confident
-        return pairs.rank_bounds(lower, upper)
-
-
 class _Rows:
     """All rows, with the bounds of every binary problem on their decisions.
 
@@ -405,20 +355,22 @@ class _Rows:
     parts : sequence of LeftOut
     codes : ndarray of shape (n,)
         Class of every row.
-    scores : Scores
+    reduction : Reduction
     """
 
     def __init__(
-        self, parts: Sequence[LeftOut], codes: NDArray[np.intp], scores: Scores
+        self, parts: Sequence[LeftOut], codes: NDArray[np.intp], reduction: Reduction
     ) -> None:
-        self.parts, self.codes, self.scores = parts, codes, scores
+        self.parts, self.codes, self.reduction = parts, codes, reduction
         self.repairs = self.fits = 0
 
     @classmethod
-    def unknown(cls, problems: int, codes: NDArray[np.intp], scores: Scores) -> _Rows:
+    def unknown(
+        cls, problems: int, codes: NDArray[np.intp], reduction: Reduction
+    ) -> _Rows:
         """Return rows without any bounds."""
         parts = [_Unknown(len(codes))] * problems
-        return cls(parts, codes, scores)  # type: ignore[arg-type]
+        return cls(parts, codes, reduction)  # type: ignore[arg-type]
 
     def margins(self, at: Rows) -> tuple[Vector, Vector]:
         """Return bounds on the margins of some rows."""
@@ -429,7 +381,7 @@ class _Rows:
             positive = codes == 1
             low, high = lower[:, 0], upper[:, 0]
             return np.where(positive, low, -high), np.where(positive, high, -low)
-        lower, upper = self.scores.bounds(lower, upper)
+        lower, upper = self.reduction.rank_bounds(lower, upper)
         n = np.arange(len(codes))
         own = lower[n, codes], upper[n, codes]
         lower[n, codes] = upper[n, codes] = -np.inf
@@ -502,7 +454,7 @@ class _Unknown:
 def _fold(
     balls: Sequence[Ball],
     codes: NDArray[np.intp],
-    scores: Scores,
+    reduction: Reduction,
     test: NDArray[np.intp],
     tol: float,
     refine: str,
@@ -516,7 +468,7 @@ def _fold(
         alpha[test] = 0.0
         parts.append(LeftOut(sharpened(Ball.of(problem, alpha=alpha), tol)))
         until()
-    rows = _Rows(parts, codes, scores)
+    rows = _Rows(parts, codes, reduction)
     if refine != "none":
         for some in _pieces(rows.undecided(np.unique(test))):
             for part in parts:

@@ -235,22 +235,21 @@ def constant_remarks(
     """
     scheme = getattr(model, "multi_class", "ovr")
     linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
-    if y is None or not (linear and hasattr(model, "classes_")):
-        return []
-    if scheme == "crammer_singer":
+    binary = linear and hasattr(model, "classes_") and scheme != "crammer_singer"
+    if y is None or not binary:
         return []
     terms = linear_terms(model, np.shape(X)[0])
-    binary = binary_of(terms, check_array(X, **ROWS), y, terms.C, sample_weight, None)
-    models = [w for _, w in linear_problems(terms, binary)]
+    batch = binary_of(terms, check_array(X, **ROWS), y, terms.C, sample_weight, None)
+    models = [w for _, w in linear_problems(terms, batch)]
     bounds = [part.bounds for part in certificate]
     # A model without a target that is far from the optimum is told about as that.
     tol = _NEAR if math.isnan(certificate.tol) else certificate.tol
-    found = constant_problems(binary, models, bounds, tol, certificate.atol)
+    found = constant_problems(batch, models, bounds, tol, certificate.atol)
     if not found:
         return []
     sentence = sentence_about(
         found,
-        binary.names,
+        batch.names,
         loss=model.loss,
         multi_class=scheme if isinstance(model, LinearSVC) else None,
         class_weight=model.class_weight,
@@ -268,7 +267,7 @@ def linear_problems(
         yield problem, problem.point(coef, terms.intercept[k])
 
 
-def table_of(model: BaseEstimator, tables: int, n: int) -> Vector | None:
+def table_of(model: BaseEstimator, n: int) -> Vector | None:
     """Return the stored dual variables of all rows, (tables, n); None without any.
 
     Raises
@@ -283,9 +282,17 @@ def table_of(model: BaseEstimator, tables: int, n: int) -> Vector | None:
             f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
             "training rows, in the same order"
         )
-    table = np.zeros((tables, n))
+    table = np.zeros((len(model.dual_coef_), n))
     table[:, model.support_] = model.dual_coef_
     return table
+
+
+def dual_point(problem: Problem, w: Vector, alpha: Vector | None, tol: float) -> Vector:
+    """Return dual variables that prove a model w, from a fit if they must."""
+    proof = problem.prove(Claim(w, alpha))
+    if proof.certificate.relative_gap <= tol:
+        return proof.alpha
+    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha
 
 
 def _certify_together(
@@ -337,11 +344,3 @@ def joint_problem(
             "training data"
         )
     return problem, problem.point(coef, bias)
-
-
-def dual_point(problem: Problem, w: Vector, alpha: Vector | None, tol: float) -> Vector:
-    """Return dual variables that prove a model w, from a fit if they must."""
-    proof = problem.prove(Claim(w, alpha))
-    if proof.certificate.relative_gap <= tol:
-        return proof.alpha
-    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha

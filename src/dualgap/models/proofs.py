@@ -36,7 +36,7 @@ from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.reductions import OneVsOne, certificate_of
 from .balls import balls_of
 from .kernels import kernel_of, kernel_pairs
-from .linear import binary_of, dual_point, linear_problems, linear_terms
+from .linear import binary_of, dual_point, linear_problems, linear_terms, table_of
 from .single_problems import single_terms, targets
 
 if TYPE_CHECKING:
@@ -357,11 +357,7 @@ def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
 
 def _duals(model: BaseEstimator, n: int) -> NDArray[np.float64] | None:
     """Return the dual variables of a model of dualgap, shape (tables, n), if known."""
-    if not hasattr(model, "dual_coef_") or getattr(model, "_n_rows", None) != n:
-        return None
-    table = np.zeros((len(model.dual_coef_), n))
-    table[:, model.support_] = model.dual_coef_
-    return table
+    return table_of(model, n) if getattr(model, "_n_rows", None) == n else None
 
 
 # -------------------------------------------------------------------------- numbers
