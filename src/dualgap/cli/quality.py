@@ -53,10 +53,9 @@ def predictions(
         if is_novelty(fitted):
             return fitted.decision_function(X), fitted.predict(X)
         if hasattr(fitted, "kernel"):
-            from ..estimators.meta import scores_and_labels
-
             fitted.n_jobs = -1 if n_jobs is None else n_jobs
-            return scores_and_labels(fitted, X)
+            values = fitted._values(X)  # the kernel is computed once for both
+            return fitted._shaped(values), fitted._decide(values)
         values = fitted.decision_function(X)
     codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
     return values, fitted.classes_[codes]

@@ -10,22 +10,12 @@ import numpy as np
 from .. import core
 from ..problems.constant import Constants
 from ..training import Solution
-from .piece import Census, Setup
+from .piece import Setup, labels_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..losses import Vector
     from .cluster import Cluster
 
-__all__ = ["constant_problems", "labels_of"]
-
-
-def labels_of(census: Sequence[Census]) -> tuple[NDArray[np.generic], Vector]:
-    """Return the labels of all pieces, with the summed weights of their rows."""
-    told = [piece for piece in census if piece.rows]
-    labels = np.concatenate([piece.labels for piece in told])
-    return labels, np.concatenate([piece.weights for piece in told])
+__all__ = ["constant_problems"]
 
 
 def constant_problems(

@@ -40,8 +40,8 @@ from ..training import Solution, solve
 from ..training.batch import Job, begin, in_threads
 from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
 from .collections import blocks, have_their_own, is_dask
-from .constant import constant_problems, labels_of
-from .piece import Census, Setup
+from .constant import constant_problems
+from .piece import Census, Setup, labels_of
 from .prediction import Parts, classify, count_right, decide, over_batches
 from .stores import holds_stores, in_batches
 

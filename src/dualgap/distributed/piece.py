@@ -32,6 +32,7 @@ import copy
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -264,6 +265,13 @@ class Census:
     @staticmethod
     def stored_in(X: MatrixLike) -> int:
         return int(X.nnz if sparse.issparse(X) else X.size)
+
+
+def labels_of(census: Sequence[Census]) -> tuple[NDArray[np.generic], Vector]:
+    """Return the labels of all pieces, with the summed weights of their rows."""
+    told = [piece for piece in census if piece.rows]
+    labels = np.concatenate([piece.labels for piece in told])
+    return labels, np.concatenate([piece.weights for piece in told])
 
 
 class Piece:

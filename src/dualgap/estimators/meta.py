@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
@@ -15,15 +13,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["final", "own", "scores_and_labels", "unwrap"]
-
-
-def scores_and_labels(
-    model: BaseEstimator, X: MatrixLike
-) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Return ``decision_function(X)`` and ``predict(X)`` from one computation."""
-    values = model._values(X)
-    return model._shaped(values), model._decide(values)
+__all__ = ["final", "own", "unwrap"]
 
 
 def own(model: BaseEstimator) -> BaseEstimator:

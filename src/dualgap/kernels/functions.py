@@ -427,9 +427,8 @@ class Callable(Kernel):
         if sparse.issparse(out):
             out = out.toarray()
         shape = (_length(A), _length(B))
-        square = (
-            getattr(B, "shape", ())[1:] == shape[1:]
-        )  # where a @ b is of this shape
+        # For a square B a function of two rows, such as a @ b, returns this shape too.
+        square = getattr(B, "shape", ())[1:] == shape[1:]
         if square or np.shape(out) != shape:
             self._refuse_rows(A, B, out)
         return out

@@ -183,12 +183,8 @@ class RegressionProblem(BinaryProblem):
         used = self.cost > 0.0
         beyond = np.maximum(np.abs(residual[used]) - self.loss.epsilon, 0.0)
         beyond = np.copysign(beyond, residual[used])
-        low, by, high = (
-            float(beyond.min()),
-            float(np.median(beyond)),
-            float(beyond.max()),
-        )
-        by = high if low >= 0.0 else low if high <= 0.0 else by
+        low, high = float(beyond.min()), float(beyond.max())
+        by = high if low >= 0.0 else low if high <= 0.0 else float(np.median(beyond))
         if not 0.0 < abs(by) <= ROUNDED * float(np.abs(self.target[used]).max()):
             return w
         by += math.copysign(16 * Rounding.unit * self.loss.epsilon, by)
