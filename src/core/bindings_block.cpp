@@ -460,9 +460,9 @@ void bind_block(nb::module_ &m) {
           },
           "Shape (n_pairs, 1).")
       .def_prop_ro(
-          "epochs",
-          [](const PairProofs &self) { return table_of_epochs(self.epochs); },
-          "Estimates of P and D, and the steps so far, after every epoch of every pair.")
+          "epochs", [](const PairProofs &self) { return table_of_epochs(self.epochs); },
+          "Estimates of P and D, and the steps so far, after every epoch of every "
+          "pair.")
       .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.");
   m.def(
       "solve_pairs",
@@ -607,8 +607,7 @@ void bind_block(nb::module_ &m) {
             new (self) PackedVectors(kernel, precise, *points, coef.data(),
                                      static_cast<Index>(coef.shape(0)), of);
           },
-          "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(),
-          "precise"_a)
+          "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "precise"_a)
       .def(
           "times",
           [](const PackedVectors &self, const AnyRows &targets, Table<double> out) {

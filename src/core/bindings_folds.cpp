@@ -61,13 +61,13 @@ void bind_folds(nb::module_ &m) {
             if (const double *first = sized(targets, m, "targets"))
               linear.assign(first, first + m);
             nb::gil_scoped_release released;
-            new (self) Folds(table.doubles, table.floats, table.n, rows,
-                             {labels, labels + m}, all, folds, threads,
-                             std::move(linear), epsilon);
+            new (self)
+                Folds(table.doubles, table.floats, table.n, rows, {labels, labels + m},
+                      all, folds, threads, std::move(linear), epsilon);
           },
-          "table"_a, "runs"_a, "y"_a.noconvert(),
-          "weights"_a.noconvert(), "threads"_a, "targets"_a.noconvert() = nb::none(),
-          "epsilon"_a = 0.0, nb::keep_alive<1, 2>())
+          "table"_a, "runs"_a, "y"_a.noconvert(), "weights"_a.noconvert(), "threads"_a,
+          "targets"_a.noconvert() = nb::none(), "epsilon"_a = 0.0,
+          nb::keep_alive<1, 2>())
       .def(
           "advance",
           [](Folds &self, double C, double tol, double atol, Index most, Stop &stop) {
@@ -99,8 +99,7 @@ void bind_folds(nb::module_ &m) {
             const ScoreRoundings by = sizes.of(self.rows());
             nb::gil_scoped_release released;
             std::vector<HingeProof> found;
-            for (Index p = 0; p < self.folds(); ++p)
-              found.push_back(self.proof(p, by));
+            for (Index p = 0; p < self.folds(); ++p) found.push_back(self.proof(p, by));
             return found;
           },
           "roundings"_a, "Proves all folds of the hinge from their scores.")

@@ -322,9 +322,9 @@ void bind_labellings(nb::module_ &m) {
           [](const LabellingProofs &self) {
             return table_of(self.points, [](const GivenPoint &of) {
               const Values &v = of.values;
-              return std::array{v.loss,      v.sum,    v.diagonal,  v.loss_error,
-                                v.along,     v.along_error, v.reach, v.used,
-                                v.roundings, v.length, v.last,      of.norm,
+              return std::array{v.loss,       v.sum,         v.diagonal, v.loss_error,
+                                v.along,      v.along_error, v.reach,    v.used,
+                                v.roundings,  v.length,      v.last,     of.norm,
                                 of.dual_norm, of.scale};
             });
           },
@@ -479,7 +479,8 @@ void bind_interior(nb::module_ &m) {
         const double *given = alpha.data(), *costs = sized(cost, n, "cost");
         Vec out(given, given + n);
         for (std::size_t i = 0; i < out.size(); ++i) {
-          const double upper = loss.upper(costs[i]), near = std::min(share * upper, most);
+          const double upper = loss.upper(costs[i]),
+                       near = std::min(share * upper, most);
           if (out[i] < near) out[i] = 0.0;
           if (upper - out[i] < near) out[i] = upper;
         }

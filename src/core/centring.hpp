@@ -5,8 +5,8 @@
 //            The normal matrix of both columns is then singular to rounding, although
 //            its entries and the problem are harmless.
 // Update     Such a column j is replaced by x_j - rho_j x_p, p the constant feature or
-//            else the column of the smallest relative spread, and rho_j = M_j / M_p. For
-//            T u = u - e_p rho.u the outputs are
+//            else the column of the smallest relative spread, and rho_j = M_j / M_p.
+//            For T u = u - e_p rho.u the outputs are
 //              w.x = u.(x - rho x_p),   w = T u,
 //            so a gradient g of w is T'g for u, a sum over the rows is T^-T times the
 //            sum over the centred rows, and ||w||^2 is u'T'T u.
@@ -92,7 +92,8 @@ class Centring {
   // The sum over the rows of a sum over the centred rows, in place.
   void push(Vec &sum) const { spread(sum, 1.0); }
 
-  // Adds T'T - I to the entries (i, j), i <= j, of a matrix. Nothing if none is centred.
+  // Adds T'T - I to the entries (i, j), i <= j, of a matrix. Nothing if none is
+  // centred.
   void add_penalty(Vec &matrix) const {
     const std::size_t d = ratio_.size();
     const auto p = static_cast<std::size_t>(reference_);

@@ -312,10 +312,10 @@ void precise_axpy(const Rows &rows, Index i, double a, double *v, double *lost) 
 
 // Origin of the dual point of a certificate.
 enum class Dual {
-  kOfW,    // w is already sum a y x, so v is not computed
-  kGiven,  // a is given and need not define w, so v is computed
+  kOfW,      // w is already sum a y x, so v is not computed
+  kGiven,    // a is given and need not define w, so v is computed
   kPrecise,  // the same, with compensated products
-  kBuilt,  // a_i = c_i l'(1 - m_i), the dual point that w suggests
+  kBuilt,    // a_i = c_i l'(1 - m_i), the dual point that w suggests
 };
 
 // Terms of a row in P and D, with a loss of the margin y_i x_i.w.
@@ -392,8 +392,9 @@ inline constexpr Index kRowsTogether = 64;
 // Evaluates P at w and D at alpha. The margins or residuals go to `seen` if it is
 // given. If `kPrecise`, products are compensated, and alpha must be given.
 template <bool kPrecise, class Rows, class Terms>
-Values evaluate_as(const Rows &rows, const Terms &terms, const double *q, const double *w,
-                Dual dual, double *alpha, double *v, double *seen, Team &threads) {
+Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
+                   const double *w, Dual dual, double *alpha, double *v, double *seen,
+                   Team &threads) {
   const Index parts = kPrecise ? 1 : worth_threads(rows, threads.size());
   std::vector<double> lost(static_cast<std::size_t>(kPrecise ? rows.width() : 0));
   const double constant = rows.constant();
@@ -518,8 +519,8 @@ GivenPoint evaluate_given(const Rows &rows, const MarginTerms &terms, const doub
                           const double *w, double *alpha, Team &threads) {
   const Index n = rows.rows(), width = rows.width();
   std::vector<double> v(static_cast<std::size_t>(width));
-  const Values values = evaluate(rows, terms, q, w, Dual::kGiven, alpha, v.data(),
-                                 nullptr, threads);
+  const Values values =
+      evaluate(rows, terms, q, w, Dual::kGiven, alpha, v.data(), nullptr, threads);
   const double dual_norm = squared_norm(v.data(), width);
   const double scale = best_scale(alpha, terms.cost, n, terms.form, values.sum,
                                   dual_norm + values.diagonal);

@@ -1,10 +1,11 @@
-// Small problems with the same rows and different labels, solved and proved in one call.
+// Small problems with the same rows and different labels, solved and proved together.
 //
-// Problem    min over w of  1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i) for every labelling
+// Problem    for every labelling: min over w of
+//            1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i)
 // Update     smoothing_newton.hpp, over all rows together
 // Guarantee  as in smoothing_newton.hpp
-// Cost       as in smoothing_newton.hpp; the labellings one after another, each over its
-//            rows of positive cost
+// Cost       as in smoothing_newton.hpp; the labellings one after another, each over
+//            its rows of positive cost
 // Source     as in smoothing_newton.hpp
 #pragma once
 
@@ -103,7 +104,8 @@ class LabellingSolver : private LabellingTuning {
     SmoothingNewton newton(std::move(data), loss_, false, team_, algebra_);
     const Vec origin(static_cast<std::size_t>(width));
     if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
-    const double entries = static_cast<double>(kept.size()) * static_cast<double>(width);
+    const double entries =
+        static_cast<double>(kept.size()) * static_cast<double>(width);
     // The gap is relative to P here, and to D in a proof.
     const double enough = kSafe * settings.tol / (1.0 + settings.tol);
     int steps = 0;

@@ -1,7 +1,7 @@
 // Base of methods that take Newton steps over some rows of a problem: threaded passes
 // over these rows, and the d x d system  (J + Z' diag(theta) Z) x = b.  Z has the rows
-// y_i x_i; J = I, with a 0 at the end for an unpenalised bias. Passes and the system see
-// centred rows (centring.hpp): a point is w = T u, and steps are for u.
+// y_i x_i; J = I, with a 0 at the end for an unpenalised bias. Passes and the system
+// see centred rows (centring.hpp): a point is w = T u, and steps are for u.
 #pragma once
 
 #include <algorithm>

@@ -173,19 +173,17 @@ class RowBlockOf final : public RowBlock {
             const double *second, double *r2) const override {
     for (Index i = begin; i < end; ++i) {
       const double p = first[i - begin];
-      if (!second && !centring_) {
-        if (p != 0.0) rows_.axpy(i - begin_, p, r);
-        continue;
-      }
-      if (!second) {
+      if (second) {
+        const double q = second[i - begin];
+        for_each(i - begin_, [&](Index j, double x) {
+          r[j] += p * x;
+          r2[j] += q * x;
+        });
+      } else if (centring_) {
         for_each(i - begin_, [&](Index j, double x) { r[j] += p * x; });
-        continue;
+      } else if (p != 0.0) {
+        rows_.axpy(i - begin_, p, r);
       }
-      const double q = second[i - begin];
-      for_each(i - begin_, [&](Index j, double x) {
-        r[j] += p * x;
-        r2[j] += q * x;
-      });
     }
   }
 
@@ -229,7 +227,8 @@ class RowBlockOf final : public RowBlock {
     const Centring &by = *centring_;
     double base = rows_.constant();
     if (base == 0.0)
-      rows_.for_each(i, [&](Index j, double x) { base += j == by.reference() ? x : 0.0; });
+      rows_.for_each(i,
+                     [&](Index j, double x) { base += j == by.reference() ? x : 0.0; });
     Index met = 0;
     rows_.for_each(i, [&](Index j, double x) {
       met += by.ratio(j) != 0.0;
@@ -256,9 +255,8 @@ class RowBlockOf final : public RowBlock {
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const double root = std::sqrt(theta[i - begin]);
-      for_each(i - begin_, [&](Index j, double value) {
-        x[j] = static_cast<F>(root * value);
-      });
+      for_each(i - begin_,
+               [&](Index j, double value) { x[j] = static_cast<F>(root * value); });
       x += d;
       ++m;
     }

@@ -67,18 +67,18 @@ struct SmoothingTuning {
 
 // Rules of a run: how fast it smooths less, and when it is stuck.
 struct NewtonRules {
-  double share;    // of the target gap that smoothing may account for
-  double slack;    // tau is reduced only if smoothing exceeds that by this factor
-  double divisor;  // tau is divided by this at most at a time
-  double rounding;  // relative gain of a step that rounding hides
-  int most_idle;    // steps in a row without a visible gain
+  double share;         // of the target gap that smoothing may account for
+  double slack;         // tau is reduced only if smoothing exceeds that by this factor
+  double divisor;       // tau is divided by this at most at a time
+  double rounding;      // relative gain of a step that rounding hides
+  int most_idle;        // steps in a row without a visible gain
   double least_radius;  // share of the radius below which a run leaves it
 };
 
 struct NewtonRun {
   Outcome outcome = Outcome::kStepped;
-  int steps = 0, sharpened = 0;  // how often tau was reduced
-  Index inside = 0;              // rows between the bounds, over all steps
+  int steps = 0, sharpened = 0;     // how often tau was reduced
+  Index inside = 0;                 // rows between the bounds, over all steps
   bool stuck = false, far = false;  // far: hardly any of the radius is left
 };
 
@@ -153,7 +153,8 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     backsolve(seen_step_);
     s_ = point_of(seen_step_);
     const Vec seen = seen_, r = r_;
-    const double slope = dot(pulled, seen_step_), length = std::sqrt(dot(s_, s_)), high = objective_;
+    const double slope = dot(pulled, seen_step_), length = std::sqrt(dot(s_, s_)),
+                 high = objective_;
     decrement_ = 0.5 * slope;
     ++steps_;
     const bool renew = steps_ % kRenewed == 0;
@@ -250,8 +251,8 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     return std::max(radius - std::sqrt(moved), 0.0);
   }
 
-  // Smooths less if smoothing is more than `most`, and most of the gap. Returns false if
-  // told to stop.
+  // Smooths less if smoothing is more than `most`, and most of the gap. Returns false
+  // if told to stop.
   bool sharpen(double most, bool whole, const NewtonRules &rules, Poll &poll,
                const Stop &stop) {
     // The gap itself has to be closed, or only the step has to be small.

@@ -189,9 +189,9 @@ class SharedTable {
 
 class Folds : private FoldTuning {
  public:
-  // The matrix of n rows lies in memory in both types. Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
-  // it leaves out. For the hinge it has rows of both labels. For a regression `targets`
-  // is not empty, and all y are 1.
+  // The matrix of n rows is given in both types, and kept elsewhere. Fold p has the m
+  // weights from weights[p * m] on, zero for rows that it leaves out. For the hinge it
+  // has rows of both labels. For a regression `targets` is not empty, and all y are 1.
   Folds(const double *values, const float *floats, Index n,
         const std::vector<Run> &runs, std::vector<std::int8_t> y, const double *weights,
         Index folds, Index threads, std::vector<double> targets = {},

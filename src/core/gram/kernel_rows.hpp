@@ -139,8 +139,8 @@ class Placement {
   ProductErrors<double> double_{};
 };
 
-// Returns the coefficients of some of m points, [group of `width` points][output][point];
-// the last group is padded with zeros.
+// Returns the coefficients of some of m points in groups of `width` points,
+// [group][output][point]. The last group is padded with zeros.
 template <class T>
 std::vector<T> grouped(const double *coef, Index m, Index first, Index count,
                        Index outputs, Index width) {

@@ -128,7 +128,8 @@ class PackedVectors {
       std::vector<double> room(static_cast<std::size_t>(d));
       std::vector<T> z(static_cast<std::size_t>(n * d));
       std::vector<T> h(static_cast<std::size_t>(n));
-      for (Index j = 0; j < n; ++j) map_.read(queries, j, room.data(), z.data() + j * d);
+      for (Index j = 0; j < n; ++j)
+        map_.read(queries, j, room.data(), z.data() + j * d);
       tile::half_selves(z.data(), n, d, h.data());
       std::vector<T> values;
       tile::with_kernel<T>(map_.shape, map_.parameters, [&](const auto &kernel) {

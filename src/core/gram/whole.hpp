@@ -169,8 +169,8 @@ class Whole : private WholeTuning {
     if (count > 0) add();
   }
 
-  // Returns one entry per epoch: a working set, and the values after it. A start that is
-  // optimal counts as an epoch without steps.
+  // Returns one entry per epoch: a working set, and the values after it. A start that
+  // is optimal counts as an epoch without steps.
   std::vector<Epoch> solve(const WholeSettings &settings, const Stop &stop,
                            Poll &poll) {
     std::vector<Epoch> epochs;
@@ -294,9 +294,11 @@ class Whole : private WholeTuning {
       keep_free();
       const std::size_t m = face_.size();
       spent += kOfEntry * static_cast<double>(m * m * m) / 6.0;
-      if (m < 2 || spent > budget || !room_.step.solve(
-            m, [&](std::size_t s, std::size_t t) { return rows_[s][face_[t]]; },
-            [&](std::size_t s) { return v_[s]; }) || !take_step())
+      if (m < 2 || spent > budget ||
+          !room_.step.solve(
+              m, [&](std::size_t s, std::size_t t) { return rows_[s][face_[t]]; },
+              [&](std::size_t s) { return v_[s]; }) ||
+          !take_step())
         return spent;
     }
   }
@@ -372,8 +374,8 @@ class Whole : private WholeTuning {
 // Solves one problem over all rows of a kernel. `c` has the start on entry, and the
 // solution on return. Returns no epochs if told to stop.
 inline std::vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
-                                           const WholeSettings &settings, double *c,
-                                           const Stop &stop, Poll &poll) {
+                                      const WholeSettings &settings, double *c,
+                                      const Stop &stop, Poll &poll) {
   const Index n = rows.n();
   const Index stride = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   const Buffer values(std::max<Index>(n * stride, 1));
@@ -511,8 +513,8 @@ class PairsOfClasses {
         who.push_back(static_cast<Order>(s < m ? first(a) + s : first(b) + s - m));
         if (problem.c(s) != 0.0) rows_.note(terms, who.back(), problem.c(s));
       }
-      rows_.add_bounded(terms, rows_.placement().of_all(), {who.data(), n},
-                        up.data(), down.data(), scores.data(), errors.data());
+      rows_.add_bounded(terms, rows_.placement().of_all(), {who.data(), n}, up.data(),
+                        down.data(), scores.data(), errors.data());
     } else {
       for (Index s = 0; s < n; ++s) scores[at(s)] = up[at(s)] + down[at(s)];
       by.bound(alpha.data(), n, errors.data());
