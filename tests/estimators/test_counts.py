@@ -95,10 +95,4 @@ def calls(call: Callable[[], object]) -> int:
 @pytest.mark.parametrize("name", COUNTS)
 def test_calls_only_fall(name: str) -> None:
     call, most = COUNTS[name]
-    count = calls(call)
-    assert count <= most * (1 + SLACK)
-    assert count >= most * (1 - 2 * SLACK), "write down the lower count"
-
-
-def test_a_search_makes_few_calls() -> None:
-    assert COUNTS["LinearSVCCV"][1] < 5000
+    assert calls(call) <= most * (1 + SLACK)

@@ -89,11 +89,10 @@ CLASSIFIERS = [
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.cases(None)
-@every_column
+# There the sum of the duals times 1e12 is rounded by more than tol P.
+@pytest.mark.parametrize("column", sorted(COLUMNS.keys() - {"Unix ms"}))
 @pytest.mark.parametrize("options", CLASSIFIERS, ids=str)
 def test_classifiers_are_certified(column, options):
-    if column == "Unix ms":
-        pytest.skip("the sum of the duals times 1e12 is rounded by more than tol P")
     for seed in range(6):
         X, y, C, _ = example(column, seed, 60)
         y = y > np.median(y)
