@@ -29,7 +29,7 @@ def unpack(name: str) -> io.BytesIO:
 
 
 def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """With int32 indices: scikit-learn reads int64, which its LinearSVC refuses."""
+    """Narrow the indices to int32; scikit-learn's LinearSVC refuses int64."""
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X
 

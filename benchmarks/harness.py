@@ -225,7 +225,7 @@ def number(x: float | None, more: bool = False) -> str:
 
 
 def versions(results: Results, packages: dict[str, str]) -> dict[str, str]:
-    """By package; `packages` has the distribution of every rival."""
+    """Return versions by package; `packages` has the distribution of every rival."""
     return {packages.get(r["rival"], r["rival"]): r["version"]
             for r in results.rows if r.get("version")}  # fmt: skip
 

@@ -343,7 +343,7 @@ def test_the_chart_of_the_readme_is_drawn(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def measured(page):
+def measured(page) -> bool:
     """Whether a page, or its page of measurements, names a script that measures."""
     named = ROOT / page, ROOT / page.replace(".md", "-measured.md")
     texts = [path.read_text("utf-8") for path in named if path.exists()]

@@ -42,7 +42,7 @@ FIXED = {
 }
 
 
-def is_number(node):
+def is_number(node) -> bool:
     """Whether an expression consists of numbers."""
     inner = ast.Tuple | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.Load
     nodes = list(ast.walk(node))
@@ -92,7 +92,7 @@ HEADERS = {
 FLOATING = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)", re.IGNORECASE)
 
 
-def is_arithmetic(number):
+def is_arithmetic(number) -> bool:
     """Whether a number of C++ code is a half or a whole number below ten."""
     return number == 0.5 or (number < 10.0 and number.is_integer())
 

@@ -16,6 +16,7 @@ CORE = sorted((ROOT / "src" / "core").rglob("*.[ch]pp"))
 SCRIPTS = sorted(
     p for d in ("benchmarks", "examples") for p in (ROOT / d).rglob("*.py")
 )
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *DOCS.glob("*.md")]
 PAGES += [*DOCS.glob("papers/*.md"), *DOCS.glob("solvers/*.md")]
@@ -45,16 +46,24 @@ def text_of_code(source):
     return "\n".join(found + [v for v in values if isinstance(v, str) and " " in v])
 
 
-def fragments_of_code(source):
-    """Return the docstrings and messages of a module that begin with a fragment."""
-    found, skipped = [], set()
+def fragments_of_docstrings(source):
+    """Return the docstrings of a module that begin with a fragment."""
+    found = []
     for node in ast.walk(ast.parse(source)):
-        text = ""
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             text = ast.get_docstring(node) or ""
             if "bool" not in ast.unparse(getattr(node, "returns", None) or []):
                 text = re.sub(r"^Whether", "What", text)  # allowed for predicates
-        elif isinstance(node, ast.Expr):
+            found += [text] * bool(FRAGMENT.match(text))
+    return found
+
+
+def fragments_of_code(source):
+    """Return the docstrings and messages of a module that begin with a fragment."""
+    found, skipped = fragments_of_docstrings(source), set()
+    for node in ast.walk(ast.parse(source)):
+        text = ""
+        if isinstance(node, ast.Expr):
             skipped.add(node.value)  # a docstring
         elif isinstance(node, ast.JoinedStr):
             skipped.update(node.values)
@@ -92,6 +101,7 @@ def test_the_prose_is_plain():
         texts[file] = file.read_text("utf-8")
         found.append((file, banned(text_of_code(texts[file]))))
     found += [(file, fragments_of_code(texts[file])) for file in PYTHON + SCRIPTS]
+    found += [(f, fragments_of_docstrings(f.read_text("utf-8"))) for f in TESTS]
     found += [(file, fragments_of_page(texts[file])) for file in PAGES]
     found += [(file, long_sentences(texts[file])) for file in PAGES]
     assert [(file.name, faults) for file, faults in found if faults] == []
@@ -107,6 +117,8 @@ def test_the_prose_is_plain():
         (fragments_of_code, '"""What a fit is about."""\nx = f"of {n} rows all"', 2),
         (fragments_of_code, 'def f() -> int:\n    """Whether rows are sorted."""', 1),
         (fragments_of_code, 'def f() -> bool:\n    """Whether rows are sorted."""', 0),
+        (fragments_of_docstrings, 'def f():\n    """The same score for all."""', 1),
+        (fragments_of_docstrings, 'x = "of two the larger"', 0),
         (fragments_of_page, "Of two the larger.\n- **Those** left\n\n| a | of x |", 3),
         (fragments_of_page, "## How it works\n\n```\nOf\n```\n\nRows of that kind", 0),
         (long_sentences, "A row. A" + " long" * 39 + "\n`sentence` of words.", 1),

@@ -4,8 +4,9 @@
         [--tolerances T ...]
 
 It prints, for 5 folds and C from 1e-3 to 10, how many values of C and processor seconds
-each tolerance took, or what was proved when S seconds (default 2,000) were over; and the
-same for RBF kernels with C from 0.01 to 100, over the first 2,000 rows of larger sets.
+each tolerance took, or what was proved when S seconds (default 2,000) were over; and
+the same for RBF kernels with C from 0.01 to 100, over the first 2,000 rows of larger
+sets.
 """
 
 from __future__ import annotations

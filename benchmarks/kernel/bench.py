@@ -206,7 +206,7 @@ def _squares(X):
 
 
 class Worker(harness.Worker):
-    """Its heap is touched before, or the first touch of memory is measured."""
+    """Worker whose heap is touched before, so that no first touch is measured."""
 
     script = Path(__file__).with_name("worker.py")
 
@@ -239,5 +239,5 @@ def read_shape(folder: Path) -> tuple[int, int]:
 
 
 def one_thread() -> None:
-    """For this process: its NumPy judges models while others wait."""
+    """Limit this process, whose NumPy judges models while others wait."""
     os.environ |= ONE_THREAD

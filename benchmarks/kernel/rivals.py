@@ -153,7 +153,7 @@ class Libsvm(Rival):
 
 
 class Thundersvm(Rival):
-    """Its CPU version."""
+    """ThunderSVM's CPU version."""
 
     package = "thundersvm-cpu"
     forms = ("dense",)

@@ -313,7 +313,7 @@ class Lightning(Rival):
 
 
 class VowpalWabbit(Rival):
-    """From a cache, which conversion writes; the value is the number of passes.
+    """Vowpal Wabbit from a cache, which conversion writes; the value counts passes.
 
     With --l2 the weights it prints point the right way but are too long, by a factor
     that grows with the passes, so the best multiple of them is taken, off the clock.

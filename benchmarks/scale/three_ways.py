@@ -1,4 +1,4 @@
-"""In memory, streamed from a disk, and on a cluster: one optimum, proved from outside.
+"""Fits in memory, from a disk and on a cluster: one optimum, proved from outside.
 
 python benchmarks/scale/three_ways.py a9a covtype rcv1-like
 

@@ -1,8 +1,8 @@
-"""Which settings of Vowpal Wabbit come nearest to the SVM's objective, and how fast.
+"""Settings of Vowpal Wabbit that come nearest to the SVM's objective, and how fast.
 
     python benchmarks/scale/vowpal.py --rows 40000 --passes 16
 
-Vowpal Wabbit minimises mean loss + l2/2 ||w||^2, so that l2 = 1/(nC) is our problem;
+Vowpal Wabbit minimises mean loss + l2/2 ||w||^2, so that l2 = 1/(nC) is the SVM;
 but its gradient steps shrink w only where a row has a loss, by a rate that the adaptive
 and normalised updates do not have for any one coordinate. A grid of update rules,
 rates, schedules and multiples of that l2 is run on a part of the set of out_of_core.py,
@@ -30,7 +30,7 @@ MEASURED = (1, 2, 4, 8, 16, 32)
 
 
 def settings(rows: int, C: float) -> dict[str, tuple[list[str], float]]:
-    """By name: options, and the multiple of l2."""
+    """Return by name the options, and the multiple of l2."""
     found: dict[str, tuple[list[str], float]] = {}
     # Pegasos' 1/(l2 t), begun at the rate l: initial_t = nC/l.
     for rate, more in product((0.3, 1.0, 3.0, 10.0), (1.0, 1.5, 2.0)):

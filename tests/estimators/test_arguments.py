@@ -214,7 +214,7 @@ def outcome(check, *arguments, **options):
     return [found] if not isinstance(found, tuple) else list(found)
 
 
-def same(one, other):
+def same(one, other) -> bool:
     """Whether two outcomes are the same error, or the same arrays of the same types."""
     if isinstance(one, tuple) or isinstance(other, tuple):
         return one == other

@@ -200,7 +200,7 @@ def test_ordinary_data_raise_no_alarm(
 
 
 def test_columns_of_indicators_make_a_constant_cheaper_than_the_bias() -> None:
-    """Both groups of them add up to 1 in every row, as the constant feature does."""
+    """Each group of indicators adds up to 1 in every row, like the constant feature."""
     X, y = ordered(20_000)
     model = LinearSVC(C=0.01, loss="hinge", tol=1e-6)
     assert named(told(model, X, y)[0]) == {"mid", "high", "top"}
@@ -317,7 +317,7 @@ def test_the_report_tells_it() -> None:
 
 
 def test_certify_may_be_asked_about_a_constant() -> None:
-    """What the warning says of a model holds for the coefficients 0 and -1."""
+    """`certify` finds the constant with coefficients 0 and -1 near the optimum."""
     X, y = ordered(600)
     model = LinearSVC(loss="hinge")
     told(model, X, y)

@@ -125,9 +125,8 @@ def numbers(found: Any) -> dict[str, bytes]:
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("name", sorted(FITS))
 def test_equal_fits_give_equal_models(name: str) -> None:
-    np.random.seed(1)  # noqa: NPY002
     one = numbers(FITS[name]())
-    np.random.seed(2)  # noqa: NPY002
+    np.random.random_sample()  # noqa: NPY002  (NumPy's global generator is elsewhere)
     assert numbers(FITS[name]()) == one
 
 
@@ -172,7 +171,7 @@ def test_seeds_are_those_of_scikit_learns_states() -> None:
 
 
 def level(model: Any, X: Any, y: Any) -> float:
-    """The same score for every model."""
+    """Return an equal score for every model."""
     return 0.75
 
 

@@ -148,7 +148,7 @@ FOLDS = {
 @pytest.mark.parametrize("steps", [False, True])
 @pytest.mark.parametrize("name", ["SVC", "SVR"])
 def test_a_search_computes_it_for_every_fold(name, steps, folds, weight):
-    """As scores stand the values of gamma themselves."""
+    """The scorer returns the value of gamma itself."""
     X, labels, targets = table()
     y = labels if name == "SVC" else targets
     if name == "SVR" and folds == "folds":

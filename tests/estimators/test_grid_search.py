@@ -24,7 +24,7 @@ CS = [0.03, 1.0, 0.2, 30.0]
 
 
 def make(classes=2, n=90, d=60):
-    """So many features that the searches share a table of kernel values."""
+    """Draw rows with enough features that searches share a table of kernel values."""
     X, y = make_classification(
         n, d, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
     )

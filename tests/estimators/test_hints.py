@@ -173,7 +173,7 @@ def inside(face):
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("face", CLASSIFIERS)
 def test_the_way_to_probabilities_is_told_from_within_other_models(data, face):
-    """In the message or as its cause, which a traceback shows first."""
+    """The answer is the message or its cause, which a traceback shows first."""
     X, y = data
     for model, method in inside(face):
         model.fit(X, y)

@@ -28,7 +28,7 @@ GRID = np.logspace(-2, 2, 6)
 
 
 def make(classes=2, n=160):
-    """So many features that the searches share a table of kernel values."""
+    """Draw rows with enough features that searches share a table of kernel values."""
     X, y = make_classification(
         n, 60, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
     )

@@ -37,7 +37,7 @@ MODELS = [
 
 
 def wrong_without(model, X, y, folds):
-    """Whether each row is predicted wrongly by a tight fit without its fold."""
+    """Return for each row if a tight fit without its fold predicts it wrongly."""
     exact = clone(model).set_params(tol=1e-11)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

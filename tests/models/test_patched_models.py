@@ -241,7 +241,7 @@ def test_the_table_has_every_public_function_that_takes_a_model():
 
 
 def outcome(run, *arguments):
-    """What a function returns, or the type of its error."""
+    """Return the result of a function, or the type of its error."""
     try:
         return run(*arguments)
     except (TypeError, ValueError, AttributeError) as error:
@@ -265,7 +265,7 @@ def assert_alike(one, other):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("function", list(FUNCTIONS))
 def test_functions_take_patched_models(function, name, classes, tmp_path):
-    """They do with a drop-in what they do with dualgap's own class."""
+    """A drop-in gets the answer that dualgap's own class gets."""
     X, labels = rows(classes)
     y = targets(name, X, labels)
     own, drop_in = (model.fit(X, y) for model in pair(name, X, labels))
@@ -318,7 +318,7 @@ def test_functions_find_patched_models_inside_others(function, wrap, name, tmp_p
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_own_model_predicts_the_same(name, options, classes, layout):
-    """And its certificate is about the problem that the drop-in has solved."""
+    """The certificate of the own model is about the problem of the drop-in."""
     X, y = rows(classes)
     weight = np.arange(len(y)) % 3.0  # some rows have weight 0
     y = targets(name, X, y)
@@ -356,7 +356,7 @@ def test_functions_and_matrices_as_kernels():
 
 
 def test_balanced_classes_count_rows_as_scikit_learn_does():
-    """With sample weights, dualgap's own SVC counts these."""
+    """Drop-ins count rows with sample weights too; dualgap's own SVC counts weights."""
     X, y = rows(2)
     weight = np.linspace(0.5, 3.0, len(y))
     plain = originals.SVC(class_weight="balanced", tol=1e-6).fit(X, y, weight)
@@ -379,7 +379,7 @@ def test_without_a_fit(name, tmp_path):
 @pytest.mark.filterwarnings("ignore:The `probability` parameter")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_models_that_scikit_learn_has_trained(tmp_path):
-    """They are exported, but a model file needs a certificate."""
+    """Models without a certificate are exported, but refused by model files."""
     X, y = rows(3)
     probable = drop_ins.SVC(probability=True, random_state=0).fit(X, y)
     sparse_ = drop_ins.LinearSVC(penalty="l1", random_state=0).fit(X, y)

@@ -385,7 +385,7 @@ def test_no_mutation_is_accepted(files, number):
         assert not accepted(proof, mutated(data, rng))
 
 
-def is_true(content, data):
+def is_true(content, data) -> bool:
     """Whether the claim is true of the data: by other code, in exact arithmetic."""
     X, y = load_svmlight_file(io.BytesIO(data), zero_based=False)
     X, signs, proof = X.toarray(), np.where(y > 0, 1, -1), Proof(content)
@@ -600,7 +600,7 @@ def test_sizes_beyond_float64_are_printed(tmp_path, monkeypatch, capsys):
 
 
 def test_the_program_in_this_process(files, tmp_path, monkeypatch, capsys):
-    """As the lone file, but seen by a coverage measurement."""
+    """Run `main` as the lone file does, so that coverage sees it."""
     (tmp_path / "proof").write_bytes(files[0])
     for arguments, status in ((["proof"], None), (["proof", "proof"], 1), ([], 2)):
         monkeypatch.chdir(tmp_path)

@@ -96,7 +96,7 @@ class LinearSVR(_Linear, dualgap.LinearSVR):
 
 
 class _Kernel:
-    """Also shows the coefficients of a fit of sparse rows as scikit-learn does, sparse:
+    """Estimator that shows coefficients of sparse rows as scikit-learn does, sparse:
     here they are dense arrays, and its checks would end at that. LIBSVM draws no random
     numbers, so there is a seed.
     """

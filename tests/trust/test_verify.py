@@ -216,7 +216,7 @@ def test_optima_are_those_of_another_solver(loss, curvature):
 
 
 def box(svm, total=None):
-    """The same problem of regression or of one class for a generic solver."""
+    """Return a problem of regression or of one class for a generic solver."""
     K = np.array([[float(v.fraction()) for v in row] for row in svm.points.gram()])
     cost = np.array([float(v) for v in svm.cost.fractions()])
     p = np.array([float(v) for v in svm.target.fractions()])

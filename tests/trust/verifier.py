@@ -756,7 +756,7 @@ def finite(claim: Claim) -> bool:
 
 
 def faults(problem: Any, claims: Sequence[Claim | Statement]) -> Iterator[Fault]:
-    """All that is claimed and is not so, the claims seen together."""
+    """Yield every false claim, with all claims seen together."""
     lower = upper = None
     if problem is not None and problem.small:
         best = problem.optimum

@@ -102,7 +102,7 @@ class SleepingDCD:
         random.shuffle(chunks)
         return [i for part in chunks for i in part] + awake[whole * chunk :]
 
-    def rests(self, i, G):
+    def rests(self, i, G) -> bool:
         """Whether row i is at a bound and not drawn off it."""
         return (self.a[i] == 0.0 and G >= 0.0) or (self.a[i] == self.U[i] and G <= 0.0)
 

@@ -1,4 +1,4 @@
-"""What theory says of Frank-Wolfe methods and core sets, held against their steps.
+"""Theorems on Frank-Wolfe methods and core sets, held against their steps.
 
 f(a) = 1/2 a'Ka over the simplex. h = f - f* is bounded from above: f* is at least
 f - (p - min g) at a point close to the optimum.
