@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
+from sklearn.utils.validation import column_or_1d
 
 from .certificate import Certificate, percent
 from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
-from .estimators.arguments import check_array, column_or_1d
+from .estimators.arguments import check_array
 from .kernels.functions import refuse_items
 from .models import certify
 from .models.certification import refuse_other_rows

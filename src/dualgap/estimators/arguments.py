@@ -14,7 +14,6 @@ __all__ = [
     "check_array",
     "check_rows_and_labels",
     "check_sample_weight",
-    "column_or_1d",
     "validate_data",
 ]
 
@@ -60,4 +59,3 @@ check_array = _naming(validation.check_array, "array")
 check_rows_and_labels = _naming(validation.check_X_y, "X", "y")
 check_sample_weight = _naming(validation._check_sample_weight, "sample_weight")
 validate_data = _naming(validation.validate_data, "X", "y")
-column_or_1d = validation.column_or_1d
