@@ -278,7 +278,7 @@ def test_a_time_limit_keeps_what_was_proved():
     [
         ({"scoring": "roc_auc"}, "scoring='roc_auc'"),
         ({"Cs": [1.0]}, "needs an interval"),
-        ({"error_tolerance": 0.0}, "accuracy"),
+        ({"error_tolerance": 0.0}, "error_tolerance"),
         ({"certify_C": "loss"}, "certify_C"),
     ],
 )
