@@ -38,7 +38,7 @@ EXAMPLES = 50
 
 _whole = False
 
-OVER = pytest.StashKey[str]()
+TOOK = pytest.StashKey[float]()
 WORKERS = pytest.StashKey[list[float]]()
 
 
@@ -57,12 +57,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--all",
         action="store_true",
         help="run the whole suite: every case, tests marked `long`, all examples",
-    )
-    parser.addoption(
-        "--budget",
-        type=float,
-        metavar="SECONDS",
-        help="fail where the tests take half as much processor time again",
     )
 
 
@@ -99,18 +93,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     # os._exit, and kills them 10 seconds after their last test.
     getattr(core, "write_counters", lambda: None)()
     config = session.config
-    # Processor time, to which other work on the machine adds little: that of this
-    # process, and of its children or of the processes of pytest-xdist.
+    # Of this process, and of its children or of the processes of pytest-xdist.
     user, system, *children, _ = os.times()
     took = user + system + sum(config.stash.get(WORKERS, children))
     if hasattr(config, "workerinput"):
         config.workeroutput["seconds"] = took
-        return
-    budget = config.getoption("budget")
-    if budget is None or took <= 1.5 * budget:
-        return
-    session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-    config.stash[OVER] = f"the tests took {took:.0f} s: {budget:.0f} are theirs"
+    config.stash[TOOK] = took
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -121,9 +109,8 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if over := terminalreporter.config.stash.get(OVER, None):
-        terminalreporter.section("budget", red=True)
-        terminalreporter.line(over)
+    took = terminalreporter.config.stash[TOOK]
+    terminalreporter.line(f"{took:.0f} s of processor time")
 
 
 def _values(item: pytest.Item) -> dict[str, str]:

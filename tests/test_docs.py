@@ -44,6 +44,7 @@ def blocks(page):
 RUNNABLE = [page for page in PAGES if any(blocks(page))]
 
 
+@pytest.mark.long
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_code_of_the_pages(page, tmp_path, monkeypatch):
@@ -257,6 +258,7 @@ def test_the_pages_of_estimators_lead_with_the_results():
     assert {"regression", "several-classes"} <= seen
 
 
+@pytest.mark.long
 def test_the_pages_show_what_the_exact_verifier_found():
     script = ROOT / "benchmarks" / "trust" / "verify.py"
     results = script.with_suffix(".json")
@@ -276,6 +278,7 @@ def test_the_pages_show_what_the_exact_verifier_found():
         assert f"0 of {report[count]:,}" in page
 
 
+@pytest.mark.long
 def test_the_page_on_tuning_shows_its_results():
     script = ROOT / "benchmarks" / "tuning.py"
     run = subprocess.run(
@@ -384,6 +387,7 @@ def test_the_pages_that_the_code_names_are_there():
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
 def test_the_benchmark_pages_show_their_results(kind):
     """The report prints the same page from results.json again."""
@@ -517,6 +521,7 @@ def test_every_public_name_is_in_the_reference(module):
         assert prefix + name in listed or (again and name in listed), prefix + name
 
 
+@pytest.mark.long
 def test_the_modules_are_there_after_one_import():
     code = "import dualgap\nfor name in sorted(dualgap._MODULES - {'distributed'}):\n"
     code += "    assert getattr(dualgap, name).__name__ == f'dualgap.{name}'\n"

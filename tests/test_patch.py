@@ -467,6 +467,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.long
 def test_a_script(tmp_path: Any) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "beside.py").write_text("name = 'beside'")

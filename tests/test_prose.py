@@ -94,6 +94,7 @@ def long_sentences(page):
     return [s for text in texts for s in text if len(re.findall(WORD, s)) > LONGEST]
 
 
+@pytest.mark.long
 def test_the_prose_is_plain():
     texts = {file: file.read_text("utf-8") for file in PYTHON + CORE + PAGES}
     found = [(file, banned(text)) for file, text in texts.items()]

@@ -320,6 +320,7 @@ def test_values_are_those_of_the_formulas(loss):
     assert problem.certify(alpha=alpha).dual == pytest.approx(D, rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_bias_does_not_depend_on_where_the_features_are():
     X, y, problem = small()
     tight = {"tol": 1e-9, "max_iter": 200_000}

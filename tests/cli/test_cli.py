@@ -1122,6 +1122,7 @@ main()
 # --------------------------------------------------------------- as its own process
 
 
+@pytest.mark.long
 def test_as_module_and_as_script() -> None:
     write("data", [-1, 1])
     module = [sys.executable, "-m"]

@@ -118,6 +118,7 @@ def imported(*arguments: str) -> set[str]:
     return {*done.stdout.splitlines()[-1].split()}
 
 
+@pytest.mark.long
 def test_a_small_file_needs_no_scikit_learn() -> None:
     write("data", [-1, 1], n=1600)
     Path("data.csv").write_text("a,b,kind\n1,20,x\n2,10,y\n3,25,x\n5,30,z\n")

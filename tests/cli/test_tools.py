@@ -435,6 +435,7 @@ def test_completion_of_names() -> None:
     assert TASK.complete("r") == ["regression"]
 
 
+@pytest.mark.long
 def test_the_shell_completes() -> None:
     environment = os.environ | {
         "_DUALGAP_COMPLETE": "complete_bash",

@@ -111,7 +111,7 @@ KINDS = {
 }
 
 
-@pytest.mark.cases(8)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "seed", [0, *[pytest.param(k, marks=pytest.mark.long) for k in range(1, 8)]]
 )
@@ -227,6 +227,7 @@ def test_a_precomputed_kernel_is_the_kernel():
         assert max(found[0], wanted[0]) <= min(found[1], wanted[1]) + 1e-12
 
 
+@pytest.mark.long
 def test_folds_on_threads_prove_the_same():
     X, y = examples(3, n=60)
     options = {"certify_C": True, "error_tolerance": 0.1, "cv": 3, "random_state": 0}

@@ -154,6 +154,7 @@ def test_ordered_classes_are_named_and_are_constants() -> None:
     assert not told(LinearSVC(loss="smoothed_hinge"), X, y)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
 @pytest.mark.skipif(not LETTER.exists(), reason=f"{LETTER} is absent")
 def test_letter_has_eleven_constant_classes(tol: float) -> None:
@@ -294,6 +295,7 @@ def test_the_command_line_tells_it_with_options(
     assert not call("train", "data.csv", "other", "--quiet").stderr
 
 
+@pytest.mark.long
 def test_the_report_tells_it() -> None:
     X, y = ordered(600)
     who = "3 of 4 classes (high, mid, top) have a decision function that is no better"

@@ -122,7 +122,7 @@ def numbers(found: Any) -> dict[str, bytes]:
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
-@pytest.mark.cases(None)
+@pytest.mark.cases(15)
 @pytest.mark.parametrize("name", sorted(FITS))
 def test_equal_fits_give_equal_models(name: str) -> None:
     one = numbers(FITS[name]())

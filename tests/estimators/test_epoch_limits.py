@@ -109,7 +109,7 @@ CASES = [
 ]
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(15)
 @pytest.mark.parametrize("make", CASES)
 def test_no_fit_makes_more_epochs_than_its_limit(make: Make) -> None:
     for limit in LIMITS:
@@ -173,7 +173,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_no_model_of_a_search_has_more_epochs(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ def noted(search, X, y, **options):
     return found
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_every_model_is_that_of_a_single_fit(classes, loss):
@@ -81,6 +82,7 @@ def test_a_grid_search_scores_as_scikit_learn_does(gamma):
     assert ours.best_params_ == plain.best_params_
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("classes", "kept"), [(2, 1), (2, 2), (3, 1)])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_features_of_no_more_folds_than_the_cache_holds(

@@ -869,6 +869,7 @@ def test_verbose_is_heard_and_the_logger_left_as_it_was(caplog):
             assert str(part) in caplog.messages
 
 
+@pytest.mark.long
 def test_blas_has_its_threads_back_after_fits_in_threads():
     code = """
 import threading
@@ -916,6 +917,7 @@ assert threads() == before, (threads(), before)
     )
 
 
+@pytest.mark.long
 def test_verbose_without_logging_set_up_goes_to_standard_output():
     code = (
         "from dualgap import LinearSVC\n"

@@ -1032,6 +1032,7 @@ print([c.status.label for c in model.certificate_], len(model.support_) > 0)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_keeps_the_best_model():
     process = subprocess.Popen(

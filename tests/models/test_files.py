@@ -187,6 +187,7 @@ def test_io_holds_the_format_only() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 def test_loading_runs_no_code(tmp_path: Path) -> None:
     save_model(trained(kernel=Laplacian(gamma=0.3)), tmp_path / "m")
     program = """

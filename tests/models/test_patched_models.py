@@ -259,7 +259,7 @@ def assert_alike(one, other):
         assert one == other
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(15)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
@@ -277,7 +277,7 @@ def test_functions_take_patched_models(function, name, classes, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.cases(None)
+@pytest.mark.cases(15)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wrap", ["pipeline", "scaled", "search"])
 @pytest.mark.parametrize("function", [f for f in FUNCTIONS if f not in NEITHER])
@@ -425,7 +425,7 @@ def wrapped(model, how):
     return make_pipeline(StandardScaler(), model) if how == "pipeline" else model
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(8)
 @pytest.mark.filterwarnings("ignore")  # of skl2onnx
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
@@ -583,6 +583,7 @@ print(model.predict(model.support_vectors_).tolist(), model.certificate_.certifi
 """
 
 
+@pytest.mark.long
 def test_pickles_load_in_a_process_without_a_patch():
     X, y = rows(2)
     with dualgap.patch_sklearn():

@@ -282,7 +282,7 @@ def compare_with_kernel_by_hand(content, primal, dual, X, signs, C, kernel, **op
     assert exact[0][1] - exact[0][0] <= Fraction(1, 2**90)
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
     X, y = examples()
@@ -545,6 +545,7 @@ def test_the_checker_is_one_short_file_of_plain_python():
     assert not named & {"eval", "exec", "compile", "__import__"}
 
 
+@pytest.mark.cases(1)
 def test_the_lone_file_says_valid_or_not(files, tmp_path):
     lone = tmp_path / "lone.py"
     lone.write_bytes(CHECKER.read_bytes())

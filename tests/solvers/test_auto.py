@@ -394,7 +394,7 @@ def passes_of(solver, problem, tol):
         (12.0, 3.0, "squared_hinge", ["newton"]),
     ],
 )
-@pytest.mark.cases(None)
+@pytest.mark.cases(7)
 def test_wide_classes_that_overlap_are_for_newton(noise, C, loss, expected, seed):
     """`dcd` finds out in three epochs whether a plane nearly separates the classes."""
     problem = Problem(*wide(noise, seed=seed), C, loss=loss)

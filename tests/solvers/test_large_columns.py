@@ -65,7 +65,7 @@ REGRESSORS = [
 ]
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(20)
 @every_column
 @pytest.mark.parametrize("options", REGRESSORS, ids=str)
 @pytest.mark.parametrize("most", [12, 365])
@@ -88,7 +88,7 @@ CLASSIFIERS = [
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
-@pytest.mark.cases(None)
+@pytest.mark.cases(20)
 # There the sum of the duals times 1e12 is rounded by more than tol P.
 @pytest.mark.parametrize("column", sorted(COLUMNS.keys() - {"Unix ms"}))
 @pytest.mark.parametrize("options", CLASSIFIERS, ids=str)

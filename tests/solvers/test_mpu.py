@@ -259,6 +259,7 @@ def test_certificates_against_a_generic_solver(
     assert P - best.lower <= 1.0001e-6 * best.upper
 
 
+@pytest.mark.cases(1)
 # Epochs to a proven 1e-2, with a margin of about a half over what was measured.
 @pytest.mark.parametrize(
     ("name", "C", "epochs"),

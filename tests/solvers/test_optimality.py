@@ -118,6 +118,7 @@ def test_liblinear_float32(solver, dense, name, C, loss, data, liblinear):
     agrees(solver, X, y, C, loss, liblinear(name, C, loss), 1e-4)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("solver", ["dcd", "sdca", "auto"])
 def test_no_worse_than_an_unconverged_liblinear(solver, data):
     """The certificate brackets the result of LIBLINEAR, which runs out of epochs."""

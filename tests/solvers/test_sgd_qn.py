@@ -226,6 +226,7 @@ def test_certificates_against_a_generic_solver(
         assert P >= best.lower * (1 - 1e-10)
 
 
+@pytest.mark.cases(1)
 @both_updates
 @pytest.mark.parametrize(
     ("name", "C", "epochs"),

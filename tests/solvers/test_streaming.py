@@ -151,6 +151,7 @@ def test_a_bias_that_is_not_penalised(streamed):
     assert search.certificate.dual <= best.primal
 
 
+@pytest.mark.cases(1)
 # A sample and the rows near its margin, which are copied; a sample, but too many are
 # near for a copy; no copy at all.
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def exact_primal(K, y, cost, alpha, bias):
     return total
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scale", [1, 1000])
 def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):

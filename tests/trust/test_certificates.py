@@ -18,6 +18,7 @@ from .attacks import rational_kernel
 UNDERFLOW = Fraction(1, 2**1000)  # is counted apart
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packed", [False, True])
 def test_kernel_values_are_as_near_as_the_certificates_take_them_to_be(packed):
     most: dict[str, Fraction] = {}

@@ -49,7 +49,7 @@ def _no_cluster_is_left():
     close()
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_is_false(name):
     tally = Tally()
@@ -464,7 +464,7 @@ LIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.cases(None)
+@pytest.mark.cases(10)
 @pytest.mark.parametrize(("name", "place", "attribute", "forge", "text"), LIES)
 def test_the_verifier_sees_a_lie(monkeypatch, name, place, attribute, forge, text):
     honest = getattr(place, attribute)

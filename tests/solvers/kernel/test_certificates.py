@@ -66,6 +66,7 @@ def random_problem(seed):
     return KernelProblem(X, y, C, kernel=kernel, sample_weight=weight)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_random_problems(block):
     proved = []

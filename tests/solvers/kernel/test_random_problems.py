@@ -107,6 +107,7 @@ def check_kkt(problem, solution, K):
     assert abs(terms.sum() + room - gap) <= len(y) * rounding
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_random_problems(block, loss):

@@ -42,6 +42,7 @@ def records(**options):
     return [*walks, CoreVector(stop="sampled", eps=1e-3, **options)]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("solver", records(sample=5), ids=lambda s: s.name)
 def test_the_certificate_is_about_the_model_where_the_sample_stopped(solver):
     problem = bench()
