@@ -41,11 +41,12 @@ class Settings(regression.Settings):
 
     #: A factor that costs more products than this is replaced by conjugate gradients.
     most_products: float = 10.0
-    #: "auto" uses Newton's method from this many rows per feature on, or from this
-    #: mean of c_i q_i on with up to `auto_features` features. Else `dcd` takes few
-    #: epochs, or Newton's matrix too long.
+    #: "auto" uses Newton's method from this many rows per feature on. Else `dcd` takes
+    #: few epochs, or Newton's matrix too long.
     rows_per_feature: int = 4
+    #: And from this mean of c_i q_i on with few features,
     steep: float = 20.0
+    #: which are so many.
     auto_features: int = 100
     #: Most features for a factor: d^2 doubles are 0.8 GB per thread.
     most_features: int = 10_000
