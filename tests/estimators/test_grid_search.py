@@ -300,6 +300,20 @@ def test_errors_are_those_of_scikit_learn():
         GridSearchCV(SVC(), {"C": CS}, refit=3).fit(X, y)
 
 
+def test_a_failure_of_ones_own_is_told_and_costs_no_result(monkeypatch):
+    def walks(*_):
+        raise IndexError("no such row")
+
+    X, y = make()
+    search = GridSearchCV(SVC(), {"C": CS}, cv=3)
+    wanted = search.fit(X, y).cv_results_["mean_test_score"]
+    monkeypatch.setattr(folds.Folds, "walks", walks)
+    with pytest.warns(RuntimeWarning, match="IndexError: no such row"):
+        search.fit(X, y)
+    assert search.shared_ is False
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], wanted)
+
+
 def test_ctrl_c_ends_the_search():
     X, y = make()
 

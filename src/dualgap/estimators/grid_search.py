@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ from ..data.types import MatrixLike, Parameters
 from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
 from ..losses import Vector
 from .arguments import check_sample_weight
-from .base import Model, warn_of_models
+from .base import Model, tell, warn_of_models
 from .folds import Fold, FoldFit, Folds, Walk, run
 from .linear_svc import LinearSVC
 from .parameters import refuse_scores_of_probabilities
@@ -38,8 +37,6 @@ from .results import first_best, ranks
 from .svc import SVC
 
 __all__ = ["GridSearchCV"]
-
-logger = logging.getLogger("dualgap")
 
 
 def _cost_of(params: Parameters) -> float:
@@ -207,9 +204,18 @@ class Sharing:
             plan = plan_of(given)
             if plan is not None:
                 return self._shared(plan)
-        except Exception as error:  # scikit-learn meets it too, and handles it
-            logger.info("GridSearchCV shares no work: %s", error)
+        except Exception as error:
             self.gaps.clear()
+            self.certificates.clear()
+            found = joblib(given)
+            if not any(map(_failed, found)):  # scikit-learn tells of what it meets too
+                tell(
+                    "GridSearchCV trained each model by itself, because sharing their "
+                    f"work failed: {type(error).__name__}: {error}. The results are "
+                    "complete; please report it",
+                    RuntimeWarning,
+                )
+            return found
         return joblib(given)
 
     def _shared(self, plan: Plan) -> list[Parameters]:
@@ -235,6 +241,13 @@ class Sharing:
                 raise KeyboardInterrupt
         self.gaps += gaps.tolist()
         return out
+
+
+def _failed(found: Parameters) -> bool:
+    """Whether a fit or its score failed, which scikit-learn tells."""
+    scores = found["test_scores"]
+    values = list(scores.values()) if isinstance(scores, dict) else [scores]
+    return found["fit_error"] is not None or not np.isfinite(values).all()
 
 
 #: Parameters of scikit-learn's function that fits and scores, which are understood.
