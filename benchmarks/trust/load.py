@@ -206,7 +206,7 @@ def threads(threads: int, **_: int) -> dict:
         for matrix in (X, S, X[:5]):
             labels = y[: matrix.shape[0]] if matrix.shape[0] > 5 else [0, 1, 2, 0, 1]
             models = [
-                LinearSVC(C=0.1, solver=solver, n_jobs=threads, random_state=0).fit(
+                LinearSVC(C=0.1, loss="hinge", solver=solver, n_jobs=threads).fit(
                     matrix, labels
                 )
                 for _ in range(2)

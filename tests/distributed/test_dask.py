@@ -226,7 +226,7 @@ def test_the_cluster_gives_the_bits_of_the_simulation(client):
     model = svc(client, local_epochs=2, random_state=5)
     model.fit([(X[r], signs[r]) for r in rows])
     setup = Setup(
-        np.array([-1, 1]), np.ones(2), 0.05, dualgap.losses.Hinge(), True, 1.0, 5
+        np.array([-1, 1]), np.ones(2), 0.05, dualgap.losses.SquaredHinge(), True, 1.0, 5
     )
     engine = Simulation([Piece(X[r], signs[r], index=k) for k, r in enumerate(rows)],
                         setup)  # fmt: skip

@@ -80,7 +80,9 @@ def check(model, data):
 
 
 def svc(client, **options):
-    return LinearSVC(0.1, client=client, tol=TOL, keep_duals=True, **options)
+    return LinearSVC(
+        0.1, loss="hinge", client=client, tol=TOL, keep_duals=True, **options
+    )
 
 
 def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb):

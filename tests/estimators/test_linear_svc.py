@@ -545,7 +545,10 @@ def test_rows_of_zeros_and_of_weight_zero():
         ({"loss": "hing"}, "'loss' parameter .*'squared_hinge'.* Got 'hing'"),
         ({"solver": "smo"}, "'solver' parameter .*'sgd-s'.* Got 'smo'"),
         ({"solver": SDCA}, "'solver' parameter"),
-        ({"solver": "sgd-s", "loss": "squared_hinge"}, "use solver='dcd' or 'sdca'"),
+        (
+            {"solver": "sgd-s", "loss": "squared_hinge"},
+            "use loss='hinge', or solver='dcd'",
+        ),
         ({"tol": 0}, "'tol' parameter"),
         ({"max_iter": 0}, "'max_iter' parameter"),
         ({"time_limit": 0}, "'time_limit' parameter"),

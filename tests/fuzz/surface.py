@@ -871,7 +871,7 @@ def try_one(target: str, data: bytes) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", ".*rounding decides")
+        warnings.simplefilter("ignore", dualgap.DegenerateWarning)
         # scikit-learn's own, of the infinities that it then refuses
         warnings.filterwarnings("ignore", "invalid value encountered in reduce")
         try:

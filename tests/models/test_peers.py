@@ -36,6 +36,7 @@ def sorted_pairs(values, labels):
     return {frozenset(p): (p, v) for p, v in zip(pairs, values.T, strict=True)}
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("intercept", [0.0, 1.0, 3.0])

@@ -515,7 +515,7 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
         "folder, buffer, *names = sys.argv[1:]\n"
         "def fit(name, which, buffer):\n"
         "    store = RowStore.open(f'{folder}/{which}', buffer=buffer)\n"
-        "    model = LinearSVC(C=1e-3, tol=1e-2, solver=name, max_iter=5)\n"
+        "    model = LinearSVC(1e-3, loss='hinge', tol=1e-2, solver=name, max_iter=5)\n"
         "    model.fit(store)\n"
         "for name in names:\n"  # what first fits load and allocate
         "    fit(name, 'small', 2**20)\n"
@@ -552,7 +552,7 @@ def test_real_sets_reach_the_optimum_of_the_rows_in_memory(
     convert([(X, y, weight)], tmp_path / "s", dtype="float64")
     size = (X.size * 8) if dense else X.nnz * 12 + 8 * len(y)
     store = RowStore.open(tmp_path / "s", buffer=size // 4)
-    options = {"C": 0.1, "class_weight": "balanced", "random_state": 0}
+    options = {"C": 0.1, "loss": "hinge", "class_weight": "balanced"}
     streamed = LinearSVC(tol=1e-3, **options).fit(store)
     whole = LinearSVC(tol=1e-6, **options).fit(X, y, weight)
     assert streamed.certificate_.certified

@@ -505,7 +505,10 @@ def in_options(sentence: str) -> str:
         "repeat that call": "repeat that command",
         "or None": "or leave it out",
         "use None, ": "use ",
-        "X and y are not": "DATA is not",
+        "X, y and sample_weight are not": "DATA is not",
+        "give the arguments of fit, and fit again if parameters changed": (
+            "give the data of that training, or train again"
+        ),
     }.items():
         sentence = sentence.replace(python, option)
 

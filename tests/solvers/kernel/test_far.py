@@ -164,6 +164,7 @@ def test_rows_of_the_block_solver_are_right(name, layout, threads):
         assert off.max() <= 1e-3
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
