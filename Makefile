@@ -220,7 +220,7 @@ threaded := tests/test_core.py tests/training/test_loop.py tests/trust/test_load
   $(addprefix tests/data/,test_conversion.py test_store.py test_svmlight.py) \
   tests/kernels/test_gram.py tests/kernels/test_tile.py \
   $(addprefix tests/solvers/kernel/,test_block.py test_nystroem.py test_regression.py) \
-  $(addprefix tests/solvers/,test_crammer_singer.py test_cutting_planes.py \
+  $(addprefix tests/solvers/,test_crammer_singer.py papers/test_cutting_planes.py \
     test_interior_point.py test_streaming.py)
 
 sanitize: build/asan/.stamp build/tsan/.stamp sanitize-quick

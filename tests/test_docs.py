@@ -20,8 +20,8 @@ import pytest
 
 import dualgap
 from dualgap.cli.parameters import configured_solver
+from dualgap.kernel import APPROXIMATIONS
 from dualgap.solvers import registry
-from dualgap.solvers.kernel import APPROXIMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -132,6 +132,17 @@ def test_the_loop_and_the_kernels_know_no_linear_solver():
             assert not re.match(linear, name) or name in WHOLE, file
 
 
+def test_no_other_solver_takes_from_the_papers_methods():
+    public = {"solvers/__init__.py", "kernel/__init__.py"}
+    taken = {
+        file
+        for file, name in IMPORTS
+        if name.startswith("dualgap.solvers.papers.")
+        and not file.startswith("solvers/papers/")
+    }
+    assert taken == public
+
+
 def test_the_picture_is_drawn_from_these_layers():
     drawn = runpy.run_path(str(ROOT / "docs" / "layers.py"))
     svg = (ROOT / "docs" / "_static" / "layers.svg").read_text("utf-8")

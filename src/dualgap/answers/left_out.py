@@ -30,7 +30,7 @@ from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.rounding import Rounding
 from ..solvers import Solver, solver_for
-from ..solvers.kernel import BlockSolver
+from ..solvers.kernel.block import BlockSolver
 from ..training import solve
 from .ball import Ball
 from .bias import side_of

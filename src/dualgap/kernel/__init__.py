@@ -15,23 +15,58 @@ from ..kernels.functions import (
 from ..kernels.gram import Gram
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_boxes import KernelOneClass, KernelRegression, KernelSimplex
-from ..solvers.kernel import (
-    APPROXIMATIONS,
-    FW,
-    KERNEL_SOLVERS,
-    MDM,
-    MFW,
-    SWAP,
-    Auto,
-    BlockSolver,
-    CoreVector,
-    KernelPegasos,
-    KernelSolver,
-    KernelState,
-    Nystroem,
-    SWAP2o,
-    get_kernel_solver,
-)
+from ..solvers.kernel.auto import Auto
+from ..solvers.kernel.base import KernelSolver, KernelState
+from ..solvers.kernel.block import BlockSolver
+from ..solvers.kernel.nystroem import Nystroem
+from ..solvers.papers.core_vector import CoreVector
+from ..solvers.papers.frank_wolfe import FW, MDM, MFW, SWAP, SWAP2o
+from ..solvers.papers.kernel_pegasos import KernelPegasos
+from ..solvers.registry import solvers_of
+
+KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
+    name: solver
+    for name, solver in solvers_of("kernel").items()
+    if issubclass(solver, KernelSolver)
+}
+
+#: Approximations that SVC accepts besides the solvers. They pose a linear problem.
+APPROXIMATIONS: dict[str, type[Nystroem]] = {Nystroem.name: Nystroem}
+
+
+def get_kernel_solver(
+    solver: str | KernelSolver | Nystroem,
+) -> KernelSolver | Nystroem:
+    """Return the record of a kernel solver or approximation.
+
+    "auto" is the block solver for both losses and every kernel. Of the other kernel
+    solvers, only ``block`` and ``kernel-pegasos`` can train the hinge.
+
+    Parameters
+    ----------
+    solver : str, KernelSolver or Nystroem
+        A name, or a record, which is returned as it is.
+
+    Returns
+    -------
+    KernelSolver or Nystroem
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(solver, (KernelSolver, Nystroem)):
+        return solver
+    try:
+        return (KERNEL_SOLVERS | APPROXIMATIONS)[solver]()
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, KERNEL_SOLVERS | APPROXIMATIONS))
+        raise ValueError(
+            f"solver={solver!r} is unknown; use one of {known} or a record such as "
+            "SWAP2o(ranking='paper')"
+        ) from None
+
 
 __all__ = [
     "APPROXIMATIONS",

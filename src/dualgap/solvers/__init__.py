@@ -5,21 +5,21 @@ from __future__ import annotations
 from .auto import Auto
 from .base import Solver, State
 from .crammer_singer import SequentialDual
-from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
 from .interior_point import InteriorPoint
-from .mpu import MPU
 from .newton import ResidualNewton
-from .norma import NORMA
-from .pegasos import Pegasos
+from .papers.cutting_planes import OCAS, CuttingPlane
+from .papers.mpu import MPU
+from .papers.norma import NORMA
+from .papers.pegasos import Pegasos
+from .papers.sdca import SDCA
+from .papers.sgd import SGDm, SGDr, SGDs
+from .papers.sgd_qn import SGDQN
+from .papers.svmsgd import SvmSGD
 from .registry import get_solver, register, solver_for, solvers_of
 from .regression import PairDescent, RegressionDCD
 from .regression_interior import RegressionInterior
-from .sdca import SDCA
-from .sgd import SGDm, SGDr, SGDs
-from .sgd_qn import SGDQN
 from .smoothing_newton import SmoothingNewton
-from .svmsgd import SvmSGD
 
 SOLVERS = solvers_of("binary")
 

@@ -13,7 +13,7 @@ from dualgap.kernel import (
     KernelProblem,
     get_kernel_solver,
 )
-from dualgap.solvers.kernel.frank_wolfe import SimplexState
+from dualgap.solvers.papers.frank_wolfe import SimplexState
 
 from ...twins import core_vector, frank_wolfe, kernel_pegasos
 from .data import form, kernel_matrix, make

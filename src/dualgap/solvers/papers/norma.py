@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .. import core
-from ..checks import check_step
-from ..problems.binary import BinaryProblem
-from .registry import register
+from ... import core
+from ...checks import check_step
+from ...problems.binary import BinaryProblem
+from ..registry import register
 from .stochastic_gradient import StochasticGradient
 
 

@@ -30,13 +30,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import core
-from ..checks import check_count, check_option, check_step
-from ..data.blocks import Block
-from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from .base import OrderedSolver, State, new_order, row_visits
-from .registry import register
+from ... import core
+from ...checks import check_count, check_option, check_step
+from ...data.blocks import Block
+from ...losses import Vector
+from ...problems.binary import BinaryProblem
+from ..base import OrderedSolver, State, new_order, row_visits
+from ..registry import register
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from ...losses import Vector
 from ...problems.base import Claim, KernelHint
 from ...problems.kernel import KernelProblem
 from ..base import SteppedSolver, next_order
+from ..kernel.base import KernelSolver
 from ..registry import register
-from .base import KernelSolver
 from .frank_wolfe import SimplexState
 
 

@@ -11,7 +11,7 @@ from dualgap.kernel import RBF, KernelPegasos, KernelProblem
 from dualgap.training import solve
 
 from ...twins import kernel_pegasos
-from .data import form, make, optimum, values
+from ..kernel.data import form, make, optimum, values
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge"]
 OPTIONS = [

@@ -19,12 +19,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import core
-from ..checks import check_step
-from ..data.blocks import Block
-from ..problems.binary import BinaryProblem
-from .base import OrderedSolver, RowOrder, new_order
-from .registry import register
+from ... import core
+from ...checks import check_step
+from ...data.blocks import Block
+from ...problems.binary import BinaryProblem
+from ..base import OrderedSolver, RowOrder, new_order
+from ..registry import register
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from dualgap import core
 from dualgap.kernel import RBF, CoreVector, KernelProblem, SWAP2o
-from dualgap.solvers.kernel.frank_wolfe import SimplexState
+from dualgap.solvers.papers.frank_wolfe import SimplexState
 from dualgap.training import solve
 
-from .data import make
+from ..kernel.data import make
 
 METHODS = ["fw", "mfw", "mdm", "swap", "swap-2o"]
 

@@ -32,8 +32,8 @@ from ... import core
 from ...checks import check_count, check_option, check_step
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
+from ..kernel.base import KernelSolver
 from ..registry import register
-from .base import KernelSolver
 from .frank_wolfe import (
     POINTS,
     Point,

@@ -28,12 +28,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import core
-from ..checks import check_count, check_step
-from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from .base import Solver, State, new_order
-from .registry import register
+from ... import core
+from ...checks import check_count, check_step
+from ...losses import Vector
+from ...problems.binary import BinaryProblem
+from ..base import Solver, State, new_order
+from ..registry import register
 
 Set = NDArray[np.uint8]  # a set of rows, one bit each
 

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import core
-from ..data.blocks import Block
-from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from .base import RowOrder, State, SteppedSolver, new_order, row_visits
+from ... import core
+from ...data.blocks import Block
+from ...losses import Vector
+from ...problems.binary import BinaryProblem
+from ..base import RowOrder, State, SteppedSolver, new_order, row_visits
 
 
 @dataclass(kw_only=True)

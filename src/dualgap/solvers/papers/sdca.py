@@ -19,14 +19,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .. import core
-from ..checks import check_option
-from ..data.blocks import Block
-from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from .base import RowOrder, SteppedSolver, new_order, row_visits
-from .dcd import DualState
-from .registry import register
+from ... import core
+from ...checks import check_option
+from ...data.blocks import Block
+from ...losses import Vector
+from ...problems.binary import BinaryProblem
+from ..base import RowOrder, SteppedSolver, new_order, row_visits
+from ..dcd import DualState
+from ..registry import register
 
 
 @dataclass(kw_only=True)

@@ -37,8 +37,8 @@ from ...problems.kernel_boxes import KernelSimplex
 from ...problems.kernel_matrix import scaled_values
 from ...ranges import refuse_huge
 from ..base import new_order
+from ..kernel.base import KernelSolver, KernelState
 from ..registry import register
-from .base import KernelSolver, KernelState
 
 Ranking = Literal["clipped", "paper"]
 Stopping = Literal["certified", "sampled"]

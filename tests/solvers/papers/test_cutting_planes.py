@@ -14,10 +14,10 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, OCAS, CuttingPlane
 from dualgap.training import solve
 
-from .. import qp
-from ..twins import cutting_planes as twins
-from ..twins.losses import dual, primal
-from .data import CASES, LAYOUTS, close, make
+from ... import qp
+from ...twins import cutting_planes as twins
+from ...twins.losses import dual, primal
+from ..data import CASES, LAYOUTS, close, make
 
 both = pytest.mark.parametrize("record", [CuttingPlane, OCAS])
 any_bench = pytest.mark.parametrize(

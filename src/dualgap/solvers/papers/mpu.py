@@ -29,12 +29,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from .. import core
-from ..checks import check_step
-from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from .base import Solver, State, new_order, row_visits
-from .registry import register
+from ... import core
+from ...checks import check_step
+from ...losses import Vector
+from ...problems.binary import BinaryProblem
+from ..base import Solver, State, new_order, row_visits
+from ..registry import register
 
 
 @dataclass(frozen=True)

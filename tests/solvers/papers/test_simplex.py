@@ -20,12 +20,12 @@ from dualgap.kernel import (
     Precomputed,
     SWAP2o,
 )
-from dualgap.solvers.kernel.frank_wolfe import SimplexState
+from dualgap.solvers.papers.frank_wolfe import SimplexState
 from dualgap.training import solve
 
 from ... import qp
 from ...twins import frank_wolfe
-from .data import make
+from ..kernel.data import make
 
 METHODS = {"fw": FW, "mfw": MFW, "mdm": MDM, "swap": SWAP, "swap-2o": SWAP2o}
 SOLVERS = [

@@ -11,13 +11,13 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
-from dualgap.solvers.sgd_qn import SGDQN, default_skip
+from dualgap.solvers.papers.sgd_qn import SGDQN, default_skip
 from dualgap.training import solve
 
-from .. import qp
-from ..twins import sgd_qn
-from ..twins.losses import dual, primal
-from .data import CASES, LAYOUTS, LOSSES, close, make
+from ... import qp
+from ...twins import sgd_qn
+from ...twins.losses import dual, primal
+from ..data import CASES, LAYOUTS, LOSSES, close, make
 
 any_loss = pytest.mark.parametrize("loss", LOSSES)
 both_updates = pytest.mark.parametrize("update", ["corrected", "2009"])

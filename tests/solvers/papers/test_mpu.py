@@ -11,13 +11,13 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
-from dualgap.solvers.mpu import MPU
+from dualgap.solvers.papers.mpu import MPU
 from dualgap.training import solve
 
-from .. import qp
-from ..twins import mpu
-from ..twins.losses import dual, primal
-from .data import CASES, LAYOUTS, LOSSES, close, make
+from ... import qp
+from ...twins import mpu
+from ...twins.losses import dual, primal
+from ..data import CASES, LAYOUTS, LOSSES, close, make
 
 soft_margins = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 any_bench = pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .. import core
-from ..checks import check_count, check_option
-from ..losses import Vector
-from ..problems.bias import best_bias
-from ..problems.binary import BinaryProblem
-from .base import RowOrder
-from .registry import register
+from ... import core
+from ...checks import check_count, check_option
+from ...losses import Vector
+from ...problems.bias import best_bias
+from ...problems.binary import BinaryProblem
+from ..base import RowOrder
+from ..registry import register
 from .stochastic_gradient import GradientState, StochasticGradient
 
 

@@ -1,0 +1,1 @@
+"""Methods of the papers, which a user names: `auto` never chooses one."""
