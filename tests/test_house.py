@@ -78,7 +78,7 @@ def test_tuning_constants_are_documented(name):
     numbers, fixed = dict(numbers_of(tree_of(name))), FIXED.get(name, set())
     assert fixed <= numbers.keys(), "FIXED names what is not there"
     tuned = numbers.keys() - fixed
-    assert len(tuned) <= 1, "gather them in a record Settings"
+    assert len(tuned) <= 1, "gather them in a record ...Settings"
     assert all(documented(lines, numbers[constant]) for constant in tuned)
     for node in tree_of(name).body:
         if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):

@@ -6,6 +6,7 @@ import ast
 import re
 import runpy
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,23 @@ def test_no_other_solver_takes_from_the_papers_methods():
         and not file.startswith("solvers/papers/")
     }
     assert taken == public
+
+
+#: Classes of scikit-learn that dualgap has too: a drop-in has the name of the class
+#: whose place it takes, for tools that look a class up by its module.
+DROP_INS = "estimators/drop_ins.py"
+
+
+def test_no_class_name_stands_in_two_files():
+    places = defaultdict(set)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(path.relative_to(PACKAGE).as_posix())
+    drop_ins = {"LinearSVC", "LinearSVR", "OneClassSVM", "SVC", "SVR"}
+    for name in drop_ins:
+        places[name].remove(DROP_INS)
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 def test_the_picture_is_drawn_from_these_layers():

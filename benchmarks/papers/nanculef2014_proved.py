@@ -36,8 +36,8 @@ from dualgap.kernel import (
     MFW,
     RBF,
     SWAP,
-    Auto,
     CoreVector,
+    KernelAuto,
     Polynomial,
     SWAP2o,
 )
@@ -55,7 +55,7 @@ GROUPS = {
     "60 random rows per step, as in the paper": list(SAMPLED),
     "the full gradient": [*FULL, "auto"],
 }
-METHODS = {**SAMPLED, **FULL, "auto": Auto()}
+METHODS = {**SAMPLED, **FULL, "auto": KernelAuto()}
 KERNELS = {
     "Gaussian": RBF(gamma="mean-distance"),
     "polynomial": Polynomial(degree=2, gamma="mean-distance", coef0=0.0),

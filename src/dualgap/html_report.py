@@ -39,7 +39,7 @@ __all__ = ["Report", "report"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReportSettings:
     """Tuning constants of the page."""
 
     #: Rows of a table before the rest is collapsed.
@@ -60,7 +60,7 @@ class Settings:
     sample: int = 10_000
 
 
-SETTINGS = Settings()
+SETTINGS = ReportSettings()
 
 
 @dataclass(frozen=True)

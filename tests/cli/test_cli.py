@@ -31,9 +31,9 @@ import dualgap
 from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import app
-from dualgap.cli.data import Data
+from dualgap.cli.data import FileExamples
 from dualgap.cli.parameters import default_loss
-from dualgap.cli.quality import Settings, on_training_rows
+from dualgap.cli.quality import QualitySettings, on_training_rows
 from dualgap.cli.train import _on_training_rows
 from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
@@ -181,8 +181,8 @@ def test_a_class_for_almost_every_number_is_told() -> None:
 
 def test_a_kernel_model_is_judged_on_a_sample() -> None:
     X, y = write("data", [-1, 1])
-    model, settings = SVC().fit(X, y), Settings(sample=20)
-    figures = on_training_rows(model, Data("data", X, y, False), 1, settings)
+    model, settings = SVC().fit(X, y), QualitySettings(sample=20)
+    figures = on_training_rows(model, FileExamples("data", X, y, False), 1, settings)
     rows = np.sort(np.random.default_rng(0).choice(len(y), 20, replace=False))
     assert figures["accuracy"] == accuracy_score(y[rows], model.predict(X[rows]))
     assert " on 20 rows drawn at random, " in _on_training_rows(figures)
@@ -1002,7 +1002,14 @@ def test_wrong_usage_names_the_option(
 
 def test_help_has_groups_and_plain_placeholders() -> None:
     text = call("train", "--help").stdout
-    groups = ["Data", "Model", "Bias", "Kernel", "Solver and accuracy", "Output"]
+    groups = [
+        "Data",
+        "Model",
+        "Bias",
+        "Kernel",
+        "Solver and accuracy",
+        "Output",
+    ]
     places = [text.index(f"\n{group}:\n") for group in groups]
     assert places == sorted(places)
     assert "dualgap train [OPTIONS] DATA MODEL" in text

@@ -13,7 +13,7 @@ from scipy import sparse
 from dualgap import LinearSVC, core
 from dualgap.data import RowStore, convert
 from dualgap.data.description import CHECKSUMS, DESCRIPTION, digest
-from dualgap.data.gather import Gather, Settings
+from dualgap.data.gather import Gather, StoreWritingSettings
 from dualgap.data.segments import Segments, joined, partial_sums
 from dualgap.distributed.stores import parts_of
 from dualgap.problems import BinaryProblem as Problem
@@ -131,7 +131,9 @@ def example(dense, n=1500):
 @pytest.fixture(params=["csr", "dense"])
 def store(tmp_path, monkeypatch, request):
     """Rows in several shards, their arrays of several segments."""
-    monkeypatch.setattr(Gather, "settings", Settings(segment_bytes=_SEGMENT))
+    monkeypatch.setattr(
+        Gather, "settings", StoreWritingSettings(segment_bytes=_SEGMENT)
+    )
     batch = example(request.param == "dense")
     store = convert([batch], tmp_path / "s", memory=2**20)
     assert len(store.shards) > 1

@@ -15,8 +15,7 @@ from dualgap.data import RowStore, convert
 from dualgap.data import files as files_module
 from dualgap.data import store as store_module
 from dualgap.data.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
-from dualgap.data.gather import Gather
-from dualgap.data.gather import Settings as GatherSettings
+from dualgap.data.gather import Gather, StoreWritingSettings
 
 from ..sealing import seal
 
@@ -38,7 +37,7 @@ def store(tmp_path):
 
 def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
     suspended, closed = threading.Event(), threading.Event()
-    load, calls, errors = files_module.Files.load, [], []
+    load, calls, errors = files_module.OpenFiles.load, [], []
 
     def load_and_close(files, spans, slot=None):
         calls.append(spans)
@@ -51,7 +50,7 @@ def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
             closed.set()
         return load(files, spans, slot)
 
-    monkeypatch.setattr(files_module.Files, "load", load_and_close)
+    monkeypatch.setattr(files_module.OpenFiles, "load", load_and_close)
     with store._open() as files:
         blocks = files.ahead(store._consecutive(), reuse=False)
         next(blocks)
@@ -130,9 +129,11 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
-    several = files_module.Settings(straight=8192)  # several pieces to a part
-    monkeypatch.setattr(files_module.Files, "settings", several)
-    short = GatherSettings(segment_bytes=4096)
+    several = files_module.StoreReadingSettings(
+        straight=8192
+    )  # several pieces to a part
+    monkeypatch.setattr(files_module.OpenFiles, "settings", several)
+    short = StoreWritingSettings(segment_bytes=4096)
     monkeypatch.setattr(Gather, "settings", short)
     X, y, weight = data(dtype=dtype)
     X = X if kind == "csr" else X.toarray()

@@ -10,7 +10,14 @@ import pytest
 
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
 from dualgap.distributed.engine import Simulation
-from dualgap.distributed.messages import Part, Reply, Task, Update, add_updates, pack
+from dualgap.distributed.messages import (
+    PartialSums,
+    Reply,
+    Task,
+    Update,
+    add_updates,
+    pack,
+)
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.problems.rounding import Values
 from dualgap.training import solve
@@ -307,9 +314,13 @@ def test_updates_add_up_in_any_form(filled):
 
 def test_replies_merge_part_by_part():
     values = Values(*np.arange(11.0))
-    left = Reply({0: Part(values=values, epochs=2), 1: Part(slope=3.0)}, [4], 0.5)
+    left = Reply(
+        {0: PartialSums(values=values, epochs=2), 1: PartialSums(slope=3.0)}, [4], 0.5
+    )
     w = np.ones(3)
-    right = Reply({0: Part(values=values, epochs=1, update=Update.dense(w))}, [], 0.7)
+    right = Reply(
+        {0: PartialSums(values=values, epochs=1, update=Update.dense(w))}, [], 0.7
+    )
     both = Reply.merge([left, right])
     # Sums, and of the last three numbers the largest.
     assert both.parts[0].values == (0, 2, 4, 6, 8, 10, 12, 14, 8, 9, 10)

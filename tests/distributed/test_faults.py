@@ -18,7 +18,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from dualgap.distributed import ClusterError, LinearSVC
-from dualgap.distributed.cluster import Cluster, Settings
+from dualgap.distributed.cluster import Cluster, ClusterSettings
 from dualgap.problems import BinaryProblem as Problem
 
 from .conftest import cluster
@@ -124,7 +124,7 @@ def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
 
 
 def test_a_slow_worker_does_not_stall_the_round(data, disturb, monkeypatch):
-    monkeypatch.setattr(Cluster, "settings", Settings(least_patience=1.0))
+    monkeypatch.setattr(Cluster, "settings", ClusterSettings(least_patience=1.0))
     with cluster(2) as client:
 
         def slow_down(engine):

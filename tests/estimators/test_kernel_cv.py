@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dualgap.estimators.folds as folds
 import dualgap.estimators.kernel_cv as module
 from dualgap import SVC, SVCCV, SVR, SVRCV, core
-from dualgap.training.folds import Folds
+from dualgap.training.folds import FoldBatch
 
 GRID = np.logspace(-2, 2, 6)
 
@@ -191,7 +191,7 @@ def test_a_fold_that_ends_too_early_goes_on_alone(monkeypatch, classes):
         whole = SVCCV(GRID, 0.2, cv=3, scoring=mean_decision, random_state=0)
         whole.set_params(decision_function_shape="ovo")
     whole.set_params(tol=1e-6).fit(X, y)
-    advance = Folds.advance
+    advance = FoldBatch.advance
 
     def early(self, C, *rest):
         self.core = Early(self.core) if isinstance(self.core, core.Folds) else self.core
@@ -206,7 +206,7 @@ def test_a_fold_that_ends_too_early_goes_on_alone(monkeypatch, classes):
         def advance(self, C, tol, atol, most, stop):
             return self.inside.advance(C, tol, atol, 1, stop)
 
-    monkeypatch.setattr(Folds, "advance", early)
+    monkeypatch.setattr(FoldBatch, "advance", early)
     again = clone(whole).fit(X, y)
     for k in range(3):
         np.testing.assert_allclose(

@@ -867,7 +867,7 @@ def test_tiles_of_a_kernel_in_python_add_up(layout):
     model = SVC(random_state=0, kernel=kernel).fit(layout(X), y)
     model.set_params(decision_function_shape="ovo")
     expected = model.decision_function(layout(X))
-    tiles = predict.Settings(tile_bytes=1, tile_rows=7, tile_columns=11)
+    tiles = predict.KernelSumSettings(tile_bytes=1, tile_rows=7, tile_columns=11)
     for n_jobs in (1, 3):
         found = predict.pair_values(
             model._fitted_kernel,
@@ -925,7 +925,7 @@ def test_decisions_of_many_classes_are_those_of_the_formula(kernel, layout):
     whole = predict.pair_values(kernel, *model)
     np.testing.assert_allclose(whole, np.transpose(expected), rtol=0, atol=1e-7)
     # Part by part: nothing changes.
-    parts = predict.Settings(sums=1, least_rows=9)
+    parts = predict.KernelSumSettings(sums=1, least_rows=9)
     found = predict.pair_values(kernel, *model, settings=parts)
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-12)
     bad = X.copy()

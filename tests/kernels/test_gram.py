@@ -15,7 +15,7 @@ from scipy import sparse
 from dualgap import core
 from dualgap.kernel import RBF, Callable, Gram, Linear, Precomputed, Sigmoid
 from dualgap.kernels.gram import Pairs
-from dualgap.kernels.table import SETTINGS, Table
+from dualgap.kernels.table import SETTINGS, KernelTable
 
 from ..conftest import unsanitized
 from ..solvers.kernel.data import KERNELS, layouts
@@ -405,7 +405,7 @@ def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
         whole = gram.block(np.arange(n))
         with monkeypatch.context() as patched:
             patched.setattr(Gram, "block", counted)
-            values = Table(gram, 1.0, core.Stop()).values
+            values = KernelTable(gram, 1.0, core.Stop()).values
         assert (values == whole).all()
         assert (values == values.T).all()
         most = n * (n + SETTINGS.rows_at_once) / 2
@@ -415,5 +415,5 @@ def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
 
 def test_a_table_of_given_values_keeps_them():
     K = np.random.default_rng(0).normal(size=(80, 80))
-    table = Table(Gram(K, Precomputed()), 1.0, core.Stop())
+    table = KernelTable(Gram(K, Precomputed()), 1.0, core.Stop())
     assert (table.values == K).all()

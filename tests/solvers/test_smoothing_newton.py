@@ -253,13 +253,13 @@ def test_samples_and_frozen_rows_lead_to_the_same_optimum(tol, weighted, monkeyp
         weight[::3] = 0.0
     problem = Problem(X, y, 1.0, sample_weight=weight)
     members = []
-    rows_of = module.NewtonState.rows
+    rows_of = module.SmoothingNewtonState.rows
 
     def noted(state):
         members.append((len(state.members), state.everything, state.full.any()))
         return rows_of(state)
 
-    monkeypatch.setattr(module.NewtonState, "rows", noted)
+    monkeypatch.setattr(module.SmoothingNewtonState, "rows", noted)
     found = solve(problem, SmoothingNewton(), tol=tol).certificate
     assert found.status is Status.CERTIFIED
     best = solve(problem, InteriorPoint(), tol=1e-9).certificate

@@ -12,7 +12,7 @@ from dualgap.data.rows import Points
 from dualgap.kernel import KernelProblem, KernelRegression
 from dualgap.kernels.functions import RBF, Linear
 from dualgap.kernels.gram import Gram
-from dualgap.kernels.table import Table
+from dualgap.kernels.table import KernelTable
 from dualgap.solvers.kernel.block import BlockSolver
 from dualgap.training.fit import solve
 from dualgap.training.folds import HingeFolds, TubeFolds
@@ -30,7 +30,7 @@ def integer_folds(scale, seed):
     weights = rng.integers(1, 4, (4, 50)).astype(float)
     for fold, row in enumerate(weights):
         row[fold::4] = 0.0
-    table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
+    table = KernelTable(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
     return rng, X, weights, table
 
 
@@ -205,7 +205,7 @@ def test_scores_of_a_fold_count_a_rounding_for_each_term():
     """Rows that folds share are added in groups, of which one fold may need a row."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
-    table = Table(Gram(Points.of(X), RBF(0.5), 10.0), 10.0, core.Stop())
+    table = KernelTable(Gram(Points.of(X), RBF(0.5), 10.0), 10.0, core.Stop())
     problem = KernelRegression(table.subset(np.arange(60)), y, 1.0, epsilon=0.0)
     alpha = rng.uniform(-1.0, 1.0, 60)
     problem.remember(alpha, table.values @ alpha)

@@ -38,7 +38,7 @@ from ..problems.rounding import Rounding
 from .ball import Ball, Estimate
 from .bias import Side, joint_sides, steps_of
 
-__all__ = ["Anchor", "Between", "Binary", "Points", "lengths_of"]
+__all__ = ["Anchor", "Between", "Binary", "QueryPoints", "lengths_of"]
 
 _UNIT = Rounding.unit
 
@@ -47,7 +47,7 @@ Binary: TypeAlias = BinaryProblem | KernelProblem
 
 
 @dataclass(frozen=True)
-class Settings:
+class BetweenSettings:
     """Tuning constants of bounds between two values of C."""
 
     #: Choices of mu for an unpenalised bias.
@@ -56,7 +56,7 @@ class Settings:
     most_rows: int = 400
 
 
-SETTINGS = Settings()
+SETTINGS = BetweenSettings()
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Between:
         return max(first.square + last.square - 2.0 * inner, 0.0), doubt
 
     def bounds(
-        self, points: Points, far: Callable[[Side], NDArray[np.float64]]
+        self, points: QueryPoints, far: Callable[[Side], NDArray[np.float64]]
     ) -> Iterator[tuple[Vector, Vector]]:
         """Yield lower and upper bounds on the decisions of every optimum, cell by cell.
 
@@ -246,7 +246,7 @@ class Between:
             begin = end
 
 
-class Points(NamedTuple):
+class QueryPoints(NamedTuple):
     """Points with unknown decisions.
 
     Attributes

@@ -40,7 +40,7 @@ _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 
 @dataclass(frozen=True)
-class Settings:
+class EllipsoidSettings:
     """Tuning constants of ellipsoids."""
 
     #: Most columns, constant feature included, for which an ellipsoid is computed.
@@ -51,7 +51,7 @@ class Settings:
     block: int = 8_000_000
 
 
-SETTINGS = Settings()
+SETTINGS = EllipsoidSettings()
 
 
 @dataclass(frozen=True)

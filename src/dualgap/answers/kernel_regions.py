@@ -32,8 +32,8 @@ from .ball import Ball
 from .bias import Side, level_set, side_of
 
 __all__ = [
+    "BiasSide",
     "KernelRegion",
-    "Near",
     "check_new_rows",
     "kernel_bounds",
     "kernel_region_of",
@@ -45,7 +45,7 @@ _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelRegionSettings:
     """Tuning constants of bounds on kernel decisions."""
 
     #: Most rows of each joint bound.
@@ -54,14 +54,14 @@ class Settings:
     block: int = 2_000_000
 
 
-SETTINGS = Settings()
+SETTINGS = KernelRegionSettings()
 
 #: Error of a kernel value that the core computes from exponentials, for float64 rows.
 _OF_EXPONENTIALS = 1e-8
 
 
 @dataclass(frozen=True)
-class Near:
+class BiasSide:
     """One side of the bounds on an unpenalised bias, with the rows that it needs.
 
     Attributes
@@ -96,7 +96,7 @@ class KernelRegion:
         ``sum_i |alpha_i| ||x_i||``.
     radius, squared_radius : float
         As in :class:`~dualgap.answers.ball.Ball`.
-    near : tuple of Near or None
+    near : tuple of BiasSide or None
         Upper and lower side, where the bias is not penalised.
     interval : tuple of float
         Contains every optimal unpenalised bias.
@@ -109,7 +109,7 @@ class KernelRegion:
     reach: float
     radius: float
     squared_radius: float
-    near: tuple[Near, Near] | None = None
+    near: tuple[BiasSide, BiasSide] | None = None
     interval: tuple[float, float] = (0.0, 0.0)
 
 
@@ -140,7 +140,7 @@ def kernel_region_of(ball: Ball, X: MatrixLike) -> KernelRegion:
     )
 
 
-def _near(ball: Ball, X: MatrixLike, sign: int) -> Near:
+def _near(ball: Ball, X: MatrixLike, sign: int) -> BiasSide:
     problem = ball.problem
     side = side_of(ball, sign, SETTINGS.most_rows)
     vectors = X[side.rows].astype(np.float64)
@@ -152,7 +152,7 @@ def _near(ball: Ball, X: MatrixLike, sign: int) -> Near:
         norms += problem.shift * (side.mu**2).sum(axis=1)
         most = float(np.abs(matrix).max())
         norms += _error(kernel, vectors, most, len(side.rows))
-    return Near(side, vectors, np.maximum(norms, 0.0))
+    return BiasSide(side, vectors, np.maximum(norms, 0.0))
 
 
 def _error(kernel: Kernel, X: MatrixLike, size: float, terms: int) -> float:
@@ -255,7 +255,7 @@ def _outward(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
 
 
 def _distances(
-    kernel: Kernel, X: MatrixLike, near: Near, squares: Vector
+    kernel: Kernel, X: MatrixLike, near: BiasSide, squares: Vector
 ) -> NDArray[np.float64]:
     """Return upper bounds on ``||x_i - z_k||``, shape (n, K)."""
     side, m = near.side, len(near.side.rows)

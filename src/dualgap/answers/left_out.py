@@ -50,7 +50,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Settings:
+class LeftOutSettings:
     """Tuning constants of problems with rows left out."""
 
     #: Fewest rows of a neighbourhood.
@@ -75,14 +75,14 @@ class Settings:
     sigmas: tuple[float, ...] = (1.0, 4.0, 0.25)
 
 
-SETTINGS = Settings()
+SETTINGS = LeftOutSettings()
 
 
 class InterruptedFitError(Exception):
     """Ctrl-C ended a fit without a row."""
 
 
-class Found(NamedTuple):
+class DecisionInterval(NamedTuple):
     """Interval of a decision."""
 
     lower: float
@@ -417,7 +417,7 @@ class Leaving(NamedTuple):
         alpha[self.i] = 0.0
         return alpha
 
-    def interval(self) -> Found:
+    def interval(self) -> DecisionInterval:
         """Bound the decision at the row by the optimum of the problem without it."""
         d, length = self.moves(), float(self.row.lengths[0])
         radius = loosely(self.squared(d, -self.own))
@@ -427,9 +427,9 @@ class Leaving(NamedTuple):
         centre += 0.5 * (float(self.products @ d) - self.own * self.square)
         half = radius * length + self.centre_error(d, -self.own)
         half += 8 * _UNIT * (abs(centre) + half)
-        return Found(centre - half, centre + half)
+        return DecisionInterval(centre - half, centre + half)
 
-    def _joint_interval(self, radius: float) -> Found:
+    def _joint_interval(self, radius: float) -> DecisionInterval:
         """Return the interval with an unpenalised bias; see `removal.py`."""
         # With a known bias the best sigma is 2 r'/||x||. Here x is measured from the
         # mean of the rows near the margin.
@@ -441,7 +441,7 @@ class Leaving(NamedTuple):
                 if 0.0 < sigma < math.inf:
                     bound = self.one_sided(self.moves(-side * sigma), side)
                     best[side] = max(best[side], bound)
-        return Found(best[1.0], -best[-1.0])
+        return DecisionInterval(best[1.0], -best[-1.0])
 
     def squared(self, d: Vector, last: float) -> float:
         """Return r'^2 after moves d of the members and `last` of the row."""

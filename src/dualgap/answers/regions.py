@@ -39,7 +39,7 @@ _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 
 @dataclass(frozen=True)
-class Settings:
+class FreeBiasSettings:
     """Tuning constants of the bounds with an unpenalised bias."""
 
     #: Training rows by which the choices of dual variables are picked.
@@ -50,7 +50,7 @@ class Settings:
     dense: float = 0.05
 
 
-SETTINGS = Settings()
+SETTINGS = FreeBiasSettings()
 
 
 @dataclass(frozen=True)

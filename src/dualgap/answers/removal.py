@@ -54,7 +54,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Settings:
+class RemovalSettings:
     """Tuning constants of repairs."""
 
     #: Violation of the optimality conditions, in units of the margin, that ends one.
@@ -63,7 +63,7 @@ class Settings:
     steps: int = 30
 
 
-SETTINGS = Settings()
+SETTINGS = RemovalSettings()
 
 
 class Products:

@@ -41,7 +41,7 @@ from .report import (
 if TYPE_CHECKING:
     from ..data.model_file import Scalar
     from ..data.scaling import Scaling
-    from .data import Data, Model
+    from .data import FileExamples, Model
     from .report import Certificates
 
 
@@ -130,7 +130,7 @@ class BoundOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(BoundOptions):
+class CertifyOptions(BoundOptions):
     """Options of ``dualgap certify``."""
 
     verbose: Verbose = False
@@ -150,8 +150,8 @@ class Options(BoundOptions):
         "options.",
     )
 )
-@taking(Options)
-def certify(options: Options) -> None:
+@taking(CertifyOptions)
+def certify(options: CertifyOptions) -> None:
     """Bound how far MODEL is from the optimum of its training problem on DATA."""
     model = options.model
     with told_plainly(options.debug):
@@ -180,14 +180,16 @@ def certify(options: Options) -> None:
                 print_details(certificates)
 
 
-def read_with_data(o: ModelOptions, nu: float | None = None) -> tuple[str, Model, Data]:
+def read_with_data(
+    o: ModelOptions, nu: float | None = None
+) -> tuple[str, Model, FileExamples]:
     """Read a model file of any package, and its training data.
 
     Returns
     -------
     package : {"dualgap", "LIBLINEAR", "LIBSVM"}
     model : estimator
-    examples : Data
+    examples : FileExamples
 
     Raises
     ------
@@ -284,7 +286,7 @@ def read_model(
     return whose, model, {"zero_based": False, **notes}, scaling
 
 
-def _find_support(model: Model, examples: Data) -> None:
+def _find_support(model: Model, examples: FileExamples) -> None:
     """Find the support vectors of a model of LIBSVM among the rows."""
     from scipy import sparse
 

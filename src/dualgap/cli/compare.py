@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..data.types import Matrix
     from ..losses import Vector
     from ..problems.binary import BinaryProblem
-    from .data import Data
+    from .data import FileExamples
 
 #: Tolerances for the other packages, one fit for each. They limit a violation of the
 #: optimality conditions, which is not a duality gap.
@@ -68,7 +68,7 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(TrainingOptions):
+class CompareOptions(TrainingOptions):
     """Options of ``dualgap compare``."""
 
     data: DataPath
@@ -127,8 +127,8 @@ class Options(TrainingOptions):
         "liblinear-official), each with the tolerances 1, 0.1, 0.01 and 0.001.",
     )
 )
-@taking(Options)
-def compare(options: Options) -> None:
+@taking(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Compare solvers on DATA: their gaps and training times."""
     names = _solvers(options.solvers, options.loss)
     costs = positive_numbers("--C", options.C)
@@ -165,7 +165,7 @@ def compare(options: Options) -> None:
             typer.echo(f"Picture written to {picture}")
 
 
-def _refuse_files(options: Options) -> None:
+def _refuse_files(options: CompareOptions) -> None:
     """Raise an error for files that cannot be read or written, before any work."""
     refuse_unreadable(options.data, "give a data file")
     if is_store(options.data):
@@ -178,7 +178,11 @@ def _refuse_files(options: Options) -> None:
 
 
 def _runs(
-    options: Options, names: list[str], examples: Data, y: NDArray[np.int_], cost: float
+    options: CompareOptions,
+    names: list[str],
+    examples: FileExamples,
+    y: NDArray[np.int_],
+    cost: float,
 ) -> Iterator[_Run]:
     """Train with every solver and, if asked, every other package."""
     problem = _problem(options, examples, y, cost)
@@ -208,7 +212,7 @@ def _solvers(text: str, loss: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _signs(examples: Data, wanted: str | None) -> NDArray[np.int_]:
+def _signs(examples: FileExamples, wanted: str | None) -> NDArray[np.int_]:
     """Return labels -1 and +1, shape (n,); +1 for the positive class."""
     import numpy as np
 
@@ -235,7 +239,7 @@ def _signs(examples: Data, wanted: str | None) -> NDArray[np.int_]:
 
 
 def _problem(
-    options: Options, examples: Data, y: NDArray[np.int_], C: float
+    options: CompareOptions, examples: FileExamples, y: NDArray[np.int_], C: float
 ) -> BinaryProblem:
     from ..problems.binary import BinaryProblem
 
@@ -259,7 +263,7 @@ def _warm_up(names: list[str], loss: str) -> None:
             solve(problem, get_solver(name), max_iter=3, random_state=0)
 
 
-def _ours(options: Options, problem: BinaryProblem, name: str) -> _Run:
+def _ours(options: CompareOptions, problem: BinaryProblem, name: str) -> _Run:
     from ..solvers import get_solver
     from ..training import solve
 
@@ -288,7 +292,7 @@ def _ours(options: Options, problem: BinaryProblem, name: str) -> _Run:
     )
 
 
-def _bound(options: Options, problem: BinaryProblem) -> float:
+def _bound(options: CompareOptions, problem: BinaryProblem) -> float:
     """Return a dual value so close to the optimum that gaps of `tol` are resolved."""
     from ..solvers import get_solver
     from ..training import solve

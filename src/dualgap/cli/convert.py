@@ -17,7 +17,7 @@ _FORMAT = Words(lambda: ("auto", "csr", "dense"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ConvertOptions:
     """Options of ``dualgap convert``."""
 
     inputs: Annotated[
@@ -105,8 +105,8 @@ class Options:
         "appears when it is complete.",
     )
 )
-@taking(Options)
-def convert(options: Options) -> None:
+@taking(ConvertOptions)
+def convert(options: ConvertOptions) -> None:
     """Convert data larger than memory to a STORE, with its rows in random order."""
     o = options
     if len(o.inputs) < 2:

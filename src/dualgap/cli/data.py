@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Model: TypeAlias = BaseEstimator
 
 
-class Data(NamedTuple):
+class FileExamples(NamedTuple):
     """Examples of a file, with facts about the file."""
 
     path: str
@@ -184,7 +184,7 @@ def read_data(
     remedy: str = "",
     columns: Columns | None = None,
     base: bool | None = None,
-) -> Data:
+) -> FileExamples:
     """Read the examples of a data file of any kind; whole labels become int64.
 
     `n_features` sets the width of svmlight text; a file with more features raises an
@@ -228,7 +228,7 @@ def read_data(
         raise ValueError(f"{name} has no examples; give a file with data")
     if n_features not in (None, d):
         raise ValueError(f"{name} has {d} features, not {n_features}; {remedy}")
-    return Data(
+    return FileExamples(
         name,
         table.X,
         _whole(_zeros(n) if table.y is None else table.y),
@@ -243,7 +243,7 @@ def read_data(
 STDIN = "-"
 
 
-class _Stream(io.BytesIO):
+class _NamedBytes(io.BytesIO):
     """Bytes from a pipe or a compressed file, with a name for messages."""
 
     name = ""
@@ -259,8 +259,8 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
     from ..data.tables import kind_of
     from ..data.text_sources import START
 
-    def held(pieces: Iterable[bytes]) -> _Stream:
-        stream = _Stream()
+    def held(pieces: Iterable[bytes]) -> _NamedBytes:
+        stream = _NamedBytes()
         stream.name = name
         for piece in pieces:
             stream.write(piece)
@@ -281,9 +281,9 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
             kind, _ = kind_of(next(decompressed(file, suffix, name), b""))
             file.seek(0)
             named_so = os.path.splitext(path)[1].lower() == suffix
-            if kind != "svmlight" or not named_so or isinstance(file, _Stream):
+            if kind != "svmlight" or not named_so or isinstance(file, _NamedBytes):
                 file = held(decompressed(file, suffix, name))
-        plain = kind == "svmlight" and not isinstance(file, _Stream)
+        plain = kind == "svmlight" and not isinstance(file, _NamedBytes)
         yield kind, path if plain else file, name
 
 
@@ -294,7 +294,7 @@ def _svmlight(
     n_jobs: int | None,
     n_features: int | None,
     remedy: str,
-) -> Data:
+) -> FileExamples:
     from ..data import load_svmlight
 
     # If the base is unknown, read the indices as written, and then look for index 0.
@@ -314,7 +314,7 @@ def _svmlight(
                 f"{name} has {X.shape[1]} features, more than {n_features}; {remedy}"
             )
         X.resize((X.shape[0], n_features))  # features that do not occur are 0
-    return Data(name, X, _whole(y), zero_based)
+    return FileExamples(name, X, _whole(y), zero_based)
 
 
 def _zeros(n: int) -> Vector:
@@ -340,7 +340,7 @@ def read_as_trained(
     label: str | None = None,
     *,
     whole: bool = False,
-) -> tuple[Model, Data]:
+) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
@@ -364,7 +364,7 @@ def read_as_trained(
     return fitted, rescaled(examples, scaling)
 
 
-def rescaled(examples: Data, scaling: Scaling | None) -> Data:
+def rescaled(examples: FileExamples, scaling: Scaling | None) -> FileExamples:
     """Return examples with the scaling of a model applied."""
     if scaling is None:
         return examples
@@ -398,7 +398,7 @@ def _opened(
     n_features: int | None,
     remedy: str,
     columns: Columns | None,
-) -> Data:
+) -> FileExamples:
     """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
@@ -421,10 +421,10 @@ def _opened(
         )
     y = store.y
     y = y.astype(np.int64) if y.dtype.kind == "i" else y
-    return Data(path, store, y, store.zero_based)
+    return FileExamples(path, store, y, store.zero_based)
 
 
-def refuse_untrainable(examples: Data, command: str = "train") -> None:
+def refuse_untrainable(examples: FileExamples, command: str = "train") -> None:
     """Raise an error for examples that a classifier cannot be trained on.
 
     The remedies are for the user of a command.
@@ -447,7 +447,7 @@ def refuse_untrainable(examples: Data, command: str = "train") -> None:
         raise ValueError(f"{examples.path} has only labels and no values; add features")
 
 
-def _of_other_task(examples: Data, command: str, task: str, does: str) -> str:
+def _of_other_task(examples: FileExamples, command: str, task: str, does: str) -> str:
     """Return the remedy for data that are for another task than classification."""
     if is_store(examples.path):
         return (
@@ -459,7 +459,7 @@ def _of_other_task(examples: Data, command: str, task: str, does: str) -> str:
     return f"--task {task} {does}"
 
 
-def refuse_unfit(examples: Data, task: str) -> None:
+def refuse_unfit(examples: FileExamples, task: str) -> None:
     """Raise an error for examples that regression or one-class cannot use."""
     if examples.nnz == 0:
         raise ValueError(f"{examples.path} has only labels and no values; add features")
@@ -470,7 +470,9 @@ def refuse_unfit(examples: Data, task: str) -> None:
         )
 
 
-def standardized(examples: Data, wanted: bool) -> tuple[Data, Scaling | None]:
+def standardized(
+    examples: FileExamples, wanted: bool
+) -> tuple[FileExamples, Scaling | None]:
     """Return examples with standardised columns, and the scaling; or None for it."""
     if not wanted:
         return examples, None
@@ -485,7 +487,7 @@ def standardized(examples: Data, wanted: bool) -> tuple[Data, Scaling | None]:
     return examples._replace(X=scaling.transform(examples.X)), scaling
 
 
-def facts_of(examples: Data) -> dict[str, object]:
+def facts_of(examples: FileExamples) -> dict[str, object]:
     """Return the size of the data, for JSON."""
     n, d = examples.shape
     return {
@@ -497,7 +499,7 @@ def facts_of(examples: Data) -> dict[str, object]:
     }
 
 
-def notes_of(examples: Data) -> dict[str, Scalar]:
+def notes_of(examples: FileExamples) -> dict[str, Scalar]:
     """Return the facts about the training data that a model file keeps."""
     notes: dict[str, Scalar] = {
         "zero_based": examples.zero_based,
@@ -510,7 +512,7 @@ def notes_of(examples: Data) -> dict[str, Scalar]:
     return notes
 
 
-def labels_of(examples: Data) -> list[Label]:
+def labels_of(examples: FileExamples) -> list[Label]:
     """Return the distinct labels, sorted, as Python values."""
     import numpy as np
 
@@ -523,7 +525,7 @@ def shortened(labels: Sequence[Label]) -> str:
     return ", ".join(map(str, labels[:10])) + more
 
 
-def summary(examples: Data, task: str = "classification") -> str:
+def summary(examples: FileExamples, task: str = "classification") -> str:
     """Return a line with the size of the data."""
     n, d = examples.shape
     text = f"{examples.path}: {n:,} examples, {d:,} features"

@@ -14,7 +14,7 @@ from .report import print_json
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(BoundOptions):
+class ReportOptions(BoundOptions):
     """Options of ``dualgap report``."""
 
     output: Annotated[
@@ -38,8 +38,8 @@ class Options(BoundOptions):
         "options.",
     )
 )
-@taking(Options)
-def report(options: Options) -> None:
+@taking(ReportOptions)
+def report(options: ReportOptions) -> None:
     """Write a page about MODEL and its training DATA."""
     model, output, n_jobs = options.model, options.output, options.n_jobs
     with told_plainly(options.debug):

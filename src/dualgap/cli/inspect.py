@@ -9,7 +9,7 @@ import typer
 
 from .app import app, paragraphs, told_plainly
 from .data import (
-    Data,
+    FileExamples,
     chosen_columns,
     facts_of,
     is_store,
@@ -87,13 +87,13 @@ def inspect(
             typer.echo(f"{name:<11}{text}")
 
 
-def _numbering(examples: Data) -> str:
+def _numbering(examples: FileExamples) -> str:
     if examples.columns is None:
         return f"from {0 if examples.zero_based else 1}"
     return shortened(examples.columns)
 
 
-def _more_facts(examples: Data) -> dict[str, Any]:
+def _more_facts(examples: FileExamples) -> dict[str, Any]:
     import numpy as np
 
     from ..data import RowStore

@@ -19,7 +19,7 @@ import typer
 
 from ..names import nearest
 from .data import (
-    Data,
+    FileExamples,
     labels_of,
     shortened,
 )
@@ -293,7 +293,7 @@ def _label(text: str) -> float | str:
         return text.strip()
 
 
-def weights_of_labels(weights: Weights, examples: Data) -> Weights:
+def weights_of_labels(weights: Weights, examples: FileExamples) -> Weights:
     """Return a weight for every label in the data, 1 by default.
 
     Raises

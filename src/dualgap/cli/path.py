@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from ..data.model_file import Scalar
     from ..data.scaling import Scaling
     from ..plot import PathDisplay
-    from .data import Data
+    from .data import FileExamples
 
 _GRID = "0.001,0.01,0.1,1,10"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(TrainingOptions):
+class PathOptions(TrainingOptions):
     """Options of ``dualgap path``."""
 
     data: DataPath
@@ -134,8 +134,8 @@ class Options(TrainingOptions):
         "not; 1 bad data or files; 2 wrong usage.",
     )
 )
-@taking(Options)
-def path(options: Options) -> None:
+@taking(PathOptions)
+def path(options: PathOptions) -> None:
     """Train linear SVMs for many values of C, each with its proven gap."""
     from ..solvers import SOLVERS
 
@@ -169,7 +169,7 @@ def path(options: Options) -> None:
         raise typer.Exit(NOT_CERTIFIED)
 
 
-class _Found(NamedTuple):
+class _TrainedPath(NamedTuple):
     """Trained models as rows of a table, facts about all of them, and their picture."""
 
     rows: list[dict[str, float]]
@@ -177,7 +177,7 @@ class _Found(NamedTuple):
     draw: Callable[[], PathDisplay]
 
 
-def _refuse_early(options: Options) -> None:
+def _refuse_early(options: PathOptions) -> None:
     """Raise an error for a solver or files that cannot be used, before any work."""
     from ..solvers import SOLVERS, get_solver
 
@@ -199,7 +199,7 @@ def _refuse_early(options: Options) -> None:
         picture_format(picture)
 
 
-def _refuse_folds(folds: int, examples: Data) -> None:
+def _refuse_folds(folds: int, examples: FileExamples) -> None:
     """Raise an error for more folds than any class has examples."""
     import numpy as np
 
@@ -213,8 +213,11 @@ def _refuse_folds(folds: int, examples: Data) -> None:
 
 
 def _trained(
-    options: Options, examples: Data, scaling: Scaling | None, grid: list[float] | int
-) -> _Found:
+    options: PathOptions,
+    examples: FileExamples,
+    scaling: Scaling | None,
+    grid: list[float] | int,
+) -> _TrainedPath:
     """Train a path or, with --cv, search for the best C."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -237,7 +240,7 @@ def _trained(
         return _search(examples, scaling, grid, parameters, options.model)
 
 
-def _say(options: Options, found: _Found, examples: Data) -> None:
+def _say(options: PathOptions, found: _TrainedPath, examples: FileExamples) -> None:
     """Print the models as a table, or as JSON."""
     if options.json_:
         print_json({**found.facts, "models": found.rows, "data": facts_of(examples)})
@@ -255,7 +258,9 @@ def _cells(row: dict[str, float]) -> list[str]:
     return [f"{value:.6g}" for value in row.values()]
 
 
-def _path(examples: Data, grid: list[float] | int, parameters: Parameters) -> _Found:
+def _path(
+    examples: FileExamples, grid: list[float] | int, parameters: Parameters
+) -> _TrainedPath:
     import numpy as np
 
     from ..estimators import svm_path
@@ -283,16 +288,16 @@ def _path(examples: Data, grid: list[float] | int, parameters: Parameters) -> _F
 
         return PathDisplay.from_path(found)
 
-    return _Found(rows, {"certified": True}, draw)
+    return _TrainedPath(rows, {"certified": True}, draw)
 
 
 def _search(
-    examples: Data,
+    examples: FileExamples,
     scaling: Scaling | None,
     grid: list[float] | int,
     parameters: Parameters,
     model: str | None,
-) -> _Found:
+) -> _TrainedPath:
     from ..estimators import LinearSVCCV
     from ..models.files import save_parts
 
@@ -328,4 +333,4 @@ def _search(
 
         return PathDisplay.from_estimator(found)
 
-    return _Found(rows, facts, draw)
+    return _TrainedPath(rows, facts, draw)

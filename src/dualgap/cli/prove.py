@@ -15,7 +15,7 @@ from .report import by_problem, name_of, print_json, reach, worst_problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ModelOptions):
+class ProveOptions(ModelOptions):
     """Options of ``dualgap prove``."""
 
     output: Annotated[
@@ -39,8 +39,8 @@ class Options(ModelOptions):
         "the claims again, and compares the rows with DATA if that is svmlight text.",
     )
 )
-@taking(Options)
-def prove(options: Options) -> None:
+@taking(ProveOptions)
+def prove(options: ProveOptions) -> None:
     """Write a proof of how far MODEL is from the optimum, for dualgap-check."""
     data, model, output = options.data, options.model, options.output
     with told_plainly(options.debug):

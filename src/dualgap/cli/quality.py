@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .data import Data, labels_of, shortened
+from .data import FileExamples, labels_of, shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,14 +20,14 @@ Figures = dict[str, "float | None"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class QualitySettings:
     """Tuning constants of the figures."""
 
     #: Rows from which the training accuracy of a kernel model is estimated.
     sample: int = 10_000
 
 
-SETTINGS = Settings()
+SETTINGS = QualitySettings()
 
 
 def is_regression(model: Model) -> bool:
@@ -87,7 +87,7 @@ def with_undecided(
 
 
 def quality(
-    fitted: Model, examples: Data, labels: NDArray[np.generic]
+    fitted: Model, examples: FileExamples, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:
     """Return accuracies or errors, None where they are undefined, and a remark."""
     if is_regression(fitted):
@@ -95,7 +95,9 @@ def quality(
     return _accuracies(fitted, examples, labels)
 
 
-def auc(fitted: Model, examples: Data, values: NDArray[np.float64]) -> float | None:
+def auc(
+    fitted: Model, examples: FileExamples, values: NDArray[np.float64]
+) -> float | None:
     """Return the area under the ROC curve; None if it is undefined.
 
     With several classes it is the mean of one versus the rest. It is undefined if a
@@ -120,7 +122,10 @@ def auc(fitted: Model, examples: Data, values: NDArray[np.float64]) -> float | N
 
 
 def on_training_rows(
-    fitted: Model, examples: Data, n_jobs: int | None, settings: Settings = SETTINGS
+    fitted: Model,
+    examples: FileExamples,
+    n_jobs: int | None,
+    settings: QualitySettings = SETTINGS,
 ) -> Figures:
     """Return figures of a new model on its training rows.
 
@@ -173,7 +178,7 @@ def _none(names: Sequence[str]) -> Figures:
 
 
 def _accuracies(
-    fitted: Model, examples: Data, labels: NDArray[np.generic]
+    fitted: Model, examples: FileExamples, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:
     import numpy as np
 
@@ -204,7 +209,9 @@ def _accuracies(
     }, remark
 
 
-def _errors(examples: Data, predicted: NDArray[np.float64]) -> tuple[Figures, str]:
+def _errors(
+    examples: FileExamples, predicted: NDArray[np.float64]
+) -> tuple[Figures, str]:
     import numpy as np
 
     if not examples.labelled:

@@ -10,7 +10,7 @@ import typer
 
 from .app import NOT_CERTIFIED, app, paragraphs, taking, told_plainly
 from .data import (
-    Data,
+    FileExamples,
     chosen_columns,
     facts_of,
     is_store,
@@ -214,7 +214,7 @@ def _refuse_bounds(model: BaseEstimator) -> None:
     refuse_new_rows(model._kernel_record())
 
 
-def _read(options: TrainOptions) -> tuple[Data, Scaling | None]:
+def _read(options: TrainOptions) -> tuple[FileExamples, Scaling | None]:
     """Read the examples and, if asked, standardise them."""
     chosen = chosen_columns(options.label, options.columns)
     if options.task == "one-class":
@@ -235,14 +235,14 @@ def _read(options: TrainOptions) -> tuple[Data, Scaling | None]:
     return examples, scaling
 
 
-def _tell_of(examples: Data, task: str, seconds: float) -> None:
+def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
     """Print the size of the data, and advice if the labels look like numbers."""
     typer.echo(f"{summary(examples, task)}, read in {seconds:.2f} s", err=True)
     if task == "classification":
         _suspect_targets(examples)
 
 
-def _common(options: TrainOptions, examples: Data) -> Parameters:
+def _common(options: TrainOptions, examples: FileExamples) -> Parameters:
     """Return the parameters that estimators have in common."""
     C = options.C
     if C is None:
@@ -276,7 +276,7 @@ def _without_foreign(options: TrainOptions, parameters: Parameters) -> Parameter
 def _train(
     options: TrainOptions,
     parameters: Parameters,
-    examples: Data,
+    examples: FileExamples,
     scaling: Scaling | None,
 ) -> Model:
     """Train a model, write it, and return it."""
@@ -302,7 +302,7 @@ def _train(
     return model
 
 
-def _suspect_targets(examples: Data) -> None:
+def _suspect_targets(examples: FileExamples) -> None:
     """Suggest regression if almost every example has its own class."""
     number = len(labels_of(examples))
     if number > max(20, 0.1 * examples.shape[0]):
@@ -336,7 +336,7 @@ def _on_training_rows(figures: Figures) -> str:
     return f"{words}.".replace("%", " %")
 
 
-def _problems(multi_class: str, examples: Data) -> int:
+def _problems(multi_class: str, examples: FileExamples) -> int:
     """Return the number of binary problems, each with its own progress."""
     classes = len(labels_of(examples))
     if classes == 2 or multi_class == "crammer_singer":
@@ -346,7 +346,7 @@ def _problems(multi_class: str, examples: Data) -> int:
 
 def _fit(
     parameters: Parameters,
-    examples: Data,
+    examples: FileExamples,
     quiet: bool,
     estimator: type[LinearSVC] | type[SVC],
 ) -> LinearSVC | SVC:

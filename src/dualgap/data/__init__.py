@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conversion import convert
-    from .store import Batch, RowStore
+    from .store import RowBatch, RowStore
     from .svmlight import load_svmlight
 
-__all__ = ["Batch", "RowStore", "convert", "load_svmlight"]
+__all__ = ["RowBatch", "RowStore", "convert", "load_svmlight"]
 
 # Imported on first use: a fit of rows in memory needs none of them.
 _HOME = {
-    "Batch": "store",
+    "RowBatch": "store",
     "convert": "conversion",
     "RowStore": "store",
     "load_svmlight": "svmlight",

@@ -91,7 +91,7 @@ def _refuse_labels(reading: Reading, kind: str) -> None:
             )
 
 
-class Files(Source):
+class FileSource(Source):
     """Files of one kind, whose rows are concatenated."""
 
     kind: str

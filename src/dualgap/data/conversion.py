@@ -39,7 +39,7 @@ from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
 from .types import MatrixLike
-from .work import Plan, Run, Work
+from .work import Run, StorePlan, Work
 
 __all__ = ["convert"]
 
@@ -160,7 +160,7 @@ def convert(
         sample_weight=sample_weight,
     )
     source = sources.source_of(inputs, reading)
-    plan: Plan = {
+    plan: StorePlan = {
         "store_format": FORMAT_VERSION,
         "inputs": source.identity,
         "format": format,
@@ -205,7 +205,7 @@ def _check_free(target: str, overwrite: bool) -> None:
 class _Conversion:
     """Conversion of inputs to a store in the hidden folder."""
 
-    def __init__(self, work: Work, plan: Plan, threads: int) -> None:
+    def __init__(self, work: Work, plan: StorePlan, threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
         self.format = plan["format"]
 

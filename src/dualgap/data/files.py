@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StoreReadingSettings:
     """Tuning constants of reads from row stores."""
 
     #: Pages of a block. Enough pages mix the rows well, and few enough are long reads.
@@ -65,10 +65,10 @@ class Arrays(NamedTuple):
         return X
 
 
-class Files:
+class OpenFiles:
     """Open files of a store, for use by one thread."""
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[StoreReadingSettings] = StoreReadingSettings()
 
     def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
         self.store, self.stack = store, stack
@@ -313,7 +313,7 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
     from them is as fast as copying from the file cache.
     """
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: OpenFiles) -> None:
         self.files, readers = files, files.settings.readers
         self.pending: list[Future[None]] = []
         self.pieces: SimpleQueue[NDArray[np.uint8]] = SimpleQueue()

@@ -29,13 +29,13 @@ from .description import (
 )
 from .segments import joined, partial_sums
 from .types import Matrix
-from .work import Plan, Run, Work, WrittenShard
+from .work import Run, StorePlan, Work, WrittenShard
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Settings:
+class StoreWritingSettings:
     """Tuning constants of the conversion to row stores."""
 
     #: Most threads of a conversion.
@@ -79,9 +79,9 @@ class Crew(contextlib.AbstractContextManager["Crew"]):
 class Gather:
     """Second phase: merge the sorted runs into the arrays of a store."""
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[StoreWritingSettings] = StoreWritingSettings()
 
-    def __init__(self, work: Work, plan: Plan, threads: int) -> None:
+    def __init__(self, work: Work, plan: StorePlan, threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
         runs = self.runs = [work.runs[k] for k in range(work.scattered or 0)]
         some = [run for run in runs if run.rows]

@@ -20,7 +20,7 @@ from .chunks import (
     _PIECE,
     ArrayChunk,
     Chunk,
-    Files,
+    FileSource,
     Reading,
     Source,
     _column,
@@ -121,7 +121,7 @@ class _Npy:
         return self.take(math.prod(self.shape)).reshape(self.shape)
 
 
-class _Numpy(Files):
+class _Numpy(FileSource):
     kind = "numpy"
 
     def __init__(self, paths: list[str], reading: Reading) -> None:

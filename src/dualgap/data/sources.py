@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .chunks import (
     ArrayChunk,
     Chunk,
-    Files,
+    FileSource,
     Reading,
     Rows,
     Source,
@@ -78,7 +78,7 @@ def _paths(inputs: object) -> list[str] | None:
 # ------------------------------------------------------------------ Parquet and Arrow
 
 
-class _Table(Files):
+class _Table(FileSource):
     kind = "table"
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
@@ -175,7 +175,7 @@ class _Table(Files):
         return _column(f"{path}: column {name!r}", values, batch.num_rows)
 
 
-_KINDS: dict[str, type[Files]] = {
+_KINDS: dict[str, type[FileSource]] = {
     "svmlight": _Text,
     "csv": _Csv,
     "npy": _Numpy,

@@ -43,11 +43,11 @@ from .. import core
 from ..memory import machine_memory, make_room_for
 from .blocks import ALIGNMENT, Block, RowSource
 from .description import DESCRIPTION, REMEDY, Description, Shard, in_order, parse
-from .files import Arrays, Files
+from .files import Arrays, OpenFiles
 from .segments import Segments, read_sums
 from .types import Matrix, MatrixLike
 
-__all__ = ["Batch", "RowStore"]
+__all__ = ["RowBatch", "RowStore"]
 
 logger = logging.getLogger("dualgap")
 
@@ -55,7 +55,7 @@ logger = logging.getLogger("dualgap")
 BUFFER = 2**28
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Consecutive rows of a store, in memory.
 
     Attributes
@@ -389,7 +389,7 @@ class RowStore(RowSource):
                 f"{self.n_samples} rows"
             )
 
-    def rows(self, start: int, stop: int) -> Batch:
+    def rows(self, start: int, stop: int) -> RowBatch:
         """Read consecutive rows, and check every index and value.
 
         Parameters
@@ -399,7 +399,7 @@ class RowStore(RowSource):
 
         Returns
         -------
-        Batch
+        RowBatch
 
         Raises
         ------
@@ -411,14 +411,14 @@ class RowStore(RowSource):
         with self._open() as files:
             return self._batch(files, span, files.load((span,)))
 
-    def blocks(self) -> Iterator[Batch]:
+    def blocks(self) -> Iterator[RowBatch]:
         """Iterate over the store block by block, and check every index and value.
 
         The next block is read in the background. Every block has its own memory.
 
         Yields
         ------
-        Batch
+        RowBatch
 
         Raises
         ------
@@ -431,7 +431,7 @@ class RowStore(RowSource):
 
     __iter__ = blocks
 
-    def _batch(self, files: Files, span: slice, arrays: Arrays) -> Batch:
+    def _batch(self, files: OpenFiles, span: slice, arrays: Arrays) -> RowBatch:
         start, stop = span.start, span.stop
         rows = arrays.accessor(self.n_features, 0.0)
         fault, where, unique = rows.inspect(np.empty(stop - start))
@@ -443,7 +443,7 @@ class RowStore(RowSource):
         if self.has_weights:
             weight = files.part("weight", start, stop).astype(np.float64, copy=False)
         X = arrays.matrix((stop - start, self.n_features))
-        return Batch(X, files.part("y", start, stop), weight, start, stop)
+        return RowBatch(X, files.part("y", start, stop), weight, start, stop)
 
     def verify(self, *, n_jobs: int = 1) -> None:
         """Compare every byte with the checksums of the description.
@@ -495,7 +495,7 @@ class RowStore(RowSource):
                 f"buffer={self.buffer} is too small for {self.path}, whose longest row "
                 f"takes {slack // ALIGNMENT} bytes; give {4 * slack} or more"
             )
-        together = min(Files.settings.block_pages, half // (2 * slack))
+        together = min(OpenFiles.settings.block_pages, half // (2 * slack))
         count = -(-total // (half // together - slack))
         with self._open() as files:
 
@@ -548,9 +548,9 @@ class RowStore(RowSource):
     # --------------------------------------------------------------------- files
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[Files]:
+    def _open(self) -> Iterator[OpenFiles]:
         with contextlib.ExitStack() as stack:
-            yield Files(self, stack)
+            yield OpenFiles(self, stack)
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:

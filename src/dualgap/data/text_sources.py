@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core import parse_svmlight
-from .chunks import ArrayChunk, Chunk, Files, Reading, Rows, _refuse_labels, _tidy
+from .chunks import ArrayChunk, Chunk, FileSource, Reading, Rows, _refuse_labels, _tidy
 from .svmlight import decompressed, text_pieces
 from .tables import csv_blocks, kind_of
 
@@ -39,7 +39,7 @@ START = 2**16
 # ---------------------------------------------------------------------- svmlight text
 
 
-class _Text(Files):
+class _Text(FileSource):
     kind = "svmlight"
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
@@ -123,7 +123,7 @@ class _TextChunk(Chunk):
 # ------------------------------------------------------------------------ CSV and TSV
 
 
-class _Stream(io.RawIOBase):
+class _PieceStream(io.RawIOBase):
     """Pieces of bytes as a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -140,7 +140,7 @@ class _Stream(io.RawIOBase):
         return len(part)
 
 
-class _Csv(Files):
+class _Csv(FileSource):
     kind = "csv"
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
@@ -153,7 +153,7 @@ class _Csv(Files):
         label = None if self.reading.label == "label" else self.reading.label
         wanted = self.reading.weight
         for path in self.paths:
-            file: Any = io.BufferedReader(_Stream(_pieces(path)))
+            file: Any = io.BufferedReader(_PieceStream(_pieces(path)))
             for block in csv_blocks(file, path, label, self.reading.chunk // 12):
                 columns = columns or block.columns
                 if block.columns != columns:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dualgap")
 
 
-class Plan(TypedDict):
+class StorePlan(TypedDict):
     """Inputs and options that determine the bytes of a store."""
 
     store_format: int
@@ -74,7 +74,7 @@ class Work:
 
     @classmethod
     @contextlib.contextmanager
-    def begin(cls, target: str, plan: Plan, resume: bool) -> Iterator[Work]:
+    def begin(cls, target: str, plan: StorePlan, resume: bool) -> Iterator[Work]:
         """Open the folder and read the state that a killed conversion has left."""
         folder = cls._folder_of(target)
         work = cls(folder)
@@ -98,7 +98,7 @@ class Work:
             raise
 
     @classmethod
-    def was_published(cls, target: str, plan: Plan) -> bool:
+    def was_published(cls, target: str, plan: StorePlan) -> bool:
         """Whether an equal conversion was killed after the store was complete.
 
         Its hidden folder is then removed.
@@ -132,7 +132,7 @@ class Work:
             elif name not in ("plan.json", "journal"):
                 os.unlink(os.path.join(self.folder, name))
 
-    def _read(self, plan: Plan, target: str) -> None:
+    def _read(self, plan: StorePlan, target: str) -> None:
         where = os.path.join(self.folder, "plan.json")
         if not os.path.exists(where):
             with write_atomically(where, "w") as file:

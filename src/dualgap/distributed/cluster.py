@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from ..losses import Vector
 from .collections import Block, Blocks
-from .engine import ARITY, Engine, Outcome, branches
+from .engine import ARITY, Engine, RoundOutcome, branches
 from .messages import Order, Task
 from .piece import Census, Setup
 from .stores import StorePart
@@ -66,7 +66,7 @@ _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClusterSettings:
     """Tuning constants of a fit on a cluster; all are seconds but `patience`."""
 
     #: Time between two checks for events.
@@ -121,7 +121,7 @@ class Cluster(Engine):
         If the scheduler or the data are lost.
     """
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[ClusterSettings] = ClusterSettings()
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Cluster(Engine):
         pieces: Blocks,
         *,
         safe_every: int | None = None,
-        patience: float = Settings.patience,
+        patience: float = ClusterSettings.patience,
     ) -> None:
         self.client, self.patience = client, patience
         self.token = f"dualgap-{uuid.uuid4().hex[:12]}"
@@ -389,7 +389,7 @@ class Cluster(Engine):
 
     def play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], Outcome]:
+    ) -> tuple[Mapping[int, int], RoundOutcome]:
         with self._one_clear_error():
             try:
                 return self._play(tasks, seconds)
@@ -405,11 +405,11 @@ class Cluster(Engine):
                 )  # fmt: skip
                 assert keys == [f.key for f in self.futures]
                 # If it is unknown which pieces were lost, recover asks all of them.
-                return {}, Outcome(lost=lost or [0])
+                return {}, RoundOutcome(lost=lost or [0])
 
     def _play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], Outcome]:
+    ) -> tuple[Mapping[int, int], RoundOutcome]:
         advancing = all(task.kind == "advance" for task in tasks.values())
         begun = time.perf_counter()
         members = self._late_replies(advancing)
@@ -439,7 +439,7 @@ class Cluster(Engine):
                 state, outcome = self._reduce(ready, tasks)
             self._wait([outcome])
         _raise_first([outcome])
-        found: Outcome = outcome.result()
+        found: RoundOutcome = outcome.result()
         found.late = len(self.running)
         if not found.lost:
             self.state = state

@@ -35,7 +35,7 @@ from ..losses import Loss, Vector
 from ..problems.base import EMPTY, Claim, Problem, Proof
 from ..solvers.base import Solver, State
 from ..solvers.registry import register
-from .engine import Engine, Outcome, Summary
+from .engine import Engine, RoundOutcome, Summary
 from .messages import Task
 
 ROUND_DTYPE = np.dtype(
@@ -55,7 +55,7 @@ ROUND_DTYPE = np.dtype(
 
 
 @dataclass(frozen=True)
-class Settings:
+class CoCoASettings:
     """Tuning constants of CoCoA+, with the cost model of ``local_epochs="auto"``."""
 
     #: If the best gamma of a step is below this, the acceleration restarts.
@@ -68,7 +68,7 @@ class Settings:
     byte: float = 2 / 1.25e9
 
 
-SETTINGS = Settings()
+SETTINGS = CoCoASettings()
 
 
 class Rounds:
@@ -126,7 +126,7 @@ class Rounds:
         finally:
             self.changed.notify_all()
 
-    def _play(self, tasks: dict[int, Task]) -> Outcome:
+    def _play(self, tasks: dict[int, Task]) -> RoundOutcome:
         advances = [task for task in tasks.values() if task.kind == "advance"]
         left = self.deadline - time.monotonic()
         seconds = left if advances and left < math.inf else None

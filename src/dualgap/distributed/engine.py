@@ -62,7 +62,7 @@ class Summary:
 
 
 @dataclass
-class Outcome:
+class RoundOutcome:
     """Result of one round for all binary problems."""
 
     summaries: dict[int, Summary] = field(default_factory=dict)
@@ -74,13 +74,16 @@ class Outcome:
 
 def aggregate(
     points: Points, reply: Reply, tasks: dict[int, Task]
-) -> tuple[Points, Outcome]:
+) -> tuple[Points, RoundOutcome]:
     """Return the points after a round, and the result of the round.
 
     An advance takes the step size gamma in [0, 1] that maximises D. The duals then stay
     in their box, and D never falls, whatever sigma is.
     """
-    after, outcome = dict(points), Outcome({}, reply.lost, reply.seconds, reply.sent)
+    after, outcome = (
+        dict(points),
+        RoundOutcome({}, reply.lost, reply.seconds, reply.sent),
+    )
     if reply.lost:
         return points, outcome
     for k, task in tasks.items():
@@ -161,7 +164,7 @@ class Engine(ABC):
         gammas = self.gammas[index]
         return Order(self.rounds, self.after[index], gammas, tasks, seconds)
 
-    def run(self, tasks: dict[int, Task], seconds: float | None = None) -> Outcome:
+    def run(self, tasks: dict[int, Task], seconds: float | None = None) -> RoundOutcome:
         """Run one round that does the tasks of the binary problems.
 
         Parameters
@@ -189,7 +192,7 @@ class Engine(ABC):
         outcome.lost = lost
         return outcome
 
-    def settle(self, members: Mapping[int, int], outcome: Outcome) -> None:
+    def settle(self, members: Mapping[int, int], outcome: RoundOutcome) -> None:
         gammas = {k: summary.gamma for k, summary in outcome.summaries.items()}
         for index, done in members.items():
             self.after[index] = done
@@ -241,14 +244,14 @@ class Engine(ABC):
     @abstractmethod
     def play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], Outcome]:
+    ) -> tuple[Mapping[int, int], RoundOutcome]:
         """Run one round, add up the replies, and move the points.
 
         Returns
         -------
         members : mapping of int to int
             Pieces whose replies count, with the rounds of the replies.
-        outcome : Outcome
+        outcome : RoundOutcome
         """
 
     @abstractmethod
@@ -274,7 +277,7 @@ class Simulation(Engine):
 
     def play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], Outcome]:
+    ) -> tuple[Mapping[int, int], RoundOutcome]:
         replies = [
             piece.take_part(self.setup, self.order(i, tasks, seconds), self.points)
             for i, piece in enumerate(self.pieces)

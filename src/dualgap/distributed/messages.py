@@ -85,7 +85,7 @@ def add_updates(updates: Sequence[Update]) -> Update:
 
 
 @dataclass
-class Part:
+class PartialSums:
     """Sums of some pieces for one binary problem. Parts can be added up.
 
     ``values`` has ``sum c_i l_i`` at w, ``sum alpha_i`` and ``sum delta_i alpha_i^2``
@@ -119,7 +119,7 @@ class Part:
         self.update = pack(move)
 
     @classmethod
-    def merge(cls, parts: Sequence[Part]) -> Part:
+    def merge(cls, parts: Sequence[PartialSums]) -> PartialSums:
         moves = [part.update for part in parts if part.update is not None]
         values = [part.values for part in parts if part.values is not None]
         sums = ("slope", "curvature", "squares", "updates", "visited", "rows", "pieces")
@@ -135,7 +135,7 @@ class Part:
 class Reply:
     """Reply of one or more pieces: the parts of every binary problem."""
 
-    parts: dict[int, Part] = field(default_factory=dict)
+    parts: dict[int, PartialSums] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)  # pieces that had lost their duals
     seconds: float = 0.0  # longest computing time of a piece
     nbytes: int = 0  # bytes of the updates that were sent
@@ -148,7 +148,7 @@ class Reply:
         problems = sorted({k for reply in replies for k in reply.parts})
         return cls(
             {
-                k: Part.merge([r.parts[k] for r in replies if k in r.parts])
+                k: PartialSums.merge([r.parts[k] for r in replies if k in r.parts])
                 for k in problems
             },
             [index for reply in replies for index in reply.lost],

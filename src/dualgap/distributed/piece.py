@@ -50,7 +50,7 @@ from ..problems.reductions import Reduction, reduction_of
 from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
-from .messages import Order, Part, Reply, Task, Update
+from .messages import Order, PartialSums, Reply, Task, Update
 from .stores import StorePart
 
 #: Local epochs run without acceleration: a worker cannot choose a direction across
@@ -173,7 +173,7 @@ class Binary:
         """Discard the trial point."""
         self.trial[:] = self.alpha
 
-    def advance(self, w: Vector, task: Task, stop: core.Stop) -> Part:
+    def advance(self, w: Vector, task: Task, stop: core.Stop) -> PartialSums:
         """Run epochs over the rows of the piece, and propose a step."""
         sigma, state = task.sigma, self.state
         # Other pieces have changed w, so skipped rows may have to return.
@@ -226,7 +226,7 @@ class Binary:
         clipped += beta * step.move
         return clipped
 
-    def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> Part:
+    def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> PartialSums:
         problem = self.problem
         found = core.evaluate(
             problem.examples(),
@@ -237,10 +237,10 @@ class Binary:
             threads=problem.threads,
             wake=wake,
         )
-        return Part(values=Values.of(found), rows=problem.n)
+        return PartialSums(values=Values.of(found), rows=problem.n)
 
-    def combine(self) -> Part:
-        return Part(update=Update.dense(self.problem.combine(self.alpha)))
+    def combine(self) -> PartialSums:
+        return PartialSums(update=Update.dense(self.problem.combine(self.alpha)))
 
     def restore(self, alpha: Vector | None) -> None:
         """Restart from these duals, or from 0."""
@@ -440,7 +440,7 @@ class Piece:
         for k, task in order.tasks.items():
             binary = binaries[k]
             if binary is None:
-                reply.parts[k] = Part()
+                reply.parts[k] = PartialSums()
             elif task.kind == "advance":
                 reply.parts[k] = binary.advance(points[k], task, self.stop)
             elif task.kind == "combine":

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.store import Batch, RowStore
+from ..data.store import RowBatch, RowStore
 from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 
@@ -74,7 +74,7 @@ class StorePart:
         weight = store.column("weight", *rows) if store.has_weights else None
         return store.matrix(*rows), store.column("y", *rows), weight
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         """Yield rows, labels and weights in batches of moderate size."""
         store = self.store()
         stop = len(store) if self.stop is None else self.stop

@@ -13,7 +13,7 @@ from distributed.comm import get_address_host
 from numpy.typing import NDArray
 
 from ..losses import Vector
-from .engine import Outcome, Points, aggregate, zero_points
+from .engine import Points, RoundOutcome, aggregate, zero_points
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
 from .stores import StorePart, locate, look
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .collections import Block
 
 #: The w of all binary problems, and the result of the round that led to them.
-State = tuple[Points, Outcome]
+State = tuple[Points, RoundOutcome]
 
 
 # Functions that run on the workers
@@ -92,12 +92,12 @@ def _aggregate(state: State, replies: list[Reply], tasks: dict[int, Task]) -> St
     return aggregate(state[0], Reply.merge(replies), tasks)
 
 
-def _outcome(state: State) -> Outcome:
+def _outcome(state: State) -> RoundOutcome:
     return state[1]
 
 
 def _zero(problems: list[int], width: int) -> State:
-    return zero_points(problems, width), Outcome()
+    return zero_points(problems, width), RoundOutcome()
 
 
 def see(

@@ -43,7 +43,7 @@ from ..training.seeds import seeds_of
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
 from .html import CertificateHTMLMixin
-from .input import Data, checked
+from .input import TrainingData, checked
 from .parameters import (
     Count,
     Jobs,
@@ -244,10 +244,10 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
     @abstractmethod
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> Data:
+    ) -> TrainingData:
         """Return the training data, after checking them and the parameters."""
 
-    def _problems(self, data: Data, job: Job) -> tuple[B, Solver]:
+    def _problems(self, data: TrainingData, job: Job) -> tuple[B, Solver]:
         """Return the problems of these data and their solver, for this job."""
         batch = self._batch(data, job)
         solver = self._solver(batch, job)
@@ -255,7 +255,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         return batch, solver
 
     @abstractmethod
-    def _batch(self, data: Data, job: Job) -> B:
+    def _batch(self, data: TrainingData, job: Job) -> B:
         """Return the problems of these data; a job's stop ends what takes long."""
 
     @abstractmethod
@@ -290,7 +290,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         return None
 
     @abstractmethod
-    def _keep(self, data: Data, batch: B, found: Solutions) -> None:
+    def _keep(self, data: TrainingData, batch: B, found: Solutions) -> None:
         """Set the attributes of the model."""
 
     def _chance(self, batch: B, found: Solutions) -> str:
@@ -301,7 +301,9 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _attributes(self, data: Data, batch: B, models: Sequence[Vector]) -> Fitted:
+    def _attributes(
+        self, data: TrainingData, batch: B, models: Sequence[Vector]
+    ) -> Fitted:
         """Return the attributes with which models predict."""
         raise NotImplementedError
 
@@ -324,7 +326,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         seen = {k: v for k, v in vars(own).items() if k.endswith("_in_")}
         return rows, data.y, seen
 
-    def _tasks(self, data: Data, batch: B, stop: core.Stop) -> Tasks:
+    def _tasks(self, data: TrainingData, batch: B, stop: core.Stop) -> Tasks:
         """Return the tasks of scikit-learn's callbacks, if there are any."""
         if not (
             hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")

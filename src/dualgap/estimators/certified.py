@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..answers.ball import Ball
-from ..answers.between import Anchor, Between, Binary, Points, lengths_of
+from ..answers.between import Anchor, Between, Binary, QueryPoints, lengths_of
 from ..answers.bias import Side
 from ..answers.kernel_regions import matrix_distances
 from ..answers.regions import distances, means_of, most_entries
@@ -43,7 +43,7 @@ from ..training import solve
 from ..training.batch import Job, in_threads
 from .base import tell
 from .folds import CUT_SHORT, Folds, why_ended
-from .input import Data, labelled
+from .input import TrainingData, labelled
 from .linear_svc import LinearSVC
 from .svc import SVC
 
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from .results import Results
     from .search import ClassifierSearch
 
-__all__ = ["ErrorBounds", "certified_search"]
+__all__ = ["ErrorCurve", "certified_search"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class CertifiedSearchSettings:
     """Tuning constants of the search."""
 
     #: Largest tolerance of the fits. The bounds are as wide as the root of the gap.
@@ -67,7 +67,7 @@ class Settings:
     narrowest: float = 1e-3
 
 
-class ErrorBounds(NamedTuple):
+class ErrorCurve(NamedTuple):
     """Bounds on the cross-validation error of exact optima, piecewise in C.
 
     Attributes
@@ -113,7 +113,7 @@ class CertifiedFolds(ABC):
 
     Attributes
     ----------
-    own : list of Data
+    own : list of TrainingData
         Classes of all rows, and their weights in each fold.
     tests : list of ndarray
         Rows of the test parts.
@@ -123,7 +123,7 @@ class CertifiedFolds(ABC):
     job : Job
     """
 
-    own: list[Data]
+    own: list[TrainingData]
     tests: list[NDArray[np.intp]]
     reduction: Reduction
     solver: Solver
@@ -206,7 +206,7 @@ class CertifiedFolds(ABC):
             between = Between((problems[0], problems[1]), *pair, ends)
             error = np.maximum(first.error[k], last.error[k])
             lengths = lengths_of(problems[0])[self.places(fold, k)]
-            points = Points(first.values[k], last.values[k], error, lengths)
+            points = QueryPoints(first.values[k], last.values[k], error, lengths)
             found.append(between.bounds(points, partial(self.far, fold, k)))
         shares = np.empty((2, cells))
         for cell, bounds in enumerate(zip(*found, strict=True)):
@@ -270,7 +270,7 @@ class KernelFolds(CertifiedFolds):
     ----------
     model : SVC
         All models have its loss and its kind of bias.
-    matrix : Table or Gram
+    matrix : KernelTable or Gram
     """
 
     model: SVC
@@ -340,14 +340,14 @@ def _tests(folds: Folds) -> list[NDArray[np.intp]]:
     return [every[test] for _, test in folds.splits]
 
 
-class Found(NamedTuple):
+class CertifiedChoice(NamedTuple):
     """Result of a search.
 
     Attributes
     ----------
     fits : dict of float to list of AnchoredFit
         The models of all folds, by C.
-    bounds : ErrorBounds
+    bounds : ErrorCurve
     accuracy : float
         Proved difference between the error of the best models and the least error of
         the exact optimum at any C.
@@ -356,7 +356,7 @@ class Found(NamedTuple):
     """
 
     fits: dict[float, list[AnchoredFit]]
-    bounds: ErrorBounds
+    bounds: ErrorCurve
     accuracy: float
     narrow: tuple[float, float] | None
 
@@ -369,9 +369,9 @@ def search(
     folds: CertifiedFolds,
     start: Vector,
     accuracy: float,
-    settings: Settings,
+    settings: CertifiedSearchSettings,
     best: float = -math.inf,
-) -> Found | None:
+) -> CertifiedChoice | None:
     """Split the interval of C until the accuracy is proved, or no fit is left.
 
     Parameters
@@ -380,13 +380,13 @@ def search(
     start : ndarray
         Increasing values of C to begin with, two or more.
     accuracy : float
-    settings : Settings
+    settings : CertifiedSearchSettings
     best : float
         Mean accuracy of the best models so far, of other problems.
 
     Returns
     -------
-    Found or None
+    CertifiedChoice or None
         None if the search ended before all of `start` were fitted.
     """
     fits: dict[float, list[AnchoredFit]] = {}
@@ -425,7 +425,7 @@ def search(
         Cs.insert(i + 1, middle)
         bounds[i : i + 1] = [bound(i), bound(i + 1)]
     pieces = _joined(Cs, bounds, settings.cells)
-    return Found({C: fits[C] for C in Cs}, pieces, proved, narrow)
+    return CertifiedChoice({C: fits[C] for C in Cs}, pieces, proved, narrow)
 
 
 def _mean_score(fits: Sequence[AnchoredFit]) -> float:
@@ -434,12 +434,12 @@ def _mean_score(fits: Sequence[AnchoredFit]) -> float:
 
 def _joined(
     Cs: list[float], bounds: list[tuple[Vector, Vector]], cells: int
-) -> ErrorBounds:
+) -> ErrorCurve:
     t = np.linspace(0.0, 1.0, cells + 1)[:-1]
     pieces = [(1.0 - t) * a + t * b for a, b in pairwise(Cs)]
     lower, upper = zip(*bounds, strict=True)
     edges = np.concatenate([*pieces, Cs[-1:]])
-    return ErrorBounds(edges, np.concatenate(lower), np.concatenate(upper))
+    return ErrorCurve(edges, np.concatenate(lower), np.concatenate(upper))
 
 
 def _decided(
@@ -469,7 +469,9 @@ def _decided(
 # ----------------------------------------------------------------- the whole search
 
 
-def _call(train: Callable[[], Found | None], _: int) -> Found | None:
+def _call(
+    train: Callable[[], CertifiedChoice | None], _: int
+) -> CertifiedChoice | None:
     return train()
 
 
@@ -480,7 +482,7 @@ def certified_search(
 
     The error of the best models so far bounds what the next gamma has to prove.
     """
-    settings, best, stop = Settings(), -np.inf, folds.stop
+    settings, best, stop = CertifiedSearchSettings(), -np.inf, folds.stop
     if isinstance(own.solver, Nystroem) or own.solver == "nystroem":
         raise ValueError(
             f"solver={own.solver!r} does not go with certify_C=True, which is "
@@ -489,7 +491,7 @@ def certified_search(
     job = own._job(stop)
     job.seeds = own._seeds(1)
     job.tol = min(own.tol, settings.tol)
-    found: dict[tuple[tuple[str, str | float], ...], Found | None] = {}
+    found: dict[tuple[tuple[str, str | float], ...], CertifiedChoice | None] = {}
     _, _, others = own._candidates()
     for params in others:
         key = tuple(params.items())
@@ -522,7 +524,7 @@ def _results(
     own: ClassifierSearch,
     folds: Folds,
     Cs: Vector,
-    found: dict[tuple[tuple[str, str | float], ...], Found | None],
+    found: dict[tuple[tuple[str, str | float], ...], CertifiedChoice | None],
     make: type[Results],
 ) -> Results:
     """Return the scores of all fits."""
@@ -546,7 +548,7 @@ def _results(
 
 
 def _warn_of_accuracy(
-    own: ClassifierSearch, stop: core.Stop, found: list[Found | None]
+    own: ClassifierSearch, stop: core.Stop, found: list[CertifiedChoice | None]
 ) -> None:
     """Warn if a search ended before the accuracy was proved."""
     if own.error_tolerance_ <= own.error_tolerance + 1e-12:

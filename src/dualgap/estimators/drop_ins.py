@@ -75,7 +75,7 @@ class Common(Epochs, total=False):
     verbose: int
 
 
-class Parameters(Common, total=False):
+class CounterpartParameters(Common, total=False):
     """Parameters of a kernel besides."""
 
     kernel: KernelLike
@@ -461,7 +461,7 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
 
-    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVC:
+    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVC:
         weights = by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
 
@@ -499,7 +499,7 @@ class SVR(_KernelMachine, _classes.SVR, metaclass=_DropIn):
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
-    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.SVR:
+    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
 
 
@@ -507,7 +507,9 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
     __doc__ = _classes.OneClassSVM.__doc__
     _original = originals.OneClassSVM
 
-    def _counterpart(self, **common: Unpack[Parameters]) -> estimators.OneClassSVM:
+    def _counterpart(
+        self, **common: Unpack[CounterpartParameters]
+    ) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)
 
     def _values(

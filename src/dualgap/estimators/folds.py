@@ -36,7 +36,7 @@ from ..data.types import MatrixLike, Parameters
 from ..kernel import Nystroem, get_kernel_solver
 from ..kernels.functions import Kernel, Precomputed
 from ..kernels.gram import points_of
-from ..kernels.table import Table, shared_matrix, values_at, whole_table
+from ..kernels.table import KernelTable, shared_matrix, values_at, whole_table
 from ..losses import Vector
 from ..problems.batch import Batch, LinearBatch
 from ..solvers.kernel.pairs import small_enough
@@ -44,7 +44,7 @@ from ..training.batch import Job, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
 from ..training.solution import Solutions, WholeSolutions
 from .base import Model
-from .input import Data, labelled, unlabelled
+from .input import TrainingData, labelled, unlabelled
 from .linear_svc import LinearSVC
 from .regression import SVR
 from .svc import SVC
@@ -95,7 +95,7 @@ class FoldFit:
 
     fold: int
     model: Model
-    data: Data
+    data: TrainingData
     batch: Callable[[], Batch]
     found: Solutions
     X_test: MatrixLike
@@ -207,7 +207,7 @@ def _data(
     X: MatrixLike,
     y: NDArray[np.generic],
     weight: Vector | None,
-) -> Data:
+) -> TrainingData:
     if is_classifier(model):
         return labelled(model.class_weight, X, y, weight)
     return unlabelled(X, y, weight)
@@ -239,7 +239,7 @@ class Folds:
     seen: Parameters = field(default_factory=dict)
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.
-    table: tuple[Kernel, NDArray[np.intp] | None, Table | None] | None = None
+    table: tuple[Kernel, NDArray[np.intp] | None, KernelTable | None] | None = None
 
     @cached_property
     def parts(self) -> list[Vector]:
@@ -353,7 +353,7 @@ class Folds:
         return self.fold(f, pairwise).walk(model, Cs, self.stop, threads)
 
     def _linear(
-        self, model: LinearSVC, own: list[Data], Cs: Vector
+        self, model: LinearSVC, own: list[TrainingData], Cs: Vector
     ) -> Iterator[list[FoldFit]]:
         """Train all folds as one batch, in which held-out rows have the cost 0."""
         begun = time.perf_counter()
@@ -393,7 +393,7 @@ class Folds:
                 return None
         return kernel
 
-    def _shared(self, model: SVC | SVR, kernel: Kernel) -> Table | None:
+    def _shared(self, model: SVC | SVR, kernel: Kernel) -> KernelTable | None:
         """Return the kernel values of all rows if they take long to compute."""
         landmarks = isinstance(get_kernel_solver(model.solver), Nystroem)
         if isinstance(kernel, Precomputed) or landmarks:
@@ -404,7 +404,7 @@ class Folds:
             found = shared_matrix(
                 self.points, kernel, model.cache_size, self.threads, self.stop
             )
-            table = found if isinstance(found, Table) else None
+            table = found if isinstance(found, KernelTable) else None
             self.table = known = kernel, None, table
         return known[2]
 
@@ -413,8 +413,8 @@ class Folds:
         f: int,
         model: BaseEstimator,  # SVC or SVR, with its own kind of batch
         kernel: Kernel,
-        data: Data,
-        table: Table,
+        data: TrainingData,
+        table: KernelTable,
         Cs: Vector,
     ) -> Iterator[list[FoldFit]]:
         """Train models of one fold, with the kernel values of a table."""
@@ -439,7 +439,7 @@ class Folds:
             begun = time.perf_counter()
 
     def _together(
-        self, model: SVC | SVR, kernel: Kernel, own: list[Data], Cs: Vector
+        self, model: SVC | SVR, kernel: Kernel, own: list[TrainingData], Cs: Vector
     ) -> Walk | None:
         """Return what trains all folds over one kernel matrix; None if that is not so.
 
@@ -466,9 +466,9 @@ class Folds:
         self,
         model: SVC | SVR,
         kernel: Kernel,
-        own: list[Data],
+        own: list[TrainingData],
         problems: FoldProblems,
-        table: Table,
+        table: KernelTable,
         Cs: Vector,
     ) -> Iterator[list[FoldFit]]:
         begun = time.perf_counter()

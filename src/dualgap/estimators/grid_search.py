@@ -25,7 +25,7 @@ from .. import core
 from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike, Parameters
-from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
+from ..kernel import BlockSolver, KernelAuto, Nystroem, get_kernel_solver
 from ..losses import Vector
 from .arguments import check_sample_weight
 from .base import Model, tell, warn_of_models
@@ -218,7 +218,7 @@ class Sharing:
             return found
         return joblib(given)
 
-    def _shared(self, plan: Plan) -> list[Parameters]:
+    def _shared(self, plan: SearchPlan) -> list[Parameters]:
         stop, folds = core.Stop(), len(plan.splits)
         out: list[Parameters] = [{}] * len(plan.tasks)
         gaps = np.full((len(out) // folds, folds), np.nan)
@@ -260,7 +260,7 @@ _KNOWN = {
 
 
 @dataclass
-class Plan:
+class SearchPlan:
     """Fits of a search whose models differ in the parameters of one estimator.
 
     Attributes
@@ -362,7 +362,7 @@ class Plan:
         return found | {"fit_time": fit.seconds}
 
 
-def plan_of(tasks: list[Task]) -> Plan | None:
+def plan_of(tasks: list[Task]) -> SearchPlan | None:
     """Return how fits share their work, or None if they cannot.
 
     Raises
@@ -381,7 +381,7 @@ def plan_of(tasks: list[Task]) -> Plan | None:
         return None
     if set(how["fit_params"] or {}) - {f"{prefix}sample_weight"}:
         return None
-    plan, folds = Plan(tasks, before, name), how["split_progress"][1]
+    plan, folds = SearchPlan(tasks, before, name), how["split_progress"][1]
     groups: dict[tuple[tuple[str, str], ...], tuple[Model, dict[float, int]]] = {}
     for k, (_, _, one) in enumerate(tasks[::folds]):
         given = one["parameters"]
@@ -407,5 +407,5 @@ def _shares(model: Model) -> bool:
         return False
     if isinstance(model, (LinearSVC, LinearSVR)):
         return True
-    known = (Auto, BlockSolver, Nystroem)
+    known = (KernelAuto, BlockSolver, Nystroem)
     return isinstance(get_kernel_solver(model.solver), known)

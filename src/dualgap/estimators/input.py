@@ -23,7 +23,7 @@ from .parameters import refuse_huge_of
 
 __all__ = [
     "ROWS",
-    "Data",
+    "TrainingData",
     "checked",
     "checked_weights",
     "checking",
@@ -297,7 +297,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
 
 
 @dataclass(frozen=True)
-class Data:
+class TrainingData:
     """Training data of a fit.
 
     Attributes
@@ -348,11 +348,11 @@ def unlabelled(
     y: NDArray[np.generic] | None,
     sample_weight: ArrayLike | None,
     items: MatrixLike | None = None,
-) -> Data:
+) -> TrainingData:
     """Return the data of a regression or of novelty detection."""
     rows = X.X if isinstance(X, Points) else X
     weight = checked_weights(sample_weight, rows)
-    return Data(X, y, sample_weight, weight, _NONE, _NONE, np.empty(0), items)
+    return TrainingData(X, y, sample_weight, weight, _NONE, _NONE, np.empty(0), items)
 
 
 def labelled(
@@ -361,10 +361,10 @@ def labelled(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     items: MatrixLike | None = None,
-) -> Data:
+) -> TrainingData:
     """Return the data of a classification."""
     y = np.asarray(y)
     classes, codes = encode(y)
     rows = X.X if isinstance(X, Points) else X
     weight, factor = weights(class_weight, rows, classes, codes, sample_weight)
-    return Data(X, y, sample_weight, weight, classes, codes, factor, items)
+    return TrainingData(X, y, sample_weight, weight, classes, codes, factor, items)

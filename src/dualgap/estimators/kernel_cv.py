@@ -125,7 +125,7 @@ class SVCCV(ClassifierSearch, KernelSearch):
         largest proven gap of the models of a fold. NaN where the search was cut short.
     n_splits_ : int
         Number of folds.
-    error_bounds_ : ErrorBounds
+    error_bounds_ : ErrorCurve
         With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
         over the folds of the exact optimum at every C from ``edges[k]`` to
         ``edges[k + 1]``, with `gamma_`.

@@ -19,7 +19,7 @@ from ..kernel import Callable, Linear, Precomputed
 from ..kernels.functions import Kernel, takes_items
 from ..training.solution import Solutions
 from .base import Parameters
-from .input import Data, rows_to_predict, validated
+from .input import TrainingData, rows_to_predict, validated
 from .parameters import KERNELS, Count, Gamma, KernelLike, Number
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class KernelModel(KernelParameters):
             self.__dict__.pop(name, None)
         return record.values(X, X), targets, X
 
-    def _kernel_of(self, data: Data) -> Kernel:
+    def _kernel_of(self, data: TrainingData) -> Kernel:
         """Return the kernel of the rows or of the matrix; gamma may be a rule."""
         return self._kernel_record() if data.items is None else Precomputed()
 

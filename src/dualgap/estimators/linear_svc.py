@@ -35,7 +35,7 @@ from .arguments import validate_data
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
-from .input import Data, labelled, refuse_masks, validated
+from .input import TrainingData, labelled, refuse_masks, validated
 from .parameters import (
     ClassWeight,
     File,
@@ -329,7 +329,7 @@ class LinearSVC(
 
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> Data:
+    ) -> TrainingData:
         self._check_joint()
         if self.checkpoint is not None:
             check_target(self.checkpoint)
@@ -378,7 +378,7 @@ class LinearSVC(
             )
 
     def _batch(
-        self, data: Data, job: Job | None = None, *, copies: bool = True
+        self, data: TrainingData, job: Job | None = None, *, copies: bool = True
     ) -> LinearBatch:
         """Return the problems of the classes.
 
@@ -407,7 +407,7 @@ class LinearSVC(
             batch.points = None  # then one call to the core solves all pairs
         return batch
 
-    def _make_room(self, data: Data) -> None:
+    def _make_room(self, data: TrainingData) -> None:
         """Refuse before any work what memory cannot hold: models and their duals."""
         (n, d), classes = data.X.shape, len(data.classes)
         pairs = self.multi_class == "ovo" and classes > 2
@@ -449,12 +449,12 @@ class LinearSVC(
         return warm
 
     def _attributes(
-        self, data: Data, batch: LinearBatch, models: Sequence[Vector]
+        self, data: TrainingData, batch: LinearBatch, models: Sequence[Vector]
     ) -> Fitted:
         coef, intercept = batch.coef(models)
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
-    def _keep(self, data: Data, batch: LinearBatch, found: Solutions) -> None:
+    def _keep(self, data: TrainingData, batch: LinearBatch, found: Solutions) -> None:
         self._set(self._attributes(data, batch, found.w))
         self._forget_stream()
         if self.multi_class == "ovr":

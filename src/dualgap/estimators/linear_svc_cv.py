@@ -82,7 +82,7 @@ penalize_intercept, class_weight
         farthest from its optimum. NaN where there is no score.
     best_score_ : float
         Mean over the folds of the scores at `C_`.
-    error_bounds_ : ErrorBounds
+    error_bounds_ : ErrorCurve
         With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
         over the folds of the exact optimum at every C from ``edges[k]`` to
         ``edges[k + 1]``.

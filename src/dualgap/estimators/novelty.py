@@ -21,7 +21,7 @@ from ..problems.one_class import OneClassProblem
 from ..solvers import Solver, solver_for
 from ..training.batch import Job
 from ..training.solution import Solution, Solutions
-from .input import Data
+from .input import TrainingData
 from .parameters import Nu
 from .single import KernelSingle, LinearSingle
 
@@ -217,7 +217,7 @@ class LinearOneClassSVM(Novelty, LinearSingle):
     nu: Nu = 0.5
     _: KW_ONLY
 
-    def _batch(self, data: Data, job: Job) -> SingleBatch:
+    def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
         columns = StoredColumns(data.X)
         problem = OneClassProblem(
             columns.X, self.nu, sample_weight=data.weight, n_jobs=job.threads
@@ -227,7 +227,7 @@ class LinearOneClassSVM(Novelty, LinearSingle):
     def _solver(self, batch: SingleBatch, job: Job) -> Solver:
         return solver_for(batch.only)
 
-    def _keep(self, data: Data, batch: SingleBatch, found: Solutions) -> None:
+    def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
         bias = found[0].bias
         assert bias is not None
         self.coef_ = batch.columns.spread(found.w[0][None, :].copy())

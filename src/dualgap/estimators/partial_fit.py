@@ -89,7 +89,9 @@ def _sweeper(solver: str | Solver) -> DCD | None:
 
 
 #: Rows, labels, and perhaps weights.
-Batch = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, ArrayLike | None]
+LabelledRows = (
+    tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, ArrayLike | None]
+)
 
 
 class PartialFit:
@@ -236,7 +238,7 @@ class PartialFit:
         return self
 
     @available_if(_learns_in_batches)
-    def certify(self, batches: Iterable[Batch]) -> Certificate:
+    def certify(self, batches: Iterable[LabelledRows]) -> Certificate:
         """Prove the accuracy of a model of `partial_fit`, by one pass over its batches.
 
         Parameters

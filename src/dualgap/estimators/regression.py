@@ -27,7 +27,7 @@ from ..training.folds import FoldProblems
 from ..training.solution import Solutions
 from .callbacks import Fitted
 from .certain import CertainDecisions
-from .input import Data
+from .input import TrainingData
 from .parameters import Flag, NonNegative, Positive
 from .single import KernelSingle, LinearSingle
 
@@ -156,7 +156,7 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     intercept_scaling: Positive = 1.0
     solver: Annotated[str, StrOptions({"auto", *solvers_of("regression")})] = "auto"
 
-    def _batch(self, data: Data, job: Job) -> SingleBatch:
+    def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
         columns = StoredColumns(data.X)
         problem = RegressionProblem(
             columns.X,
@@ -180,13 +180,13 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         return solver_for(batch.only, self.solver)
 
     def _attributes(
-        self, data: Data, batch: SingleBatch, models: Sequence[Vector]
+        self, data: TrainingData, batch: SingleBatch, models: Sequence[Vector]
     ) -> Fitted:
         coef, intercept = batch.only.coef(models[0])
         coef = batch.columns.spread(coef.copy())
         return {"coef_": coef, "intercept_": np.array([intercept])}
 
-    def _keep(self, data: Data, batch: SingleBatch, found: Solutions) -> None:
+    def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
         self._set(self._attributes(data, batch, found.w))
         self._keep_duals(found.alpha[0])
 
@@ -353,7 +353,7 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
         return self._values(X)[:, 0]
 
     def _folds(
-        self, points: Points, kernel: Kernel, own: list[Data]
+        self, points: Points, kernel: Kernel, own: list[TrainingData]
     ) -> FoldProblems | None:
         """Return the problems of all folds over one matrix."""
         targets = np.asarray(own[0].y, np.float64)
@@ -362,6 +362,6 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
         runs = [[(0, len(targets))]]
         return FoldProblems(every, weights, runs, names, None, targets, self.epsilon)
 
-    def _fold_batch(self, data: Data, kernel: Kernel, C: float) -> SingleBatch:
+    def _fold_batch(self, data: TrainingData, kernel: Kernel, C: float) -> SingleBatch:
         """Return the problem of a fold whose rows have a positive weight."""
         return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)

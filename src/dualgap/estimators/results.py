@@ -17,7 +17,7 @@ from ..data import model_file
 from ..data.types import Parameters as Values
 from ..losses import Vector
 from ..training.checkpoint import Checkpoint
-from .certified import ErrorBounds
+from .certified import ErrorCurve
 from .folds import why_ended
 
 __all__ = ["Results", "best_of", "first_best", "ranks"]
@@ -108,7 +108,7 @@ class Results:
         )
         self.certificates: list[tuple[str, Certificate]] = []
         #: Bounds on the error for each gamma, of a certified search.
-        self.bounds: dict[str | float, ErrorBounds] = {}
+        self.bounds: dict[str | float, ErrorCurve] = {}
         self.file: Checkpoint | None = None
         self.writing = threading.Lock()
 

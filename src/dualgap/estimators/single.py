@@ -29,7 +29,7 @@ from ..training.batch import Job
 from ..training.solution import Solutions
 from .arguments import validate_data
 from .base import B, Estimator
-from .input import Data, refuse_masks, refuse_store, unlabelled, validated
+from .input import TrainingData, refuse_masks, refuse_store, unlabelled, validated
 from .kernels import KernelModel
 from .parameters import Flag, Megabytes
 
@@ -49,7 +49,7 @@ class SingleFit(Estimator[B]):
 
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> Data:
+    ) -> TrainingData:
         remedy = "read the text with dualgap.data.load_svmlight"
         refuse_store(X, type(self).__name__, remedy)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
@@ -150,14 +150,18 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         options = {"y_numeric": True} if supervised else {}
         return self._training_rows(X, y, supervised, **options)
 
-    def _batch(self, data: Data, job: Job) -> SingleKernelBatch:
+    def _batch(self, data: TrainingData, job: Job) -> SingleKernelBatch:
         record = self._kernel_of(data)
         points = points_of(data.X, record)
         kernel = record.resolve(points.X)
         return self._kernel_batch(points, kernel, data)
 
     def _kernel_batch(
-        self, points: Points, kernel: Kernel, data: Data, whole: Matrix | None = None
+        self,
+        points: Points,
+        kernel: Kernel,
+        data: TrainingData,
+        whole: Matrix | None = None,
     ) -> SingleKernelBatch:
         """Return the problem, if need be over the kernel matrix of all rows."""
         weight, n = data.weight, points.X.shape[0]
@@ -185,7 +189,9 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
             solver = replace(solver, threads=job.threads)
         return solver
 
-    def _keep(self, data: Data, batch: SingleKernelBatch, found: Solutions) -> None:
+    def _keep(
+        self, data: TrainingData, batch: SingleKernelBatch, found: Solutions
+    ) -> None:
         (alpha,), bias = found.alpha, found[0].bias
         assert bias is not None
         used = np.flatnonzero(alpha)

@@ -42,7 +42,7 @@ from ..training.solution import Solutions
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
 from .base import Estimator
 from .certain import CertainLabels
-from .input import Data, labelled, refuse_masks
+from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
 from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
 
@@ -343,14 +343,14 @@ class SVC(
 
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> Data:
+    ) -> TrainingData:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._refuse_ovo_ties()
         X, labels, items = self._training_rows(X, y, True)
         assert labels is not None
         return labelled(self.class_weight, X, labels, sample_weight, items)
 
-    def _batch(self, data: Data, job: Job) -> KernelBatch:
+    def _batch(self, data: TrainingData, job: Job) -> KernelBatch:
         record = self._kernel_of(data)
         points = points_of(data.X, record)  # before sorting: errors name rows of X
         return self._kernel_batch(points, record.resolve(points.X), data, job=job)
@@ -359,7 +359,7 @@ class SVC(
         self,
         points: Points,
         kernel: Kernel,
-        data: Data,
+        data: TrainingData,
         whole: Matrix | None = None,
         job: Job | None = None,
     ) -> KernelBatch:
@@ -436,7 +436,7 @@ class SVC(
         return lambda k: trained_by_libsvm(batch, k, self.tol, self.atol)
 
     def _folds(
-        self, points: Points, kernel: Kernel, own: list[Data]
+        self, points: Points, kernel: Kernel, own: list[TrainingData]
     ) -> FoldProblems | None:
         """Return the problems of all folds over one matrix; None if they are others."""
         bias = self._bias_of_problems()
@@ -462,11 +462,11 @@ class SVC(
             [whole.signs(k) for k in range(len(whole))],
         )
 
-    def _fold_batch(self, data: Data, kernel: Kernel, C: float) -> KernelBatch:
+    def _fold_batch(self, data: TrainingData, kernel: Kernel, C: float) -> KernelBatch:
         """Return the problems of a fold whose rows have a positive weight."""
         return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
 
-    def _keep(self, data: Data, batch: KernelBatch, found: Solutions) -> None:
+    def _keep(self, data: TrainingData, batch: KernelBatch, found: Solutions) -> None:
         table = found.table
         if table is None:
             table = batch.table(

@@ -15,7 +15,7 @@ from ..kernels.functions import (
 from ..kernels.gram import Gram
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_boxes import KernelOneClass, KernelRegression, KernelSimplex
-from ..solvers.kernel.auto import Auto
+from ..solvers.kernel.auto import KernelAuto
 from ..solvers.kernel.base import KernelSolver, KernelState
 from ..solvers.kernel.block import BlockSolver
 from ..solvers.kernel.nystroem import Nystroem
@@ -76,12 +76,12 @@ __all__ = [
     "MFW",
     "RBF",
     "SWAP",
-    "Auto",
     "BlockSolver",
     "Callable",
     "CoreVector",
     "Gram",
     "Kernel",
+    "KernelAuto",
     "KernelOneClass",
     "KernelPegasos",
     "KernelProblem",

@@ -52,7 +52,7 @@ __all__ = ["pair_values", "single_values"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelSumSettings:
     """Tuning constants of the sums."""
 
     #: Bytes of the kernel values of a tile, which then stay in the processor's cache.
@@ -77,7 +77,7 @@ class Settings:
     kept_least: int = 64_000
 
 
-SETTINGS = Settings()
+SETTINGS = KernelSumSettings()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def pair_values(
     *,
     support: NDArray[np.integer] | None = None,
     n_jobs: int | None = None,
-    settings: Settings = SETTINGS,
+    settings: KernelSumSettings = SETTINGS,
 ) -> Vector:
     """Return the decision values of all pairs of classes.
 
@@ -122,7 +122,7 @@ def pair_values(
         Training rows of the support vectors, for a precomputed kernel.
     n_jobs : int, optional
         Threads over the queries. The result does not depend on it.
-    settings : Settings, optional
+    settings : KernelSumSettings, optional
 
     Returns
     -------

@@ -21,7 +21,7 @@ Indices = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelRowSettings:
     """Costs that decide between dense (packed) and sparse (scattered) rows.
 
     A kernel value of packed rows costs d operations. Measured billions of float32
@@ -35,7 +35,7 @@ class Settings:
     value: int = 64
 
 
-SETTINGS = Settings()
+SETTINGS = KernelRowSettings()
 
 
 def row_source(gram: Matrix, threads: int = 1) -> core.RowSource:

@@ -17,14 +17,14 @@ from ..losses import Vector
 from .functions import Block, Kernel, Precomputed, Rows
 from .gram import Gram, Matrix
 
-__all__ = ["Table", "shared_matrix", "values_at", "whole_table"]
+__all__ = ["KernelTable", "shared_matrix", "values_at", "whole_table"]
 
 # Bytes of a value in a table, and in the cache of a problem.
 _VALUE, _CACHED = 8, 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelTableSettings:
     """Tuning constants of tables."""
 
     #: Rows of the table that are computed at a time.
@@ -38,7 +38,7 @@ class Settings:
     least_features: int = 50
 
 
-SETTINGS = Settings()
+SETTINGS = KernelTableSettings()
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Tabulated(Precomputed):
         return self.of.roundings(self.entries)
 
 
-class Table(Matrix):
+class KernelTable(Matrix):
     """Kernel matrix of the rows of X in memory, in float64.
 
     Values that the core computes are computed once for each pair of rows.
@@ -154,7 +154,7 @@ def shared_matrix(
     cache_size: float,
     threads: int,
     stop: core.Stop,
-) -> Table | Gram:
+) -> KernelTable | Gram:
     """Return a kernel matrix that many problems share.
 
     It is computed at once if `cache_size` holds it in float64, and for each thread the
@@ -179,7 +179,7 @@ def shared_matrix(
     room = _CACHED * n * n * 8 / 7 + 1e5
     left = cache_size * 1e6 - _VALUE * n * n
     if left >= threads * room and not cheap:
-        return Table(Gram(points, kernel, cache_size), left / threads / 1e6, stop)
+        return KernelTable(Gram(points, kernel, cache_size), left / threads / 1e6, stop)
     return Gram(points, kernel, cache_size / threads)
 
 
@@ -190,7 +190,7 @@ def whole_table(
     cache_size: float,
     room: float,
     stop: core.Stop,
-) -> Table | None:
+) -> KernelTable | None:
     """Return the kernel matrix of some rows, or None if `cache_size` does not hold it.
 
     Parameters
@@ -206,15 +206,20 @@ def whole_table(
     if left < room:
         return None
     if isinstance(kernel, Precomputed):
-        return Table(Gram(points, kernel, cache_size).subset(rows), left / 1e6, stop)
-    return Table(Gram(points[rows], kernel, cache_size), left / 1e6, stop)
+        return KernelTable(
+            Gram(points, kernel, cache_size).subset(rows), left / 1e6, stop
+        )
+    return KernelTable(Gram(points[rows], kernel, cache_size), left / 1e6, stop)
 
 
 def values_at(
-    matrix: Table | Gram, rows: NDArray[np.intp], coef: Vector, stop: core.Stop | None
+    matrix: KernelTable | Gram,
+    rows: NDArray[np.intp],
+    coef: Vector,
+    stop: core.Stop | None,
 ) -> Vector:
     """Return ``sum_j coef_pj k(x_j, x_i)`` for some rows i, shape (len(rows), p)."""
-    if isinstance(matrix, Table):
+    if isinstance(matrix, KernelTable):
         found = np.empty((len(rows), len(coef)))
         for some, values in matrix.parts(rows):
             found[some] = values @ coef.T

@@ -35,7 +35,7 @@ from .linear import _certify_linear, _certify_together, _coefficients, linear_te
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
-    Limits,
+    ProofLimits,
     certify_kernel,
     coefficient_terms,
     single_terms,
@@ -184,7 +184,7 @@ def certify(
         "penalize_intercept": penalize_intercept,
         "class_weight": class_weight,
     }
-    limits = Limits(float(tol), seed, stop, n_jobs)
+    limits = ProofLimits(float(tol), seed, stop, n_jobs)
     parts: list[Certificate] = []
     for member in members_of(Member("", model, X, y, sample_weight)):
         name, model, X, y, weight = member
@@ -240,7 +240,7 @@ def _certify(
     C: float | None,
     given: dict[str, Any],
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     loss, epsilon, nu = given["loss"], given["epsilon"], given["nu"]
     if isinstance(model, (svm.NuSVC, svm.NuSVR)):
@@ -300,7 +300,7 @@ def _certify_classless(
     C: float | None,
     given: dict[str, Any],
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     """Certify coefficients of a regression or of a one-class SVM."""
     nu, intercept = given["nu"], given["intercept"]

@@ -38,7 +38,7 @@ from ..problems.kernel import Bias
 from ..problems.reductions import certificate_of
 from .agreement import _agreed, _differ, _labels, support_of
 from .single_problems import (
-    Limits,
+    ProofLimits,
     sharpened,
 )
 
@@ -52,7 +52,7 @@ def _certify_kernel(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     """Certify a kernel model from its dual variables, or a fit that starts there."""
     parts = []

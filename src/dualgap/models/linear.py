@@ -34,7 +34,7 @@ from ..solvers import solver_for
 from ..training import solve
 from .agreement import _labels
 from .single_problems import (
-    Limits,
+    ProofLimits,
     sharpened,
 )
 
@@ -164,7 +164,7 @@ def _certify_linear(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     X = check_array(X, **ROWS)
     parts = []
@@ -301,7 +301,7 @@ def _certify_together(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     """Certify a linear model of Crammer and Singer, with the dual value of a fit."""
     check_is_fitted(model)

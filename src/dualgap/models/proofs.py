@@ -73,7 +73,7 @@ class _Part(NamedTuple):
         return every
 
 
-class _Found(NamedTuple):
+class _KernelPart(NamedTuple):
     """One problem of a kernel model, and its points."""
 
     sides: str
@@ -311,7 +311,7 @@ def _with_kernel(
     if isinstance(model, SVR):
         (ball,) = (part.ball for part in balls_of(model, X, y, sample_weight))
         bias, every = float(model.intercept_[0]), np.arange(X.shape[0])
-        found = [_Found("-1 -1", ball.problem, ball.alpha, bias, every)]
+        found = [_KernelPart("-1 -1", ball.problem, ball.alpha, bias, every)]
     else:
         found = []
         for pair in kernel_pairs(model, X, y, None, sample_weight):
@@ -320,7 +320,7 @@ def _with_kernel(
                 first, second = second, first
             sides = f"{first} {second}"
             points = pair.alpha, pair.bias, pair.rows
-            found.append(_Found(sides, pair.problem, *points))
+            found.append(_KernelPart(sides, pair.problem, *points))
     parts = []
     for sides, problem, alpha, bias, rows in found:
         scaling = 1.0 if problem.free_bias or problem.constant else 0.0

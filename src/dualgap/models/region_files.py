@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ..answers.bias import Side
 from ..answers.ellipsoid import Ellipsoid
-from ..answers.kernel_regions import KernelRegion, Near
+from ..answers.kernel_regions import BiasSide, KernelRegion
 from ..answers.regions import FreeBias, LinearRegion
 from ..data import model_file as file
 from ..data.model_file import Tensors
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["region_tensors", "set_region", "taken_region"]
 
-_Kept = LinearRegion | FreeBias | Side | Ellipsoid | KernelRegion | Near
+_Kept = LinearRegion | FreeBias | Side | Ellipsoid | KernelRegion | BiasSide
 
 #: Fields of records: numbers are 1 or a pair is 2, an array is the letters of its
 #: dimensions, and other records are their types. Letters are the same inside a record.
@@ -45,9 +45,9 @@ _FORMS: dict[type, dict[str, int | str | tuple[type, ...]]] = {
     Ellipsoid: {"centre": "w", "root": "ww", "radius": 1},
     KernelRegion: {
         "rows": "m", "coef": "m", "intercept": 1, "constant": 1, "reach": 1,
-        "radius": 1, "squared_radius": 1, "near": (Near, Near), "interval": 2,
+        "radius": 1, "squared_radius": 1, "near": (BiasSide, BiasSide), "interval": 2,
     },
-    Near: {"side": (Side,), "norms": "K", "vectors": "md"},
+    BiasSide: {"side": (Side,), "norms": "K", "vectors": "md"},
 }  # fmt: skip
 _START = file.OPTIMUM
 
@@ -191,7 +191,7 @@ def _possible(record: _Kept) -> bool:
         choices = len(record.upper.sigma) + len(record.lower.sigma)
         ordered = record.interval[0] <= record.interval[1]
         return choices == len(record.errors) and ordered and _positive(record.errors)
-    if isinstance(record, Near):
+    if isinstance(record, BiasSide):
         K, m = record.side.mu.shape
         same = (K, m) == (len(record.norms), record.vectors.shape[0])
         return same and _positive(record.norms)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KERNELS_OF_ONE",
     "LINEAR_OF_ONE",
-    "Limits",
+    "ProofLimits",
     "certify_kernel",
     "single_terms",
 ]
@@ -59,7 +59,7 @@ KERNELS_OF_ONE = (svm.SVR, svm.OneClassSVM, SVR, OneClassSVM)
 _LONG = 1e4
 
 
-class Limits(NamedTuple):
+class ProofLimits(NamedTuple):
     """Accuracy, seed, stop request and number of threads of a fit."""
 
     tol: float
@@ -88,7 +88,7 @@ class Single:
         y: ArrayLike | None,
         C: float | None,
         sample_weight: ArrayLike | None,
-        limits: Limits,
+        limits: ProofLimits,
     ) -> Certificate:
         """Return the certificate, with a dual value within `tol` of the optimum."""
         X = check_array(X, **ROWS)
@@ -132,7 +132,7 @@ class Single:
         return problem, problem.point(self.coef, self.bias)
 
     def _one_class(
-        self, X: MatrixLike, weight: Vector | None, limits: Limits
+        self, X: MatrixLike, weight: Vector | None, limits: ProofLimits
     ) -> Certificate:
         problem = OneClassProblem(
             X,
@@ -152,7 +152,7 @@ def _free(
     y: Vector,
     C: float | None,
     weight: Vector | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     """Certify a model with an unpenalised bias, for which sum_i a_i = 0.
 
@@ -291,7 +291,7 @@ def certify_kernel(
     y: ArrayLike | None,
     kernel: Any,
     sample_weight: ArrayLike | None,
-    limits: Limits,
+    limits: ProofLimits,
 ) -> Certificate:
     """Certify a kernel model from its dual variables, or a fit that starts there."""
     weight = checked_weights(sample_weight, X)
@@ -356,7 +356,7 @@ def sharpened(
     proof: Certificate,
     problem: Any,
     solver: Any,
-    limits: Limits,
+    limits: ProofLimits,
     warm: Vector | None = None,
 ) -> Certificate:
     """Improve the dual bound by a fit if the gap exceeds `tol`; keep the primal."""

@@ -96,7 +96,7 @@ class BinaryHint(LinearHint):
     skipped: NDArray[np.uint8] | None = None
 
 
-class Near(NamedTuple):
+class ApproximateScores(NamedTuple):
     """Approximate scores with bounds on their errors, and an approximate bias.
 
     Scores and errors have shape (n,). An error is infinite if no bound is known.
@@ -113,14 +113,14 @@ class KernelHint(Hint):
 
     Attributes
     ----------
-    near : Near, optional
+    near : ApproximateScores, optional
         Approximate scores of alpha. The proof does not recompute the score of a row
         whose dual variable is 0 and whose bounds show that it has no loss.
     stop : core.Stop, optional
         A request that ends the proof early.
     """
 
-    near: Near | None = None
+    near: ApproximateScores | None = None
     stop: core.Stop | None = None
 
 

@@ -32,7 +32,7 @@ __all__ = ["Constants", "constant_problems", "moments"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConstantSettings:
     """Tuning constants of the comparison."""
 
     #: Relative error of sums over the rows, above their rounding.
@@ -43,7 +43,7 @@ class Settings:
     halvings: int = 60
 
 
-SETTINGS = Settings()
+SETTINGS = ConstantSettings()
 
 
 class Constants(NamedTuple):

@@ -29,7 +29,7 @@ from ..checks import check_C, check_costs, check_labels
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Loss, Vector, get_loss
-from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
+from .base import EMPTY, ApproximateScores, Claim, KernelHint, Proof, hint_of
 from .bias import balanced, best_bias
 from .kernel_matrix import (
     SETTINGS,
@@ -173,7 +173,7 @@ class KernelProblem(MatrixProblem):
         bias = self.known(alpha).bias if self.free_bias else self._bias(alpha, alpha)
         return alpha * self.y, bias
 
-    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         margins = self.y * (near.scores + near.bias)
         return self.loss.value(margins - SETTINGS.beyond(near.error)) != 0.0
 

@@ -38,7 +38,7 @@ from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import roundings_of_values
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
-from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
+from .base import EMPTY, ApproximateScores, Claim, KernelHint, Proof, hint_of
 from .bias import into_sum, weighted_quantile
 from .kernel_matrix import SETTINGS, MatrixProblem, dual_point
 from .one_class import (
@@ -145,7 +145,7 @@ class BoxProblem(MatrixProblem):
         target = float(self.upper.sum()) - self.total
         return self.centre + weighted_quantile(points[used], weight[used], target)
 
-    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         rest = self.linear - near.scores - (near.bias - self.centre)
         off = SETTINGS.beyond(2.0 * near.error)  # at least the error in `_above`
         above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)

@@ -20,7 +20,7 @@ from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, Matrix, roundings_of_values
 from ..losses import Vector
-from .base import Claim, Near, Problem
+from .base import ApproximateScores, Claim, Problem
 from .rounding import Rounding
 
 logger = logging.getLogger("dualgap")
@@ -29,7 +29,7 @@ UNIT, SUM = Rounding.unit, Rounding.summed
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelMatrixSettings:
     """Tuning constants of problems over a kernel matrix."""
 
     #: Most rows that are checked where a kernel may be indefinite; beyond, a sample.
@@ -45,7 +45,7 @@ class Settings:
         return self.errors * error + self.distance
 
 
-SETTINGS = Settings()
+SETTINGS = KernelMatrixSettings()
 
 
 class Combined(NamedTuple):
@@ -55,14 +55,14 @@ class Combined(NamedTuple):
     ----------
     alpha : ndarray of shape (n,)
         Dual variables of the scores.
-    near : Near
+    near : ApproximateScores
         Scores, their errors, and the bias.
     exact : ndarray of shape (n,), bool
         Rows whose scores were computed in float64.
     """
 
     alpha: Vector
-    near: Near
+    near: ApproximateScores
     exact: NDArray[np.bool_]
 
 
@@ -146,8 +146,11 @@ class MatrixProblem(Problem):
         return self.known(alpha).scores.copy()
 
     def known(
-        self, alpha: Vector, stop: core.Stop | None = None, near: Near | None = None
-    ) -> Near:
+        self,
+        alpha: Vector,
+        stop: core.Stop | None = None,
+        near: ApproximateScores | None = None,
+    ) -> ApproximateScores:
         """Return the scores of alpha, bounds on their errors, and the best bias.
 
         A row keeps its approximate score from `near` if `near` shows that it has no
@@ -160,7 +163,7 @@ class MatrixProblem(Problem):
         alpha : ndarray of shape (n,)
         stop : core.Stop, optional
             A request that ends the computation early.
-        near : Near, optional
+        near : ApproximateScores, optional
             Approximate scores of this alpha. Without them all scores are computed.
 
         Raises
@@ -183,7 +186,7 @@ class MatrixProblem(Problem):
         while True:
             self._scan(alpha, wanted, scores, error, stop)
             exact |= wanted
-            near = Near(scores, error, self._bias(alpha, scores))
+            near = ApproximateScores(scores, error, self._bias(alpha, scores))
             # The bias has changed, so other rows may be in doubt now.
             if exact.all() or not (wanted := self.in_doubt(near) & ~exact).any():
                 break
@@ -200,7 +203,9 @@ class MatrixProblem(Problem):
             Sums over the rows of a matrix in memory, in any order: the bound on their
             errors counts a rounding for each term.
         """
-        near = Near(scores, self._error(alpha, self.lengths), self._bias(alpha, scores))
+        near = ApproximateScores(
+            scores, self._error(alpha, self.lengths), self._bias(alpha, scores)
+        )
         self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
 
     def _error(self, change: Vector, lengths: Vector) -> Vector:
@@ -252,10 +257,12 @@ class MatrixProblem(Problem):
         """Return the best bias if it is unpenalised, else the bias of alpha."""
 
     @abstractmethod
-    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         """Return a mask of the rows that may have a loss, given approximate scores."""
 
-    def _moved(self, near: Near | None, by: Vector) -> Near | None:
+    def _moved(
+        self, near: ApproximateScores | None, by: Vector
+    ) -> ApproximateScores | None:
         """Return the approximate scores with their errors raised for a change `by`."""
         if near is None or not by.any():
             return near

@@ -58,7 +58,7 @@ logger = logging.getLogger("dualgap")
 
 
 @dataclass(frozen=True)
-class Settings:
+class AutoSettings:
     """Tuning constants of `auto`."""
 
     #: The successor begins if `dcd` is predicted to need this many times its passes.
@@ -90,14 +90,14 @@ class Settings:
     surrounding: float = 0.25
 
 
-SETTINGS = Settings()
+SETTINGS = AutoSettings()
 
 
 # ----------------------------------------------------------------------- the policy
 
 
 @dataclass(frozen=True)
-class Plan:
+class SolverPlan:
     """Choice of the solver that begins.
 
     Attributes
@@ -124,8 +124,8 @@ def choose(
     *,
     goal: float | None = None,
     warm_started: bool = False,
-    settings: Settings = SETTINGS,
-) -> Plan:
+    settings: AutoSettings = SETTINGS,
+) -> SolverPlan:
     """Choose the solver that begins, from counts alone.
 
     Parameters
@@ -137,12 +137,12 @@ def choose(
         Smaller gap that the fit aims at while its work is free.
     warm_started : bool
         Whether duals are given. Only `dcd` can use them, so it begins.
-    settings : Settings
+    settings : AutoSettings
     """
     if problem.streamed:
-        return Plan(DCD(), "it reads the store block by block")
+        return SolverPlan(DCD(), "it reads the store block by block")
     if problem.width > SmoothingNewton().max_features:
-        return Plan(DCD(), f"{problem.d} features are too many for newton")
+        return SolverPlan(DCD(), f"{problem.d} features are too many for newton")
     separable = problem.n <= settings.separable_rows * problem.width
     short = problem.n * problem.width <= settings.few_entries
     if short and not (warm_started or separable):
@@ -150,9 +150,9 @@ def choose(
         steep = float(np.dot(problem.cost, problem.q)) > settings.steep * problem.n
         reason = "passes are so short that only their number counts"
         if not (smooth or steep):
-            return Plan(InteriorPoint(), reason)  # nothing takes over from it
+            return SolverPlan(InteriorPoint(), reason)  # nothing takes over from it
         passes = predicted_passes(SmoothingNewton(), problem, tol, settings)
-        return Plan(SmoothingNewton(), reason, passes)
+        return SolverPlan(SmoothingNewton(), reason, passes)
     other = successor(DCD(), problem)
     passes = predicted_passes(DCD(), problem, tol, settings)
     other_passes = predicted_passes(other, problem, tol, settings)
@@ -163,9 +163,9 @@ def choose(
         ) >= settings.margin * predicted_passes(other, problem, goal, settings)
     if slow and not (warm_started or separable):
         reason = _expectation(other_passes, DCD(), passes)
-        return Plan(other, reason, other_passes)
+        return SolverPlan(other, reason, other_passes)
     reason = _expectation(passes, other, other_passes)
-    return Plan(DCD(), reason, passes, other_passes)
+    return SolverPlan(DCD(), reason, passes, other_passes)
 
 
 def successor(solver: Solver, problem: BinaryProblem) -> Solver:
@@ -176,7 +176,10 @@ def successor(solver: Solver, problem: BinaryProblem) -> Solver:
 
 
 def predicted_passes(
-    solver: Solver, problem: BinaryProblem, tol: float, settings: Settings = SETTINGS
+    solver: Solver,
+    problem: BinaryProblem,
+    tol: float,
+    settings: AutoSettings = SETTINGS,
 ) -> float:
     """Return how many passes over the data a whole fit is expected to need."""
     if isinstance(solver, DCD):
@@ -189,7 +192,7 @@ def predicted_passes(
 
 
 def expected_cost(
-    problem: BinaryProblem, tol: float, settings: Settings = SETTINGS
+    problem: BinaryProblem, tol: float, settings: AutoSettings = SETTINGS
 ) -> float:
     """Return the passes over the data that `dcd` may need for a gap of `tol`.
 
@@ -224,7 +227,7 @@ def growth(digits: float) -> float:
     return 1.0 + 0.4 * max(digits - 2.0, 0.0) ** 2
 
 
-def active_share(problem: BinaryProblem, settings: Settings = SETTINGS) -> float:
+def active_share(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> float:
     """Estimate the share of rows that shrinking leaves active.
 
     With equal weights on both sides of the margin, hardly more rows than twice the
@@ -364,7 +367,7 @@ class Auto(Solver):
     """
 
     name: ClassVar[str] = "auto"
-    settings: ClassVar[Settings] = SETTINGS
+    settings: ClassVar[AutoSettings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AccelerationSettings:
     """Tuning constants of the acceleration."""
 
     #: Over-relaxation of the sweeps in PLAIN; later it hurts.
@@ -74,7 +74,7 @@ class Mode(Enum):
 class Accelerator:
     """State between the sweeps; it goes through the modes once, in their order."""
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[AccelerationSettings] = AccelerationSettings()
 
     sweeps: int  # in PLAIN
     mode: Mode = Mode.PLAIN

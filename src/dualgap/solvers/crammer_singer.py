@@ -30,7 +30,7 @@ from .registry import register
 
 
 @dataclass(frozen=True)
-class Settings:
+class SequentialDualSettings:
     """Tuning constants of `SequentialDual`."""
 
     #: Epochs after which w is recomputed from alpha: rounding of updates adds up.
@@ -63,7 +63,7 @@ class SequentialDual(Solver):
     """Sequential dual method of Keerthi et al. 2008, for Crammer and Singer."""
 
     name: ClassVar[str] = "sequential-dual"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[SequentialDualSettings] = SequentialDualSettings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     dual: ClassVar[bool] = True
 

@@ -60,7 +60,7 @@ Counters = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Settings:
+class DCDSettings:
     """Tuning constants of `DCD`."""
 
     #: Bytes of consecutive rows visited together where rows share few features.
@@ -76,7 +76,7 @@ class Settings:
     repair_every: int = 64
 
 
-SETTINGS = Settings()
+SETTINGS = DCDSettings()
 
 
 def coherent(problem: BinaryProblem) -> bool:
@@ -92,7 +92,7 @@ def share_features(n: int, d: int, stored: int) -> bool:
     return d < 2000 or stored > 0.02 * n * d
 
 
-def rows_per_chunk(problem: BinaryProblem, settings: Settings = SETTINGS) -> int:
+def rows_per_chunk(problem: BinaryProblem, settings: DCDSettings = SETTINGS) -> int:
     """Return how many consecutive rows are visited together."""
     if coherent(problem):
         return 1
@@ -209,7 +209,7 @@ class DCDState(DualState):
         self.upper, self.lower = math.inf, -math.inf
         self.wake[:] = 0  # rows still firmly at a bound are skipped as long as before
 
-    def start_shrinking(self, settings: Settings = SETTINGS) -> None:
+    def start_shrinking(self, settings: DCDSettings = SETTINGS) -> None:
         """Prepare the counters of skipped epochs."""
         self.wake = np.zeros(self.problem.n, np.uint8)
         self.length = np.zeros(self.problem.n, np.uint8)
@@ -313,7 +313,7 @@ class DCD(Solver):
     block_sweeps: int | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "dcd"
-    settings: ClassVar[Settings] = SETTINGS
+    settings: ClassVar[DCDSettings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
 

@@ -56,7 +56,7 @@ from .some_rows import (
 
 
 @dataclass(frozen=True)
-class Settings:
+class InteriorPointSettings:
     """Tuning constants of `InteriorPoint`."""
 
     #: Relative gap to which the sample is solved.
@@ -94,7 +94,7 @@ class Settings:
     most_idle: int = 30
 
 
-SETTINGS = Settings()
+SETTINGS = InteriorPointSettings()
 
 
 def sample_size(width: int, n: int, least: int) -> int:
@@ -103,7 +103,7 @@ def sample_size(width: int, n: int, least: int) -> int:
 
 
 def near_share(
-    problem: BinaryProblem, sample: int, settings: Settings = SETTINGS
+    problem: BinaryProblem, sample: int, settings: InteriorPointSettings = SETTINGS
 ) -> float:
     """Return the share of rows taken as near the margin of the solution of a sample."""
     error = math.sqrt(problem.width / sample)
@@ -163,7 +163,7 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
 
 
 @dataclass(kw_only=True)
-class InteriorState(SomeRowsState):
+class InteriorPointState(SomeRowsState):
     """Best point over all rows, and the active rows."""
 
     alpha: Vector | None  # None: w belongs to a sample
@@ -288,7 +288,7 @@ class InteriorPoint(FewFeatures):
     rounds: int = 4
 
     name: ClassVar[str] = "interior-point"
-    settings: ClassVar[Settings] = SETTINGS
+    settings: ClassVar[InteriorPointSettings] = SETTINGS
 
     def __post_init__(self) -> None:
         for name in ("max_features", "sample", "rounds"):
@@ -296,13 +296,13 @@ class InteriorPoint(FewFeatures):
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
-    ) -> InteriorState:
+    ) -> InteriorPointState:
         whole, group = problem, None
         if not whole.streamed:
             problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
-        state = InteriorState(
+        state = InteriorPointState(
             problem,
             rng,
             new_order(0),  # the rows are taken as they lie
@@ -320,7 +320,7 @@ class InteriorPoint(FewFeatures):
             state.spend(grouping_work(whole))
         return state
 
-    def step(self, state: InteriorState, stop: core.Stop) -> None:
+    def step(self, state: InteriorPointState, stop: core.Stop) -> None:
         if state.inner is None:
             self._begin(state, stop)
         if state.inner is None:
@@ -354,7 +354,7 @@ class InteriorPoint(FewFeatures):
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
 
-    def _begin(self, state: InteriorState, stop: core.Stop) -> None:
+    def _begin(self, state: InteriorPointState, stop: core.Stop) -> None:
         """Solve a sample of the rows first, if it is much smaller."""
         problem = state.problem
         n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
@@ -366,7 +366,7 @@ class InteriorPoint(FewFeatures):
         self._solve(state, cost, np.zeros(problem.width), 0.0)
         self._start(state, None, 0.0, stop)
 
-    def _screen(self, state: InteriorState, stop: core.Stop, stuck: bool) -> None:
+    def _screen(self, state: InteriorPointState, stop: core.Stop, stuck: bool) -> None:
         """Find the rows near the margin of the solution of the sample."""
         problem, settings = state.problem, self.settings
         w = state.inner.w
@@ -391,7 +391,7 @@ class InteriorPoint(FewFeatures):
         self._solve_near(state, w, len(state.members) >= 100 * problem.width, stop)
 
     def _solve_near(
-        self, state: InteriorState, w: Vector, warm: bool, stop: core.Stop
+        self, state: InteriorPointState, w: Vector, warm: bool, stop: core.Stop
     ) -> None:
         """Solve the near rows; fix the others at the bound of their side of w."""
         problem, near = state.problem, state.near
@@ -411,7 +411,7 @@ class InteriorPoint(FewFeatures):
         else:
             self._start(state, None, 0.0, stop)
 
-    def _solve_all(self, state: InteriorState, stop: core.Stop) -> None:
+    def _solve_all(self, state: InteriorPointState, stop: core.Stop) -> None:
         problem = state.problem
         state.sampling, state.everything, state.warm = False, True, False
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
@@ -420,7 +420,7 @@ class InteriorPoint(FewFeatures):
         self._start(state, None, 0.0, stop)
 
     def _start(
-        self, state: InteriorState, w: Vector | None, mu: float, stop: core.Stop
+        self, state: InteriorPointState, w: Vector | None, mu: float, stop: core.Stop
     ) -> None:
         """Start from w, or from 0; on a stop request there is no `inner`."""
         w = np.zeros(state.problem.width) if w is None else w
@@ -428,7 +428,7 @@ class InteriorPoint(FewFeatures):
             state.inner = None
 
     def _solve(
-        self, state: InteriorState, cost: Vector, fixed: Vector, constant: float
+        self, state: InteriorPointState, cost: Vector, fixed: Vector, constant: float
     ) -> None:
         problem, members = state.problem, state.members
         state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
@@ -448,7 +448,7 @@ class InteriorPoint(FewFeatures):
         )
 
     def _verify(
-        self, state: InteriorState, stop: core.Stop, gap: float, stuck: bool
+        self, state: InteriorPointState, stop: core.Stop, gap: float, stuck: bool
     ) -> None:
         """Compute P and D over all rows; add the fixed rows that are wrong."""
         problem, inner, settings = state.problem, state.inner, self.settings
@@ -493,11 +493,11 @@ class InteriorPoint(FewFeatures):
                 state.near |= beside
             self._solve_near(state, w, relative < settings.warm_gap, stop)
 
-    def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
+    def iterate(self, state: InteriorPointState) -> tuple[Vector, Vector | None]:
         alpha = state.alpha
         return state.w, None if alpha is None else state.spread(alpha)
 
-    def claim(self, state: InteriorState) -> Claim:
+    def claim(self, state: InteriorPointState) -> Claim:
         if state.meets_target() and not state.problem.streamed:
             state.alpha = state.sparser(self.settings.snaps)
         return super().claim(state)

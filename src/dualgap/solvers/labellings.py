@@ -27,7 +27,7 @@ from .whole import Whole
 
 
 @dataclass(frozen=True)
-class Settings:
+class SmallLabellingsSettings:
     """Tuning constants of :func:`solve_labellings`."""
 
     #: Features of the largest problem with few rows that is small, for the squared
@@ -48,7 +48,7 @@ class Settings:
     most_steps: int = 300
 
 
-SETTINGS = Settings()
+SETTINGS = SmallLabellingsSettings()
 
 
 def few_enough(n: int, width: int, loss: Loss, steepness: float = 0.0) -> bool:

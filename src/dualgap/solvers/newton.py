@@ -36,7 +36,7 @@ from .some_rows import lone_blas
 
 
 @dataclass(frozen=True)
-class Settings(regression.Settings):
+class ResidualNewtonSettings(regression.RegressionSettings):
     """Tuning constants of `ResidualNewton`."""
 
     #: A factor that costs more products than this is replaced by conjugate gradients.
@@ -57,7 +57,7 @@ class Settings(regression.Settings):
 
 
 @dataclass(kw_only=True)
-class NewtonState(State):
+class ResidualNewtonState(State):
     """Point, its residuals and gradient, and scratch space for a step."""
 
     problem: RegressionProblem = field(kw_only=False)
@@ -74,7 +74,7 @@ class NewtonState(State):
     @classmethod
     def at(
         cls, problem: RegressionProblem, rng: core.Random, w: Vector, factor: bool
-    ) -> NewtonState:
+    ) -> ResidualNewtonState:
         """Return the state at w, at the cost of one pass."""
         state = cls(
             problem,
@@ -126,7 +126,7 @@ class ResidualNewton(RegressionSolver):
     direction: str = "auto"
 
     name: ClassVar[str] = "newton"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[ResidualNewtonSettings] = ResidualNewtonSettings()
     losses: ClassVar[tuple[str, ...]] = ("squared_epsilon_insensitive",)
 
     def __post_init__(self) -> None:
@@ -148,16 +148,16 @@ class ResidualNewton(RegressionSolver):
 
     def start(
         self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
-    ) -> NewtonState:
+    ) -> ResidualNewtonState:
         w = np.zeros(problem.width) if warm is None else problem.combine(warm)
         factor = self.direction == "factor" or (
             self.direction == "auto"
             and problem.width <= self.settings.most_features
             and factor_work(problem) <= self.settings.most_products
         )
-        return NewtonState.at(problem, rng, w, factor)
+        return ResidualNewtonState.at(problem, rng, w, factor)
 
-    def step(self, state: NewtonState, stop: core.Stop) -> None:
+    def step(self, state: ResidualNewtonState, stop: core.Stop) -> None:
         problem = state.problem
         state.epochs += 1
         progress = math.sqrt(2.0 * state.gap) / max(state.first, TINY)
@@ -186,10 +186,10 @@ class ResidualNewton(RegressionSolver):
         state.w = before[0]
         state.look()
 
-    def iterate(self, state: NewtonState) -> tuple[Vector, None]:
+    def iterate(self, state: ResidualNewtonState) -> tuple[Vector, None]:
         return state.w, None
 
-    def claim(self, state: NewtonState) -> Claim:
+    def claim(self, state: ResidualNewtonState) -> Claim:
         if state.gap <= self.goal(state) * state.dual:
             return Claim(state.w)
         problem, r = state.problem, state.residual

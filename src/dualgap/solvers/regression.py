@@ -45,7 +45,7 @@ from .registry import register
 
 
 @dataclass(frozen=True)
-class Settings:
+class RegressionSettings:
     """Tuning constants of the solvers in this file."""
 
     #: Rows times features up to which work is free: problems of some ten rows.
@@ -73,7 +73,7 @@ class RegressionSolver(Solver):
     equal rows.
     """
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[RegressionSettings] = RegressionSettings()
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5
 

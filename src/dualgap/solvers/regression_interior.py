@@ -33,7 +33,7 @@ from .some_rows import Outcome, iterations_of_epoch, lone_blas
 
 
 @dataclass(frozen=True)
-class Settings(regression.Settings):
+class RegressionInteriorSettings(regression.RegressionSettings):
     """Tuning constants of `RegressionInterior`."""
 
     #: Most features.
@@ -81,7 +81,7 @@ class Point(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class InteriorState(State):
+class RegressionInteriorState(State):
     """Best dual point, and the iteration over the rows that have a weight."""
 
     problem: RegressionProblem = field(kw_only=False)
@@ -106,7 +106,7 @@ class RegressionInterior(RegressionSolver):
     """Primal-dual interior point for rows of few features."""
 
     name: ClassVar[str] = "interior-point"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[RegressionInteriorSettings] = RegressionInteriorSettings()
     losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive",)
 
     def check(self, problem: BinaryProblem) -> None:
@@ -125,10 +125,10 @@ class RegressionInterior(RegressionSolver):
 
     def start(
         self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
-    ) -> InteriorState:
+    ) -> RegressionInteriorState:
         # A warm start is only proved: far from the optimum it is a poor interior point.
         first = Point.at(problem, np.zeros(problem.n) if warm is None else warm)
-        state = InteriorState(
+        state = RegressionInteriorState(
             problem,
             rng,
             new_order(0),
@@ -140,7 +140,7 @@ class RegressionInterior(RegressionSolver):
             state.keep(first)
         return state
 
-    def step(self, state: InteriorState, stop: core.Stop) -> None:
+    def step(self, state: RegressionInteriorState, stop: core.Stop) -> None:
         if state.idle >= self.settings.most_idle or state.gap == 0.0:
             state.epochs += 1
             return
@@ -159,7 +159,9 @@ class RegressionInterior(RegressionSolver):
             state.idle = self.settings.most_idle
         self._look(state, stop)
 
-    def _begin(self, state: InteriorState, stop: core.Stop) -> core.Interior | None:
+    def _begin(
+        self, state: RegressionInteriorState, stop: core.Stop
+    ) -> core.Interior | None:
         """Return the iteration at its first point; None on a stop request."""
         problem, used = state.problem, state.used
         m, epsilon = used.size, problem.loss.epsilon
@@ -184,7 +186,7 @@ class RegressionInterior(RegressionSolver):
         )
         return inner if inner.start(nothing, 0.0, stop) else None
 
-    def _look(self, state: InteriorState, stop: core.Stop) -> None:
+    def _look(self, state: RegressionInteriorState, stop: core.Stop) -> None:
         """Compute P and D at the duals of the iterate; keep them if the gap is less.
 
         Rounding of the duals moves w(alpha), and with large columns its P: the
@@ -215,7 +217,7 @@ class RegressionInterior(RegressionSolver):
         state.idle = 0
         state.keep(point)
 
-    def _sparser(self, state: InteriorState) -> Point | None:
+    def _sparser(self, state: RegressionInteriorState) -> Point | None:
         """Return a point that meets the goal with more duals at their bounds.
 
         Iterates are inside the box: without this every row is a support vector.
@@ -233,13 +235,13 @@ class RegressionInterior(RegressionSolver):
                 return point
         return None
 
-    def goal(self, state: InteriorState) -> float:
+    def goal(self, state: RegressionInteriorState) -> float:
         return float(state.tol) if state.idle else super().goal(state)
 
-    def iterate(self, state: InteriorState) -> tuple[None, Vector]:
+    def iterate(self, state: RegressionInteriorState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def claim(self, state: InteriorState) -> Claim:
+    def claim(self, state: RegressionInteriorState) -> Claim:
         sparse = self._sparser(state)
         if sparse is not None:
             state.keep(sparse)

@@ -23,7 +23,7 @@ from .whole import Whole
 
 
 @dataclass(frozen=True)
-class Settings:
+class SmallRegressionSettings:
     """Tuning constants of :func:`solve_regression`."""
 
     #: Rows times features of the largest problem.
@@ -32,7 +32,7 @@ class Settings:
     most_work: float = 4e6
 
 
-SETTINGS = Settings()
+SETTINGS = SmallRegressionSettings()
 
 
 def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:

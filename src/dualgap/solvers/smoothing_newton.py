@@ -54,7 +54,7 @@ from .some_rows import (
 
 
 @dataclass(frozen=True)
-class Settings:
+class SmoothingNewtonSettings:
     """Tuning constants of `SmoothingNewton`."""
 
     #: First smoothing parameter tau.
@@ -152,7 +152,7 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
 
 def least_sample(problem: BinaryProblem, sample: int) -> int:
     """Return the fewest rows of a sample, `sample` or more."""
-    return max(sample, Settings.sample_rows_per_feature * problem.width)
+    return max(sample, SmoothingNewtonSettings.sample_rows_per_feature * problem.width)
 
 
 def squared_hinge_work(problem: BinaryProblem) -> float:
@@ -164,7 +164,9 @@ def squared_hinge_work(problem: BinaryProblem) -> float:
     """
     n = problem.n * distinct_share(problem)
     steepness = max(float(np.dot(problem.cost, problem.q)) / problem.n, 0.1)
-    least = Settings.sample_growth * least_sample(problem, SmoothingNewton.sample)
+    least = SmoothingNewtonSettings.sample_growth * least_sample(
+        problem, SmoothingNewton.sample
+    )
     inside = (0.3 if n >= least else 0.5) * steepness**0.2
     visits = 4.3 * float(problem.width) ** 0.2
     return (
@@ -175,7 +177,7 @@ def squared_hinge_work(problem: BinaryProblem) -> float:
 
 
 @dataclass(kw_only=True)
-class NewtonState(SomeRowsState):
+class SmoothingNewtonState(SomeRowsState):
     """Point, samples and active rows."""
 
     tau: float
@@ -205,7 +207,7 @@ class SmoothingNewton(FewFeatures):
     sample: int = 2000
 
     name: ClassVar[str] = "newton"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[SmoothingNewtonSettings] = SmoothingNewtonSettings()
 
     def __post_init__(self) -> None:
         for name in ("max_features", "sample"):
@@ -213,13 +215,13 @@ class SmoothingNewton(FewFeatures):
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
-    ) -> NewtonState:
+    ) -> SmoothingNewtonState:
         whole, group = problem, None
         if distinct_share(whole) < 1.0:
             problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
-        state = NewtonState(
+        state = SmoothingNewtonState(
             problem,
             rng,
             new_order(0),  # the rows are taken as they lie
@@ -234,7 +236,7 @@ class SmoothingNewton(FewFeatures):
             state.spend(grouping_work(whole))
         return state
 
-    def step(self, state: NewtonState, stop: core.Stop) -> None:
+    def step(self, state: SmoothingNewtonState, stop: core.Stop) -> None:
         problem, before = state.problem, state.updates
         state.made, state.inside = 0, 0
         while state.made < iterations_of_epoch(problem):
@@ -248,7 +250,7 @@ class SmoothingNewton(FewFeatures):
             more = iteration_work(problem, 0.0, 0.0)  # of every iteration
             state.spend(work + (state.made - 1) * more)
 
-    def _iterate(self, state: NewtonState, stop: core.Stop) -> bool:
+    def _iterate(self, state: SmoothingNewtonState, stop: core.Stop) -> bool:
         """Make steps of Newton's method; return whether the epoch may go on."""
         inner, settings, whole = state.inner, self.settings, state.everything
         all_active = math.isinf(state.radius)
@@ -285,7 +287,7 @@ class SmoothingNewton(FewFeatures):
             self._shrink(state, stop)
         return not run.stuck and gap > state.tol
 
-    def _begin(self, state: NewtonState, stop: core.Stop) -> bool:
+    def _begin(self, state: SmoothingNewtonState, stop: core.Stop) -> bool:
         """Take up the next sample, or all rows; return False on a stop request."""
         problem = state.problem
         state.full = np.zeros(problem.n)
@@ -310,7 +312,9 @@ class SmoothingNewton(FewFeatures):
         """Estimate the relative error of the objective of a sample of m rows."""
         return self.settings.sample_error * problem.width / m
 
-    def _draw(self, state: NewtonState) -> list[tuple[NDArray[np.uint32], Vector]]:
+    def _draw(
+        self, state: SmoothingNewtonState
+    ) -> list[tuple[NDArray[np.uint32], Vector]]:
         """Draw the samples, each from the one before; return the largest one first."""
         problem, settings = state.problem, self.settings
         growth = settings.sample_growth
@@ -330,7 +334,7 @@ class SmoothingNewton(FewFeatures):
 
     def _solve(
         self,
-        state: NewtonState,
+        state: SmoothingNewtonState,
         cost: Vector,
         fixed: Vector,
         constant: float,
@@ -351,7 +355,7 @@ class SmoothingNewton(FewFeatures):
         state.inner = inner
         return True
 
-    def _shrink(self, state: NewtonState, stop: core.Stop) -> None:
+    def _shrink(self, state: SmoothingNewtonState, stop: core.Stop) -> None:
         """Remove the rows that a few more steps like the last cannot make active."""
         problem, inner, settings = state.problem, state.inner, self.settings
         most = settings.active_share
@@ -389,7 +393,7 @@ class SmoothingNewton(FewFeatures):
         state.inner = None
         self._solve(state, cost, fixed, constant, stop)
 
-    def iterate(self, state: NewtonState) -> tuple[Vector, Vector | None]:
+    def iterate(self, state: SmoothingNewtonState) -> tuple[Vector, Vector | None]:
         if not state.everything or state.inner is None:
             return state.w, None
         alpha = state.inner.alpha

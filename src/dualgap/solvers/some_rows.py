@@ -29,7 +29,7 @@ ActivePart: TypeAlias = tuple[core.Rows, NDArray[np.uint32] | None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SomeRowsSettings:
     """Tuning constants of the cost model and of the search for equal rows."""
 
     #: With more rows than this, a sample first tells whether any are equal.
@@ -49,7 +49,7 @@ class Settings:
     together: int = 8
 
 
-SETTINGS = Settings()
+SETTINGS = SomeRowsSettings()
 
 
 class Outcome(IntEnum):

@@ -21,7 +21,7 @@ from .. import core
 from ..certificate import Status
 from ..checks import check_costs
 from ..core import StoppedError
-from ..kernels.table import Table
+from ..kernels.table import KernelTable
 from ..losses import Vector
 from ..problems.base import EMPTY, Claim, Proof
 from ..problems.kernel import KernelProblem, bounds_of
@@ -78,7 +78,7 @@ class FoldProblems:
         """Return the rows of problem p."""
         return np.concatenate([np.arange(*run) for run in self.runs[p]])
 
-    def over(self, table: Table, p: int, threads: int) -> Folds:
+    def over(self, table: KernelTable, p: int, threads: int) -> FoldBatch:
         """Return problem p of all folds."""
         order, runs = self.order(p), self.runs[p]
         weights = np.ascontiguousarray(self.weights[:, order])
@@ -99,7 +99,7 @@ def bytes_of_folds(problems: FoldProblems) -> float:
 
 def solve_folds(
     problems: FoldProblems,
-    table: Table,
+    table: KernelTable,
     Cs: Vector,
     job: Job,
     tests: list[NDArray[np.intp]],
@@ -158,7 +158,7 @@ def solve_folds(
 
 def _held_out(
     problems: FoldProblems,
-    table: Table,
+    table: KernelTable,
     each: list[Solution],
     test: NDArray[np.intp],
     job: Job,
@@ -189,12 +189,12 @@ def _held_out(
     return found
 
 
-class Folds(ABC):
+class FoldBatch(ABC):
     """Problems over the same rows of a table, one for each fold.
 
     Attributes
     ----------
-    table : Table
+    table : KernelTable
         Its kernel makes every matrix positive semidefinite.
     order : ndarray of int
         Rows of the table, those that a fold leaves out included.
@@ -206,7 +206,7 @@ class Folds(ABC):
 
     def __init__(
         self,
-        table: Table,
+        table: KernelTable,
         order: NDArray[np.intp],
         y: Vector | NDArray[np.int8],
         weights: Vector,
@@ -299,7 +299,7 @@ class Folds(ABC):
         )
 
 
-class HingeFolds(Folds):
+class HingeFolds(FoldBatch):
     """Problems with the hinge and an unpenalised bias.
 
     Every fold has rows of positive weight of both labels.
@@ -307,7 +307,7 @@ class HingeFolds(Folds):
 
     def __init__(
         self,
-        table: Table,
+        table: KernelTable,
         runs: Runs,
         order: NDArray[np.intp],
         y: NDArray[np.int8],
@@ -336,12 +336,12 @@ class HingeFolds(Folds):
             yield Proof(EMPTY, point, bounds_of(proof.values).certificate, proof.bias)
 
 
-class TubeFolds(Folds):
+class TubeFolds(FoldBatch):
     """Regression problems with an unpenalised bias."""
 
     def __init__(
         self,
-        table: Table,
+        table: KernelTable,
         runs: Runs,
         order: NDArray[np.intp],
         y: Vector,

@@ -25,13 +25,13 @@ from .progress import HISTORY_DTYPE, Progress
 from .schedule import Schedule
 from .solution import Solution
 
-__all__ = ["Loop", "Settings"]
+__all__ = ["Loop", "LoopSettings"]
 
 logger = logging.getLogger("dualgap")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LoopSettings:
     """Tuning constants of `Loop`."""
 
     #: A gap below this multiple of the allowance for rounding counts as closed.
@@ -57,7 +57,7 @@ class Loop:
         File for the state of the fit.
     """
 
-    settings = Settings()
+    settings = LoopSettings()
 
     def __init__(
         self,

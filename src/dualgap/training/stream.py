@@ -39,7 +39,7 @@ from ..problems.rounding import Rounding, Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 
-__all__ = ["Batch", "Stream"]
+__all__ = ["BatchDuals", "Stream"]
 
 
 @dataclass(kw_only=True)
@@ -51,7 +51,7 @@ class _BatchState(DCDState):
 
 
 @dataclass(slots=True)
-class Batch:
+class BatchDuals:
     """Dual variables of a batch, which are kept while its rows are not.
 
     Attributes
@@ -95,7 +95,7 @@ class Stream:
 
     w: NDArray[np.float64]
     random: list[Any]
-    batches: dict[bytes, Batch] = field(default_factory=dict)
+    batches: dict[bytes, BatchDuals] = field(default_factory=dict)
     updates: list[int] = field(default_factory=list)
     passes: int = 0
     linear: list[list[float]] = field(default_factory=list)
@@ -116,12 +116,12 @@ class Stream:
         """Number of rows of all batches; repeated batches count once."""
         return sum(batch.alpha.shape[1] for batch in self.batches.values())
 
-    def open(self, key: bytes, n: int) -> Batch:
+    def open(self, key: bytes, n: int) -> BatchDuals:
         """Return the batch with this key, a new one if it is unknown, and count it."""
         problems = len(self.w)
         batch = self.batches.get(key)
         if batch is None:
-            batch = Batch(np.zeros((problems, n)), np.zeros(problems))
+            batch = BatchDuals(np.zeros((problems, n)), np.zeros(problems))
             self.batches[key] = batch
         # Arrays that come from a message or a memory map may be read-only.
         self.w, batch.alpha, batch.linear = (
@@ -134,7 +134,7 @@ class Stream:
 
     def take_up(
         self,
-        batch: Batch,
+        batch: BatchDuals,
         binary: Sequence[BinaryProblem | None],
         alpha: NDArray[np.float64],
     ) -> None:
@@ -146,7 +146,12 @@ class Stream:
                 self._note(k, problem, batch)
 
     def learn(
-        self, k: int, problem: BinaryProblem, batch: Batch, solver: DCD, stop: core.Stop
+        self,
+        k: int,
+        problem: BinaryProblem,
+        batch: BatchDuals,
+        solver: DCD,
+        stop: core.Stop,
     ) -> None:
         """Sweep the batch for problem k; `problem` has its rows, labels and costs."""
         rng = core.Random(0)
@@ -180,7 +185,7 @@ class Stream:
         self.drift[k] += problem.rounding.of_sum(used, reach)
         self.drift[k] += Rounding.slack * Rounding.unit * length
 
-    def _note(self, k: int, problem: BinaryProblem, batch: Batch) -> None:
+    def _note(self, k: int, problem: BinaryProblem, batch: BatchDuals) -> None:
         """Update the linear term of a batch and the exact sum over all batches."""
         alpha = batch.alpha[k]
         bent = 0.5 * problem.delta * alpha * alpha

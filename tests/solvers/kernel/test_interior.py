@@ -11,8 +11,8 @@ from dualgap import core
 from dualgap.kernel import (
     RBF,
     SWAP,
-    Auto,
     BlockSolver,
+    KernelAuto,
     KernelProblem,
     Laplacian,
     Precomputed,
@@ -78,7 +78,7 @@ def test_pairs_that_crawl_are_overtaken():
     check_certificate(problem, solution, 1e-3)
 
 
-@pytest.mark.parametrize("solver", [BlockSolver(), Auto()])
+@pytest.mark.parametrize("solver", [BlockSolver(), KernelAuto()])
 def test_a_large_C_is_certified(solver):
     rng = np.random.default_rng(3)
     X, y = points(rng, 400, 3)

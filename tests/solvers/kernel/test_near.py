@@ -22,7 +22,7 @@ from dualgap.kernel import (
 )
 from dualgap.kernels.gram import Gram
 from dualgap.kernels.rows import row_source
-from dualgap.problems.base import Claim, KernelHint, Near
+from dualgap.problems.base import ApproximateScores, Claim, KernelHint
 from dualgap.training import solve
 
 from .data import resting
@@ -231,7 +231,7 @@ def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
     for error in (1e-6, 0.1, 1.0, 100.0, math.inf):
         rough = scores + min(error, 100.0) * rng.uniform(-1.0, 1.0, problem.n)
         fresh = problem_of("hinge", np.random.default_rng(9))
-        near = Near(rough, np.full(problem.n, error), 0.0)
+        near = ApproximateScores(rough, np.full(problem.n, error), 0.0)
         proof = fresh.prove(Claim(alpha=alpha, hint=KernelHint(near)))
         upper, lower = proof.certificate.primal, proof.certificate.dual
         assert upper >= full.certificate.primal - full.certificate.rounding
@@ -245,7 +245,7 @@ def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
     fresh = problem_of("hinge", np.random.default_rng(9))
     off = alpha.copy()
     off[np.argmax(alpha * (problem.y > 0))] *= 0.5
-    near = Near(fresh.scores(off), np.full(problem.n, 1e-9), 0.0)
+    near = ApproximateScores(fresh.scores(off), np.full(problem.n, 1e-9), 0.0)
     proof = problem_of("hinge", np.random.default_rng(9)).prove(
         Claim(alpha=off, hint=KernelHint(near))
     )

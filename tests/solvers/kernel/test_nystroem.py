@@ -192,7 +192,7 @@ def test_blocks_of_rows_are_the_whole():
     problem = posed(n=500)
     approximation = Nystroem(30).approximate(problem)
     whole, landmarks = features(approximation), approximation.landmarks
-    blocks = nystroem.Settings(values_at_once=30)  # 120 rows each
+    blocks = nystroem.NystroemSettings(values_at_once=30)  # 120 rows each
     parts = features(nystroem.over(problem, landmarks, settings=blocks))
     # Blocks are centred on their own means: rounding differs.
     np.testing.assert_allclose(parts @ parts.T, whole @ whole.T, atol=1e-4)

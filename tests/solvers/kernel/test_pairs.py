@@ -19,8 +19,8 @@ from dualgap.certificate import Bounds
 from dualgap.data.rows import Points
 from dualgap.kernel import (
     RBF,
-    Auto,
     Gram,
+    KernelAuto,
     KernelProblem,
     Laplacian,
     Linear,
@@ -68,7 +68,7 @@ def pairs(X, y, kernel, weight=None, C=1.0, cache_size=200):
 
 
 def solved(batch, **limits):
-    return solve_pairs(Auto(), batch, job(**limits))
+    return solve_pairs(KernelAuto(), batch, job(**limits))
 
 
 def exact_kernel(kernel, X):

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from dualgap.kernel import (
     RBF,
-    Auto,
     BlockSolver,
+    KernelAuto,
     KernelProblem,
     Laplacian,
     Linear,
@@ -115,7 +115,7 @@ def test_a_thousand_random_problems(block, loss):
     for seed in range(100 * block, 100 * (block + 1)):
         problem = random_problem(seed, loss)
         K = matrix(problem)
-        solver = [Auto(), BlockSolver(), BlockSolver(q=8)][seed % 3]
+        solver = [KernelAuto(), BlockSolver(), BlockSolver(q=8)][seed % 3]
         solution = solve(problem, solver, tol=TOL, max_iter=100, random_state=seed)
         certificate, alpha = solution.certificate, solution.alpha
         lost = 0.0

@@ -13,9 +13,9 @@ from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
     SWAP,
-    Auto,
     BlockSolver,
     Gram,
+    KernelAuto,
     KernelOneClass,
     KernelRegression,
     Laplacian,
@@ -119,7 +119,7 @@ def test_the_regression_is_that_of_libsvm(C, epsilon, layout):
     X, y, _ = data(400, 3, seed=7)
     X = layout(X)
     problem = KernelRegression(X, y, C, kernel=RBF(0.5), epsilon=epsilon)
-    solution = solve(problem, Auto(), tol=1e-8)
+    solution = solve(problem, KernelAuto(), tol=1e-8)
     theirs = SVR(C=C, epsilon=epsilon, gamma=0.5, tol=1e-6).fit(X, y)
     alpha = np.zeros(400)
     alpha[theirs.support_] = dense(theirs.dual_coef_)
@@ -136,7 +136,7 @@ def test_the_regression_is_that_of_libsvm(C, epsilon, layout):
 def test_the_one_class_is_that_of_libsvm(nu, layout):
     X = layout(data(400, 3, seed=8)[0])
     problem = KernelOneClass(X, nu, kernel=RBF(0.5))
-    solution = solve(problem, Auto(), tol=1e-8)
+    solution = solve(problem, KernelAuto(), tol=1e-8)
     theirs = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X)
     alpha = np.zeros(400)
     alpha[theirs.support_] = dense(theirs.dual_coef_)
@@ -165,7 +165,7 @@ def test_a_constant_in_the_targets_is_the_bias_alone():
     fits = []
     for shift in (0.0, 1e6):
         problem = KernelRegression(X, y + shift, 2.0, kernel=RBF(0.5))
-        fits.append(solve(problem, Auto(), tol=1e-9))
+        fits.append(solve(problem, KernelAuto(), tol=1e-9))
     np.testing.assert_allclose(fits[0].alpha, fits[1].alpha, atol=1e-6)
     assert fits[1].bias - fits[0].bias == pytest.approx(1e6, abs=1e-5)
     assert fits[1].certificate.primal == pytest.approx(fits[0].certificate.primal)
@@ -198,12 +198,12 @@ def test_pair_steps_with_an_epsilon_reach_the_optimum_of_their_problem(epsilon):
 def test_smallest_problems(X, y):
     X, y = np.array(X), np.array(y)
     problem = KernelRegression(X, y, 2.0, kernel=RBF(1.0))
-    solution = solve(problem, Auto(), tol=1e-8)
+    solution = solve(problem, KernelAuto(), tol=1e-8)
     assert solution.certificate.certified
     check(problem, y, solution, 1e-8)
     for nu in (0.3, 1.0):
         problem = KernelOneClass(X, nu, kernel=RBF(1.0))
-        solution = solve(problem, Auto(), tol=1e-8)
+        solution = solve(problem, KernelAuto(), tol=1e-8)
         assert solution.certificate.certified
         check(problem, np.zeros(len(X)), solution, 1e-8)
 
@@ -215,7 +215,7 @@ def test_precomputed_subsets_and_warm_starts():
     whole = Gram(K, Precomputed())
     some = KernelRegression(whole, y[rows], 2.0, rows=rows)
     direct = KernelRegression(X[rows], y[rows], 2.0, kernel=RBF(0.5))
-    fits = [solve(problem, Auto(), tol=1e-9) for problem in (some, direct)]
+    fits = [solve(problem, KernelAuto(), tol=1e-9) for problem in (some, direct)]
     np.testing.assert_allclose(fits[0].decisions, fits[1].decisions, atol=1e-5)
     again = solve(direct, BlockSolver(), tol=1e-6, warm=fits[1].alpha)
     assert again.certificate.epochs == 0

@@ -25,7 +25,7 @@ from dualgap.kernel import (
     SWAP2o,
 )
 from dualgap.training import solve
-from dualgap.training.loop import Loop, Settings
+from dualgap.training.loop import Loop, LoopSettings
 
 from .data import form, kernel_matrix, make, optimum, values
 
@@ -142,7 +142,7 @@ def test_a_warm_start_at_the_optimum_ends_at_the_first_sample(solver):
 def test_other_limits_keep_their_words(solver, monkeypatch):
     told = solve(bench(), solver, tol=1e-9, on_epoch=lambda info: True)
     assert told.certificate.status is Status.INTERRUPTED
-    monkeypatch.setattr(Loop, "settings", Settings(grace=60.0))
+    monkeypatch.setattr(Loop, "settings", LoopSettings(grace=60.0))
     late = solve(bench(), solver, tol=1e-9, time_limit=1e-9)
     assert late.certificate.status is Status.TIME_LIMIT
     # One sample is not enough to stop at the first epoch's first step.

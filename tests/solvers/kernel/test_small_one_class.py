@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from dualgap import OneClassSVM, core
 from dualgap.certificate import Certificate
-from dualgap.kernel import Auto, BlockSolver, KernelOneClass, KernelRegression
+from dualgap.kernel import BlockSolver, KernelAuto, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
 from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.kernel.small_one_class import solve_one_class
@@ -24,7 +24,9 @@ KERNELS = [RBF(gamma=0.5), Laplacian(0.5), Polynomial(2, 0.5, 1.0), Linear()]
 
 def solved(problem, solver=None, stop=None, **options):
     limits = {"stop": stop or core.Stop()} | options
-    return solve_one_class(solver or Auto(), SingleBatch(problem, ""), job(**limits))
+    return solve_one_class(
+        solver or KernelAuto(), SingleBatch(problem, ""), job(**limits)
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)

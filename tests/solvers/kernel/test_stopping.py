@@ -20,7 +20,7 @@ from dualgap.kernel import (
 )
 from dualgap.problems.base import Claim, KernelHint
 from dualgap.training import solve
-from dualgap.training.loop import Loop, Settings
+from dualgap.training.loop import Loop, LoopSettings
 
 from .data import look_first, make
 
@@ -84,7 +84,7 @@ def test_rows_many_at_a_time_leave_too():
 def test_the_model_without_any_proof_promises_nothing(loss, solver, monkeypatch):
     if loss not in solver.losses:
         loss = solver.losses[0]
-    monkeypatch.setattr(Loop, "settings", Settings(grace=1e-9))
+    monkeypatch.setattr(Loop, "settings", LoopSettings(grace=1e-9))
     svm = problem(loss)
     solution = solve(svm, solver, tol=1e-9, on_epoch=lambda info: True)
     certificate = solution.certificate
@@ -104,7 +104,7 @@ def test_the_model_without_any_proof_promises_nothing(loss, solver, monkeypatch)
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_what_was_proved_is_kept(loss, monkeypatch):
-    monkeypatch.setattr(Loop, "settings", Settings(grace=1e-9))
+    monkeypatch.setattr(Loop, "settings", LoopSettings(grace=1e-9))
     svm, told = problem(loss), []
     look_first(monkeypatch, lambda stop: stop.expired)
 
@@ -138,7 +138,7 @@ def test_a_closing_proof_ends_at_the_time_limit():
 
 
 def test_svc_keeps_and_saves_a_model_without_a_proof(monkeypatch, tmp_path):
-    monkeypatch.setattr(Loop, "settings", Settings(grace=1e-9))
+    monkeypatch.setattr(Loop, "settings", LoopSettings(grace=1e-9))
     X, y = make(3000, 20, 0)
     model = SVC(gamma=0.1, tol=1e-9)
     with pytest.warns(UserWarning, match="no bound on the objective is known yet"):

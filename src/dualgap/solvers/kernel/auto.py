@@ -21,13 +21,12 @@ from ...certificate import size_of_optimum
 from ...losses import Vector
 from ..registry import register
 from .base import BoxedProblem
-from .block import BlockSolver, BlockState
-from .block import Settings as BlockSettings
+from .block import BlockSettings, BlockSolver, BlockState
 
 
 @dataclass(frozen=True)
-class Settings(BlockSettings):
-    """Tuning constants of `Auto`, with the constants of `BlockSolver`.
+class KernelAutoSettings(BlockSettings):
+    """Tuning constants of `KernelAuto`, with the constants of `BlockSolver`.
 
     Work is counted in entries of kernel rows.
     """
@@ -45,7 +44,7 @@ class Settings(BlockSettings):
 
 @register("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex")
 @dataclass(frozen=True)
-class Auto(BlockSolver):
+class KernelAuto(BlockSolver):
     """Default solver of kernel problems: the block solver.
 
     Problems of up to about 2,000 rows are solved to rounding if this takes at most
@@ -61,9 +60,9 @@ class Auto(BlockSolver):
     problems: int = 1
 
     name: ClassVar[str] = "auto"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[KernelAutoSettings] = KernelAutoSettings()
 
-    def one_of(self, problems: int, threads: int) -> Auto:
+    def one_of(self, problems: int, threads: int) -> KernelAuto:
         return replace(self, problems=problems, threads=threads)
 
     def start(

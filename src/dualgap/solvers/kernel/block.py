@@ -51,13 +51,13 @@ from ...kernels.functions import Rows
 from ...kernels.gram import Subset
 from ...kernels.rows import row_source
 from ...losses import Vector
-from ...problems.base import Claim, KernelHint, Near, Proof
+from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ..base import new_order
 from ..registry import register
 from .base import BoxedProblem, KernelSolver, KernelState
 from .interior import interior_point
-from .shrinking import Part, movable
+from .shrinking import ActiveSet, movable
 
 # Root mean square of the rounding to 16 bits.
 _ROUNDED = 2.0**-17 / math.sqrt(3.0)
@@ -66,7 +66,7 @@ _SLACK = 1.0 + 1e-6
 
 
 @dataclass(frozen=True)
-class Settings:
+class BlockSettings:
     """Tuning constants of `BlockSolver`."""
 
     #: First size of a working set below `few_rows`, below `many_rows`, and above.
@@ -126,7 +126,7 @@ class BlockState(KernelState):
     block: core.BlockSolver
     #: Kernel rows that `block` works on: the source, or some of its rows.
     held: core.RowSource
-    settings: Settings
+    settings: BlockSettings
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
@@ -134,7 +134,7 @@ class BlockState(KernelState):
     tried: bool = False
     whole: bool = True  # F is K c
     #: The active rows, if shrinking has left rows out; None if all rows are active.
-    part: Part | None = None
+    part: ActiveSet | None = None
     due: int = 0  # number of computed kernel rows at which shrinking is tried again
     spent: dict[str, float] = field(default_factory=dict)
     computed_before: int = 0
@@ -183,7 +183,7 @@ class BlockState(KernelState):
         return out
 
     @property
-    def here(self) -> Near:
+    def here(self) -> ApproximateScores:
         """F at the active rows, with bounds on its errors."""
         rows = slice(None) if self.part is None else self.part.rows
         if self.row_error is None:
@@ -192,7 +192,7 @@ class BlockState(KernelState):
         error[rows] = self.given_error[rows]
         if self.block.moved > 0.0:
             error[rows] += _SLACK * self.block.moved * self.row_error
-        return Near(self.gradient(), error, self.bias)
+        return ApproximateScores(self.gradient(), error, self.bias)
 
     @property
     def bias(self) -> float:
@@ -204,7 +204,7 @@ class BlockState(KernelState):
             return float(self.block.threshold) + self.problem.centre
         return float(core.signed_sum(self.problem.y, self.alpha()))
 
-    def near(self, stop: core.Stop | None = None) -> Near | None:
+    def near(self, stop: core.Stop | None = None) -> ApproximateScores | None:
         """Return F at all rows with bounds on its errors, or None if they are too weak.
 
         At inactive rows F is brought up to date with float32 kernel values.
@@ -254,14 +254,16 @@ class BlockState(KernelState):
             raise StoppedError
         return out
 
-    def set_gradient(self, near: Near) -> None:
+    def set_gradient(self, near: ApproximateScores) -> None:
         """Give F to the core, and note the bounds on its errors."""
         rows = slice(None) if self.part is None else self.part.rows
         self.block.set_gradient(near.scores[rows])
         self.given_error = near.error
         self.measure()
 
-    def refresh(self, stop: core.Stop | None = None, near: Near | None = None) -> None:
+    def refresh(
+        self, stop: core.Stop | None = None, near: ApproximateScores | None = None
+    ) -> None:
         """Recompute F of the iterate, in float64 where the certificate needs it."""
         begun = time.perf_counter()
         problem, alpha = self.problem, self.alpha()
@@ -311,7 +313,7 @@ class BlockSolver(KernelSolver):
     threads: int = 1
 
     name: ClassVar[str] = "block"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[BlockSettings] = BlockSettings()
     losses: ClassVar[tuple[str, ...]] = (
         *("hinge", "squared_hinge"),
         *("epsilon_insensitive", "one_class"),
@@ -386,7 +388,7 @@ class BlockSolver(KernelSolver):
         source: core.RowSource,
         fixed: bool,
         rng: core.Random,
-        part: Part | None = None,
+        part: ActiveSet | None = None,
     ) -> core.BlockSolver:
         """Return the core's solver of all rows, or of an active set.
 
@@ -429,7 +431,9 @@ class BlockSolver(KernelSolver):
         if 1 < len(rows) <= settings.shrinking_share * among:
             here = state.here
             begun = (alpha, here) if part is None else part.begun
-            self._open(state, Part(problem, rows, alpha, F[rows], state.dual, begun))
+            self._open(
+                state, ActiveSet(problem, rows, alpha, F[rows], state.dual, begun)
+            )
             state.block.set_alpha(alpha[rows])
             state.set_gradient(here)
 
@@ -438,7 +442,7 @@ class BlockSolver(KernelSolver):
         state: BlockState,
         alpha: Vector | None = None,
         stop: core.Stop | None = None,
-        near: Near | None = None,
+        near: ApproximateScores | None = None,
     ) -> None:
         """Activate all rows, and go on from the iterate or from another alpha."""
         if state.part is not None and alpha is None:
@@ -452,7 +456,7 @@ class BlockSolver(KernelSolver):
         except StoppedError:
             state.whole = False
 
-    def _open(self, state: BlockState, part: Part | None) -> None:
+    def _open(self, state: BlockState, part: ActiveSet | None) -> None:
         """Replace the core's solver by a solver of an active set, or of all rows."""
         problem, source = state.problem, state.source
         state.spent, state.computed_before = state.seconds, state.computed

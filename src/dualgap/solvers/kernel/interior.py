@@ -30,7 +30,7 @@ from ...problems.kernel import KernelProblem
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelInteriorSettings:
     """Tuning constants of :func:`interior_point`."""
 
     #: Most steps.
@@ -48,7 +48,7 @@ class Settings:
     shortest_step: float = 1e-8
 
 
-SETTINGS = Settings()
+SETTINGS = KernelInteriorSettings()
 
 #: Factor of a matrix, and whether it is the lower one, as SciPy has them.
 Cholesky = tuple[Vector, bool]

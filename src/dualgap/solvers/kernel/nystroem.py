@@ -50,7 +50,7 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
-class Settings:
+class NystroemSettings:
     """Tuning constants of `Nystroem`."""
 
     #: Error of a float32 kernel value, in units of float32 rounding.
@@ -61,7 +61,7 @@ class Settings:
     rows_per_thread: int = 1024
 
 
-SETTINGS = Settings()
+SETTINGS = NystroemSettings()
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def over(
     landmarks: NDArray[np.intp],
     threads: int = 1,
     stop: core.Stop | None = None,
-    settings: Settings = SETTINGS,
+    settings: NystroemSettings = SETTINGS,
 ) -> Approximation:
     """Return the linear problem over the functions that these landmarks span.
 
@@ -152,7 +152,7 @@ def over(
     threads : int, default=1
     stop : core.Stop, optional
         A request that ends the computation early; the features are then incomplete.
-    settings : Settings, optional
+    settings : NystroemSettings, optional
 
     Raises
     ------
@@ -200,7 +200,7 @@ class Approximation(BinaryProblem):
         whiten: Vector,
         threads: int,
         stop: core.Stop,
-        settings: Settings,
+        settings: NystroemSettings,
     ) -> None:
         self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
         single = whiten.astype(np.float32)
@@ -352,7 +352,7 @@ def _features(
     whiten: NDArray[np.float32],
     threads: int,
     stop: core.Stop,
-    settings: Settings,
+    settings: NystroemSettings,
 ) -> NDArray[np.float32]:
     """Return ``z(x_i)`` of all rows, shape (n, n_features), block by block."""
     X, columns = problem.gram.source()

@@ -25,12 +25,12 @@ from ...problems.kernel_batch import KernelBatch
 from ...problems.kernel_matrix import score_roundings
 from ..base import Limits
 from ..whole import Whole
-from .auto import Auto
+from .auto import KernelAuto
 from .block import BlockSolver
 
 
 @dataclass(frozen=True)
-class Settings:
+class SmallPairsSettings:
     """Tuning constants of :func:`solve_pairs`."""
 
     #: Megabytes of the largest kernel matrix of all rows.
@@ -42,7 +42,7 @@ class Settings:
     roundings_per_term: float = 1 / 6
 
 
-SETTINGS = Settings()
+SETTINGS = SmallPairsSettings()
 
 
 class _OfPairs(Sequence[Vector]):
@@ -69,8 +69,8 @@ class _OfPairs(Sequence[Vector]):
 
 
 def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
-    """Whether `solver` is `Auto`, and the core holds the kernel matrix of n rows."""
-    if type(solver) is not Auto or kernel.form is None or not kernel.positive:
+    """Whether `solver` is `KernelAuto`, and the core holds the matrix of n rows."""
+    if type(solver) is not KernelAuto or kernel.form is None or not kernel.positive:
         return False
     most = min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size)
     return 8e-6 * n * n <= most
@@ -84,7 +84,7 @@ def dense_source(gram: Gram) -> core.KernelRows | None:
     return source if source.dense else None
 
 
-def when_to_end(solver: Auto, problems: int, job: Limits) -> core.WholeSettings:
+def when_to_end(solver: KernelAuto, problems: int, job: Limits) -> core.WholeSettings:
     """Return the core's record of when each of `problems` problems ends."""
     return core.WholeSettings(
         job.tol,
@@ -102,8 +102,8 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
     Returns
     -------
     Whole or None
-        None if the loss or the bias is another one, the solver is not `Auto`, the core
-        cannot compute the matrix of all rows, it is too large, or `stop` ended the
+        None if the loss or the bias is another one, the solver is not `KernelAuto`, the
+        core cannot compute the matrix of all rows, it is too large, or `stop` ended the
         work.
     """
     begun = time.perf_counter()
@@ -113,7 +113,7 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
         return None
     if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
         return None
-    assert isinstance(solver, Auto)
+    assert isinstance(solver, KernelAuto)
     gram = Gram(batch.points, batch.kernel, batch.cache_size)
     source = dense_source(gram)
     if source is None:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...losses import Vector
-from ...problems.base import Near
+from ...problems.base import ApproximateScores
 from ...problems.kernel import KernelProblem
 from .base import BoxedProblem
 
 
 @dataclass(frozen=True)
-class Part:
+class ActiveSet:
     """Active set of shrinking, and the point at which it was chosen.
 
     The gap is a sum over the rows. Inactive rows add nothing to it as long as they
@@ -33,7 +33,7 @@ class Part:
     F: Vector  # F of the active rows at that point
     value: float  # D at that point
     #: Alpha, and F at all rows, when the first inactive rows left the active set.
-    begun: tuple[Vector, Near]
+    begun: tuple[Vector, ApproximateScores]
 
     def whole(self, part: Vector) -> Vector:
         """Return alpha of all rows, given alpha of the active rows."""

@@ -19,20 +19,20 @@ from ...problems.batch import SingleBatch
 from ...problems.kernel_boxes import BoxProblem
 from ..base import Limits
 from ..whole import Whole
-from .auto import Auto
+from .auto import KernelAuto
 from .block import BlockSolver
 from .pairs import dense_source, small_enough, when_to_end
 
 
 @dataclass(frozen=True)
-class Settings:
+class SmallOneClassSettings:
     """Tuning constants of :func:`solve_one_class`."""
 
     #: Most rows: the block solver needs only some rows of a larger matrix.
     most_rows: int = 400
 
 
-SETTINGS = Settings()
+SETTINGS = SmallOneClassSettings()
 
 
 def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
@@ -41,8 +41,8 @@ def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | 
     Returns
     -------
     Whole or None
-        None if the problem has many rows, the solver is not `Auto`, the core cannot
-        compute the matrix, or `stop` ended the work.
+        None if the problem has many rows, the solver is not `KernelAuto`, the core
+        cannot compute the matrix, or `stop` ended the work.
     """
     problem = cast(BoxProblem, batch.only)
     gram = problem.gram
@@ -51,7 +51,7 @@ def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | 
     begun = time.perf_counter()
     if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
         return None
-    assert isinstance(solver, Auto)
+    assert isinstance(solver, KernelAuto)
     source, alpha = dense_source(gram), problem.start()
     if source is None or alpha is None:
         return None

@@ -47,7 +47,7 @@ from .frank_wolfe import (
 
 
 @dataclass(frozen=True)
-class Settings(SimplexSettings):
+class CoreVectorSettings(SimplexSettings):
     """Tuning constants of `CoreVector`."""
 
     #: Most additions to the core set in an epoch.
@@ -106,7 +106,7 @@ class CoreState(SampledState):
         gradient = (block * self.core_a).sum(axis=1)
         self.core_g = np.concatenate([self.core_g, gradient])
 
-    def solve(self, settings: Settings, stop: core.Stop) -> int:
+    def solve(self, settings: CoreVectorSettings, stop: core.Stop) -> int:
         """Solve the problem on the core set, and return the number of steps.
 
         The tolerance is a fraction of the accuracy eps of the ball.
@@ -160,7 +160,7 @@ class CoreVector(KernelSolver):
     stop: Stopping = "certified"
 
     name: ClassVar[str] = "core-vector"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[CoreVectorSettings] = CoreVectorSettings()
 
     def __post_init__(self) -> None:
         check_step("eps", self.eps, 1.0)

@@ -39,7 +39,7 @@ Set = NDArray[np.uint8]  # a set of rows, one bit each
 
 
 @dataclass(frozen=True)
-class Settings:
+class CuttingPlaneSettings:
     """Tuning constants of the cutting planes."""
 
     #: Most threads that the core starts.
@@ -241,7 +241,7 @@ class CuttingPlane(Solver):
     threads: int = 1
 
     name: ClassVar[str] = "cutting-plane"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[CuttingPlaneSettings] = CuttingPlaneSettings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ class SimplexSettings:
 
 
 @dataclass(frozen=True)
-class Settings(SimplexSettings):
+class FrankWolfeSettings(SimplexSettings):
     """Tuning constants of the Frank-Wolfe methods."""
 
     #: Fewest steps of an epoch, which has one step per row within the limits.
@@ -291,7 +291,7 @@ class FrankWolfe(KernelSolver):
     stop: Stopping = "certified"
     eps: float | None = None
 
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[FrankWolfeSettings] = FrankWolfeSettings()
 
     def __post_init__(self) -> None:
         check_option("stop", self.stop, ("certified", "sampled"))

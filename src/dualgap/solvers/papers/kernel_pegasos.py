@@ -37,7 +37,7 @@ from .frank_wolfe import SimplexState
 
 
 @dataclass(frozen=True)
-class Settings:
+class KernelPegasosSettings:
     """Tuning constants of kernelised Pegasos."""
 
     #: Coefficients may leave the box by this, relatively, and still be dual variables.
@@ -56,7 +56,7 @@ class PegasosState(SimplexState):
     omega: Vector
     offset: float
     most: Vector
-    settings: Settings
+    settings: KernelPegasosSettings
     t: int = 0
     r_a: Vector | None = None
     r_g: Vector | None = None
@@ -149,7 +149,7 @@ class KernelPegasos(SteppedSolver, KernelSolver):
     output: Literal["last", "average"] = "last"
 
     name: ClassVar[str] = "kernel-pegasos"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[KernelPegasosSettings] = KernelPegasosSettings()
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
     dual: ClassVar[bool] = False
     without_bias: ClassVar[bool] = True

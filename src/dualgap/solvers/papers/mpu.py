@@ -38,7 +38,7 @@ from ..registry import register
 
 
 @dataclass(frozen=True)
-class Settings:
+class MPUSettings:
     """Tuning constants of `MPU`."""
 
     #: Smallest delta for which s is still halved: rounding limits the margins.
@@ -91,7 +91,7 @@ class MPU(Solver):
     delta_stop: float | None = None
 
     name: ClassVar[str] = "mpu"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[MPUSettings] = MPUSettings()
     resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 

@@ -40,7 +40,7 @@ from ..registry import register
 
 
 @dataclass(frozen=True)
-class Settings:
+class SGDQNSettings:
     """Tuning constants of `SGDQN`."""
 
     #: Fewest rows on which t0 is chosen.
@@ -96,7 +96,7 @@ class SGDQN(OrderedSolver):
     t0: float | None = None
 
     name: ClassVar[str] = "sgd-qn"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[SGDQNSettings] = SGDQNSettings()
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

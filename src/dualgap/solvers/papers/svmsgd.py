@@ -29,7 +29,7 @@ from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 
 
 @dataclass(frozen=True)
-class Settings:
+class SvmSGDSettings:
     """Tuning constants of `SvmSGD`."""
 
     #: Rows on which eta0 is chosen, as in svmsgd.
@@ -57,7 +57,7 @@ class SvmSGD(OrderedSolver, StochasticGradient):
     initial_step: float | None = None
 
     name: ClassVar[str] = "svmsgd"
-    settings: ClassVar[Settings] = Settings()
+    settings: ClassVar[SvmSGDSettings] = SvmSGDSettings()
     schedule: ClassVar[core.Schedule] = core.Schedule.svmsgd
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
 
