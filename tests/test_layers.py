@@ -19,22 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(dualgap.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-VERSION = "a constant that is written into files; it imports nothing"
-MODELS = "bound_optimum is a method, and the problem of a fitted model is in models/"
-#: Imports from a layer above, each with its reason. None may be added.
-UP = {
-    ("estimators/certain.py", "dualgap.models.balls.balls_of"): MODELS,
-    ("training/checkpoint.py", "dualgap.__version__"): VERSION,
-    ("estimators/base.py", "dualgap.__version__"): VERSION,
-    ("data/gather.py", "dualgap.__version__"): VERSION,
-    ("data/model_file.py", "dualgap.__version__"): VERSION,
-}
 
-
-def imported(path):
+def imported(path, tree=None):
     """Names of the package that a file imports, in functions and for types too."""
     package = ["dualgap", *path.relative_to(PACKAGE).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree or ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.startswith("dualgap"))
         elif isinstance(node, ast.ImportFrom):
@@ -97,8 +86,32 @@ def test_the_table_has_every_place_and_only_imports_that_there_are():
 
 def test_imports_run_down():
     allowed = reach()
-    up = {(f, n) for f, n in IMPORTS if place_of(n) not in allowed[place(f)]}
-    assert up == UP.keys()
+    assert [(f, n) for f, n in IMPORTS if place_of(n) not in allowed[place(f)]] == []
+
+
+def needed(path):
+    """Modules that a file imports when it runs, in functions too, but not for types."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    for name in imported(path, tree):
+        inner = PACKAGE.joinpath(*name.split(".")[1:])
+        for module in (inner, inner.parent):
+            if module.with_suffix(".py").exists():
+                yield module.with_suffix(".py")
+                break
+
+
+def test_no_file_needs_itself():
+    """No circle of imports: files that need or are needed by no other go first."""
+    left = {path: {*needed(path)} - {path} for path in FILES}
+    ends = set(left)
+    while ends:
+        used = set().union(*left.values())
+        ends = {path for path in left if path not in used or not left[path]}
+        left = {path: left[path] - ends for path in left.keys() - ends}
+    assert {path.relative_to(PACKAGE).as_posix() for path in left} == set()
 
 
 def folder_of(name):

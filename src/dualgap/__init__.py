@@ -100,9 +100,9 @@ sys.meta_path.insert(0, Guesses)
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from .names import own_version
 
-        globals()[name] = value = version("dualgap")
+        globals()[name] = value = own_version()
         return value
     if name not in _HOME and name not in _MODULES:
         raise AttributeError(

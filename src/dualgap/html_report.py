@@ -24,9 +24,9 @@ from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
 from .estimators.arguments import check_array
+from .estimators.fitted import refuse_other_rows
 from .kernels.functions import refuse_items
 from .models import certify
-from .models.certification import refuse_other_rows
 from .models.linear import constant_remarks
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps

@@ -1,10 +1,19 @@
-"""Other packages' names, and the name meant by a wrong one."""
+"""Other packages' names, the name meant by a wrong one, and the own version."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 
-__all__ = ["ALIASES", "INSTEAD", "MODULES", "Guesses", "instead", "nearest"]
+__all__ = [
+    "ALIASES",
+    "INSTEAD",
+    "MODULES",
+    "Guesses",
+    "instead",
+    "nearest",
+    "own_version",
+]
 
 #: Names of kernels and solvers, and the name here.
 ALIASES = {
@@ -152,3 +161,11 @@ class Guesses:
                 f"cannot import name {name!r} from {package!r}{instead(name)}",
                 name=package,
             )
+
+
+@functools.cache
+def own_version() -> str:
+    """Return the version of dualgap, which files and pickles hold."""
+    from importlib.metadata import version  # takes long
+
+    return version("dualgap")

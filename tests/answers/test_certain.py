@@ -21,11 +21,11 @@ from dualgap.answers import Decided
 from dualgap.answers.bias import Side
 from dualgap.certificate import Bounds, Certificate
 from dualgap.data import convert, model_file
+from dualgap.estimators.balls import balls_of
+from dualgap.estimators.fitted import other_objective
 from dualgap.kernel import Polynomial, Sigmoid
 from dualgap.losses import Hinge
 from dualgap.models import influence, what_if
-from dualgap.models.balls import balls_of
-from dualgap.models.certification import other_objective
 
 # Classes between others are constants with the hinge.
 pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
@@ -557,3 +557,18 @@ def test_objectives_that_differ_are_told_apart(by):
     assert (words is None) == (by < 1e-6)
     if words is not None:
         assert words[0] != words[1]
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
+def test_bounds_of_very_wide_rows(multi_class):
+    """A fit leaves out empty columns, and the bounds still are about all of them."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(30, 10_000, density=1e-4, random_state=0, format="csr")
+    y = rng.integers(0, 3, 30)
+    model = LinearSVC(loss="hinge", multi_class=multi_class).fit(X, y)
+    lower, upper = model.bound_optimum(X, y).decision_bounds(X)
+    best = LinearSVC(loss="hinge", multi_class=multi_class, tol=1e-9).fit(X, y)
+    decisions = best.decision_function(X)
+    assert (lower <= decisions + 1e-9).all()
+    assert (decisions <= upper + 1e-9).all()
+    assert (upper - lower).max() < 10.0

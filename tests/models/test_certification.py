@@ -142,6 +142,16 @@ def test_coefficients_alone():
     assert nothing.relative_gap > 0.2
 
 
+def test_weights_of_empty_columns_count():
+    """A model from elsewhere may have weights for columns that a fit leaves out."""
+    X = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 1])), shape=(2, 10_000))
+    w = np.zeros(10_000)
+    w[-100:] = 1.0
+    certificate = certify(w, X, [0, 1], C=1.0, loss="hinge")
+    assert certificate.primal == pytest.approx(0.5 * 100.0 + 2.0)
+    assert certificate.dual <= 2.0
+
+
 def test_the_bound_holds_when_time_is_short():
     X, y = make(n=400)
     zero = np.zeros(6)

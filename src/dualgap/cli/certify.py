@@ -155,8 +155,8 @@ def certify(options: CertifyOptions) -> None:
     """Bound how far MODEL is from the optimum of its training problem on DATA."""
     model = options.model
     with told_plainly(options.debug):
+        from ..estimators.fitted import other_objective
         from ..models.certification import certify as prove
-        from ..models.certification import other_objective
 
         kind, fitted, examples = read_with_data(options, options.nu)
         # Without it certify does not warn: here other rows are an error.

@@ -32,6 +32,8 @@ class StoredColumns:
     ----------
     X : ndarray, sparse matrix, Points or RowStore of shape (n, d)
         Rows.
+    narrow : bool, default=True
+        False keeps all columns.
 
     Attributes
     ----------
@@ -39,12 +41,14 @@ class StoredColumns:
         The rows over the remaining columns; the given X if none is left out.
     """
 
-    def __init__(self, X: MatrixLike) -> None:
+    def __init__(self, X: MatrixLike, narrow: bool = True) -> None:
         self.X, self._d, self._columns = X, 0, None
         points = X if isinstance(X, Points) else None
         X = X if points is None else points.X
         self._sparse = sparse.issparse(X) or bool(getattr(X, "is_sparse", False))
-        if not sparse.issparse(X) or X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
+        if not narrow or not sparse.issparse(X):
+            return
+        if X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
             return
         if points is None:  # renumbering would hide an index that is out of range
             check_indices(X)

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from ..memory import make_room_for
+from ..names import own_version
 from .atomic import write_atomically
 from .description import (
     CHECKSUMS,
@@ -273,8 +274,6 @@ class Gather:
         return np.concatenate(sums).astype("<u4").tobytes()
 
     def _describe(self, shards: list[WrittenShard]) -> None:
-        from .. import __version__
-
         checksums = self._checksums(shards)
         with write_atomically(os.path.join(self.work.store, CHECKSUMS)) as file:
             file.write(checksums)
@@ -282,7 +281,7 @@ class Gather:
         description: dict[str, object] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "dualgap_version": __version__,
+            "dualgap_version": own_version(),
             "n_samples": self.n,
             "n_features": self.d,
             "entries": self.entries,

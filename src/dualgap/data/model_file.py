@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..certificate import Bounds, Certificate, Status
+from ..names import own_version
 from .atomic import write_atomically
 from .types import Matrix
 
@@ -91,12 +92,10 @@ def version_of(tensors: Tensors) -> int:
 
 def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
     """Return the record with format, versions and checksum added."""
-    from .. import __version__
-
     record = {
         "format": format,
         "format_version": version_of(tensors),
-        "dualgap_version": __version__,
+        "dualgap_version": own_version(),
         **record,
     }
     return {**record, "sha256": digest(record, tensors)}

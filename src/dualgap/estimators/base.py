@@ -19,13 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import __version__, core
+from .. import core
 from ..certificate import Certificate, Status
 from ..checks import check_constant
 from ..data.types import MatrixLike
 from ..data.types import Parameters as Values
 from ..kernels.functions import refuse_items
 from ..losses import Vector
+from ..names import own_version
 from ..problems.batch import Batch
 from ..problems.degenerate import DegenerateWarning
 from ..solvers import Solver
@@ -89,7 +90,7 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
     verbose: Verbose = 0
 
     def __getstate__(self) -> Values:
-        state: Values = {**super().__getstate__(), "_dualgap_version": __version__}
+        state: Values = {**super().__getstate__(), "_dualgap_version": own_version()}
         if "coef_" in state and not state.get("warm_start"):
             for name in DUALS:
                 state.pop(name, None)
@@ -107,11 +108,11 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
 
     def __setstate__(self, state: Values) -> None:
         written = state.get("_dualgap_version", "an unknown version")
-        if written != __version__:
+        if written != own_version():
             tell(
                 f"this {type(self).__name__} was pickled by dualgap {written}, but "
-                f"dualgap {__version__} is running: attributes may have changed their "
-                "meaning. Use files of save_model",
+                f"dualgap {own_version()} is running: attributes may have changed "
+                "their meaning. Use files of save_model",
                 UserWarning,
             )
         kept = {k: value for k, value in state.items() if k != "_dualgap_version"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
 from ..training.batch import begin
 from .arguments import validate_data
+from .balls import balls_of
 from .base import silent_failures, tell
 from .input import refuse_store
 from .regions import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..problems.reductions import Reduction
+    from .fitted import FittedProblem
     from .regions import ProblemBall
 
 
@@ -88,12 +90,23 @@ class CertainDecisions:
     def _bound_optimum(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> list[ProblemBall]:
-        from ..models.balls import balls_of
-
         refuse_store(X, "bound_optimum", "read the rows into an array first")
         balls = balls_of(self, X, y, sample_weight)
         self._optimum = optimum_of(self, X, balls)
         return balls
+
+    def _fitted_problems(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        whole: bool = False,
+    ) -> Iterable[FittedProblem]:
+        """Return the problems of the training rows, with what the model claims.
+
+        With `whole` the problems of pairs of classes have all rows.
+        """
+        raise NotImplementedError
 
     def decision_bounds(self, X: MatrixLike) -> Pair:
         r"""Return bounds that the decisions of the exact optimum cannot leave.

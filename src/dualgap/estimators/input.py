@@ -18,6 +18,7 @@ from ..data.blocks import RowSource
 from ..data.rows import Points
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
+from ..problems.reductions import weights_of_rows
 from .arguments import check_sample_weight, validate_data
 from .parameters import refuse_huge_of
 
@@ -336,8 +337,7 @@ class TrainingData:
         if not len(self.classes):
             assert self.y is not None
             return np.ones(len(self.y)) if self.weight is None else self.weight
-        factor = self.factor[self.codes]
-        return factor if self.weight is None else self.weight * factor
+        return weights_of_rows(self.codes, self.weight, self.factor)
 
 
 _NONE = np.empty(0, np.intp)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal
@@ -31,11 +31,18 @@ from ..solvers import SequentialDual, Solver, get_solver
 from ..solvers.labellings import are_small
 from ..training.batch import Job
 from ..training.solution import Solutions
-from .arguments import validate_data
+from .arguments import check_array, validate_data
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
-from .input import TrainingData, labelled, refuse_masks, validated
+from .fitted import (
+    FittedProblem,
+    binary_of,
+    linear_problems,
+    table_of,
+    terms_of_linear,
+)
+from .input import ROWS, TrainingData, labelled, refuse_masks, validated
 from .parameters import (
     ClassWeight,
     File,
@@ -465,6 +472,18 @@ class LinearSVC(
         self.n_support_ = counts.astype(np.int32)
         self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
         self._n_rows, self._fitted_C = len(batch.codes), self.C
+
+    def _fitted_problems(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        whole: bool = False,
+    ) -> Iterable[FittedProblem]:
+        X, terms = check_array(X, **ROWS), terms_of_linear(self)
+        table = table_of(self, X.shape[0])
+        how = terms, X, y, self.C, sample_weight, self.n_jobs, not whole
+        return linear_problems(terms, binary_of(*how), table)
 
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
         if batch.joint or is_silent():  # a joint problem compares the classes

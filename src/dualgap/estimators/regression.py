@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
@@ -25,9 +25,11 @@ from ..solvers import Solver, solver_for, solvers_of
 from ..training.batch import Job
 from ..training.folds import FoldProblems
 from ..training.solution import Solutions
+from .arguments import check_array
 from .callbacks import Fitted
 from .certain import CertainDecisions
-from .input import TrainingData
+from .fitted import FittedProblem, single_kernel, table_of, terms_of_regression
+from .input import ROWS, TrainingData
 from .parameters import Flag, NonNegative, Positive
 from .single import KernelSingle, LinearSingle
 
@@ -190,6 +192,18 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         self._set(self._attributes(data, batch, found.w))
         self._keep_duals(found.alpha[0])
 
+    def _fitted_problems(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        whole: bool = False,
+    ) -> Iterable[FittedProblem]:
+        X = check_array(X, **ROWS)
+        terms = terms_of_regression(self, RESIDUAL_LOSSES[self.loss](self.epsilon))
+        how = X, y, self.C, sample_weight, self.n_jobs
+        return [terms.regression(*how, table_of(self, X.shape[0]))]
+
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
 
@@ -335,6 +349,15 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
             epsilon=self.epsilon,
             sample_weight=weight,
         )
+
+    def _fitted_problems(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        whole: bool = False,
+    ) -> Iterable[FittedProblem]:
+        return [single_kernel(self, X, y, sample_weight)]
 
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -42,6 +42,7 @@ from ..training.solution import Solutions
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
 from .base import Estimator
 from .certain import CertainLabels
+from .fitted import FittedProblem, kernel_pairs
 from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
 from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
@@ -482,6 +483,15 @@ class SVC(
         self.intercept_ = np.array(found.bias)
         rows = self.support_ if batch.precomputed else np.flatnonzero(used)
         self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
+
+    def _fitted_problems(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        whole: bool = False,
+    ) -> Iterable[FittedProblem]:
+        return kernel_pairs(self, X, y, sample_weight, whole)
 
     def _chance(self, batch: KernelBatch, found: Solutions) -> str:
         # The constant 0 is optimal for a pair, within the proved gap. It costs c_i for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
+from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
 from ..estimators.input import checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
@@ -30,13 +30,13 @@ from ..training.batch import begin
 from ..training.seeds import seeds_of
 from .agreement import _agreed, _agreed_of_one, _refuse
 from .ensembles import Member, members_of
-from .kernels import _certify_kernel, rows_of
-from .linear import _certify_linear, _certify_together, _coefficients, linear_terms
+from .kernels import certify_kernel
+from .linear import certify_linear, coefficients, linear_terms
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
     ProofLimits,
-    certify_kernel,
+    certify_single,
     coefficient_terms,
     single_terms,
 )
@@ -202,37 +202,6 @@ def certify(
     return Certificate.total(parts)
 
 
-def other_objective(before: Certificate, now: Certificate) -> tuple[str, str] | None:
-    """Return the objective of a model now and in training where they must differ.
-
-    The words have as many digits as tell them apart.
-
-    Parameters
-    ----------
-    before, now : Certificate
-        Of one model, on the rows that it was trained on and on other rows.
-    """
-    for old, new in zip(before.parts, now.parts, strict=True):
-        slack = 1e-6 * abs(old.primal) + old.rounding + new.rounding
-        known = math.isfinite(old.primal) and not old.about
-        if known and abs(new.primal - old.primal) > slack:
-            for digits in range(6, 18):
-                words = f"{new.primal:.{digits}g}", f"{old.primal:.{digits}g}"
-                if words[0] != words[1]:
-                    return words
-    return None
-
-
-def refuse_other_rows(before: Certificate, parts: list[Certificate]) -> None:
-    """Raise an error if the objectives on some rows are not the ones of training."""
-    if moved := other_objective(before, Certificate.total(parts)):
-        raise ValueError(
-            "X, y and sample_weight are not the training data of the model: the "
-            f"objective is {moved[0]} instead of {moved[1]}; give the "
-            "arguments of fit, and fit again if parameters changed"
-        )
-
-
 def _certify(
     model: BaseEstimator,
     X: MatrixLike,
@@ -253,13 +222,13 @@ def _certify(
         _refuse(given, model)
         check_is_fitted(model)
         _agreed_of_one(C, model)
-        X, kernel = rows_of(model, X, sample_weight)
-        return certify_kernel(model, X, y, kernel, sample_weight, limits)
+        single = single_kernel(model, X, y, sample_weight, used=True)
+        return certify_kernel(model, [single], limits)
     if isinstance(model, LINEAR_OF_ONE):
         _refuse(given, model)
-        single = single_terms(model, np.shape(X)[0], sample_weight)
-        C = _agreed_of_one(C, model, single.C)
-        return single.certify(X, y, C, sample_weight, limits)
+        terms = single_terms(model, np.shape(X)[0], sample_weight)
+        C = _agreed_of_one(C, model, terms.C)
+        return certify_single(terms, X, y, C, sample_weight, limits)
     if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
         return _certify_classless(model, X, y, C, given, sample_weight, limits)
     if epsilon is not None:
@@ -272,15 +241,14 @@ def _certify(
     del given["epsilon"], given["nu"]
     if isinstance(model, (_SVC, SVC)):
         _refuse(given, model)
-        return _certify_kernel(model, X, y, C, sample_weight, limits)
-    if getattr(model, "multi_class", "ovr") == "crammer_singer":
-        _refuse(given, model)
-        C = _agreed(C, model.C, model)
-        return _certify_together(model, X, y, C, sample_weight, limits)
+        check_is_fitted(model)
+        _agreed(C, model.C, model)
+        pairs = kernel_pairs(model, X, y, sample_weight, used=True)
+        return certify_kernel(model, pairs, limits)
     if isinstance(model, (_LinearSVC, SGDClassifier, LinearSVC)):
         _refuse(given, model)
-        terms = linear_terms(model, np.shape(X)[0])
-        C = _agreed(C, terms.C, model)
+        classes = linear_terms(model, np.shape(X)[0], joint=True)
+        C = _agreed(C, classes.C, model)
     elif hasattr(model, "predict"):
         raise TypeError(
             f"model={model!r} does not minimise the objective of an SVM, so there is "
@@ -289,8 +257,8 @@ def _certify(
             "or the coefficients of a linear SVM as an array"
         )
     else:
-        terms = _coefficients(model, **given)
-    return _certify_linear(terms, X, y, C, sample_weight, limits)
+        classes = coefficients(model, **given)
+    return certify_linear(classes, X, y, C, sample_weight, limits)
 
 
 def _certify_classless(
@@ -313,17 +281,18 @@ def _certify_classless(
         raise ValueError(
             f"C={C!r} does not apply to a one-class SVM; leave it out, and give nu"
         )
-    classless = _coefficients(model, intercept, None, None, None)
+    classless = coefficients(model, intercept, None, None, None)
     if len(classless.coef) != 1:
         raise ValueError(
             f"model has coefficients of shape {classless.coef.shape}; a model "
             "without classes needs one row"
         )
-    return coefficient_terms(
+    terms = coefficient_terms(
         classless.coef[0],
         None if intercept is None else float(classless.intercept[0]),
         given["loss"],
         given["epsilon"],
         nu,
         given["penalize_intercept"],
-    ).certify(X, y, C, sample_weight, limits)
+    )
+    return certify_single(terms, X, y, C, sample_weight, limits)

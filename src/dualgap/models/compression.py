@@ -17,6 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
+from ..estimators.fitted import (
+    FittedProblem,
+    binary_of,
+    kernel_pairs,
+    linear_problems,
+    refuse_other_rows,
+    table_of,
+)
 from ..estimators.input import ROWS, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
@@ -26,13 +34,11 @@ from ..kernels.functions import refuse_items
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import certificate_of
+from ..problems.reductions import OneVsOne, certificate_of
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
 from ..training import solve
-from .certification import refuse_other_rows
-from .kernels import KernelPair, kernel_pairs
-from .linear import binary_of, dual_point, linear_problems, linear_terms, table_of
+from .linear import linear_terms
 
 __all__ = ["compress"]
 
@@ -187,11 +193,9 @@ def _compress_linear(
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
     table = table_of(model, X.shape[0])
     wholes = []
-    for k, (problem, w) in enumerate(linear_problems(terms, binary)):
-        alpha = None if table is None else binary.duals(table, k)
-        if alpha is None:
-            alpha = dual_point(problem, w, None, model.tol)
-        wholes.append((problem, problem.prove(Claim(w, alpha))))
+    for one in linear_problems(terms, binary, table):
+        alpha = one.duals(model.tol) if table is None else one.alpha
+        wholes.append((one.problem, one.problem.prove(Claim(one.w, alpha))))
     refuse_other_rows(model.certificate_, [whole.certificate for _, whole in wholes])
     found = [_smaller_linear(problem, whole, tol) for problem, whole in wholes]
     pairs = [binary.rows.coef(proof.w) for proof in found]
@@ -264,11 +268,12 @@ def _compress_kernel(
     place = {int(row): s for s, row in enumerate(model.support_)}
     coef, bias = np.zeros_like(model.dual_coef_), model.intercept_.copy()
     certificates = []
-    pairs = kernel_pairs(model, X, y, model.C, sample_weight)
+    pairs = kernel_pairs(model, X, y, sample_weight)
+    subjects = OneVsOne(len(model.classes_)).subjects
     for p, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
         signed, bias[p], proof = _smaller_kernel(pair, tol)
         certificates.append(_renewed(old, proof, tol))
-        i, j = pair.classes
+        i, j = subjects[p]
         ends = np.cumsum(model.n_support_)
         for at in np.flatnonzero(signed):
             s = place[int(pair.rows[at])]
@@ -296,10 +301,10 @@ class _Smaller(NamedTuple):
     certificate: Certificate
 
 
-def _smaller_kernel(pair: KernelPair, tol: float) -> _Smaller:
+def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
     problem = pair.problem
     dual = problem.certify(pair.alpha)
-    whole = problem.certify_model(pair.coef, pair.bias).with_dual_of(dual)
+    whole = pair.certificate().with_dual_of(dual)
     _refuse_less(whole.relative_gap, tol)
     sizes = problem.gram.diagonal()
     _refuse_beyond_float32(float(sizes.max()))
@@ -314,7 +319,7 @@ def _smaller_kernel(pair: KernelPair, tol: float) -> _Smaller:
         proof = problem.certify_model(coef, bias).with_dual_of(dual)
         return _Smaller(coef, bias, proof)
 
-    start = _Smaller(pair.coef, pair.bias, whole)
+    start = _Smaller(pair.w, pair.bias, whole)
     # At least one landmark must remain.
     return _most(start, max(len(order) - 1, 0), spanned, tol)
 
@@ -329,15 +334,15 @@ def _refuse_beyond_float32(size: float) -> None:
         )
 
 
-def _by_what_they_add(pair: KernelPair) -> NDArray[np.intp]:
+def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:
     """Return the support vectors, ordered by what they add to the span of the others.
 
     They have the order of the pivots of a Cholesky factorisation of
     ``coef_i coef_j k_ij`` (Fine and Scheinberg, JMLR 2, 2001). More than
     `_MOST_PIVOTS` support vectors are ordered by the size of their coefficients.
     """
-    support = np.flatnonzero(pair.coef)
-    size = np.abs(pair.coef[support])
+    support = np.flatnonzero(pair.w)
+    size = np.abs(pair.w[support])
     if len(support) > _MOST_PIVOTS:
         return support[np.argsort(-size, kind="stable")]
     K = pair.problem.gram.block(support, support).astype(np.float64)

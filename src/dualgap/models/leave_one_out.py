@@ -30,13 +30,13 @@ from ..answers.left_out import (
 )
 from ..blas import limited
 from ..data.types import MatrixLike
+from ..estimators.balls import balls_of
 from ..estimators.input import checking, encode
 from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
 from ..kernels.functions import Rows
 from ..losses import Vector
 from ..problems.reductions import Reduction, reduction_in
-from .balls import balls_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -26,7 +26,17 @@ from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
-from ..estimators.input import checked_weights, checking, encode
+from ..estimators.balls import balls_of
+from ..estimators.fitted import (
+    FittedProblem,
+    binary_of,
+    kernel_of,
+    kernel_pairs,
+    linear_problems,
+    table_of,
+    targets,
+)
+from ..estimators.input import checking, encode
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import unwrap
 from ..estimators.regression import SVR, LinearSVR
@@ -34,10 +44,8 @@ from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.reductions import OneVsOne, certificate_of
-from .balls import balls_of
-from .kernels import kernel_of, kernel_pairs
-from .linear import binary_of, dual_point, linear_problems, linear_terms, table_of
-from .single_problems import single_terms, targets
+from .linear import linear_terms
+from .single_problems import single_terms
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -71,16 +79,6 @@ class _Part(NamedTuple):
         every = np.zeros(n)
         every[self.place] = cost
         return every
-
-
-class _KernelPart(NamedTuple):
-    """One problem of a kernel model, and its points."""
-
-    sides: str
-    problem: Any
-    alpha: Vector
-    bias: float
-    rows: NDArray[np.intp]
 
 
 class _Kernel(NamedTuple):
@@ -271,19 +269,17 @@ def _classification(
             f"loss={terms.loss!r} has no proof file; train with loss='hinge' or "
             "'squared_hinge'"
         )
-    binary = binary_of(terms, X, y, terms.C, sample_weight, None)
+    batch = binary_of(terms, X, y, terms.C, sample_weight, None)
     table = _duals(model, X.shape[0])
     parts = []
-    for k, (problem, w) in enumerate(linear_problems(terms, binary)):
-        subject, place = binary.reduction.subjects[k], binary.place(k)
-        if isinstance(binary.reduction, OneVsOne):
+    for k, one in enumerate(linear_problems(terms, batch, table)):
+        subject = batch.reduction.subjects[k]
+        if isinstance(batch.reduction, OneVsOne):
             low, high = cast("tuple[int, int]", subject)
             sides = f"{high} {low}"
         else:
             sides = f"{subject} -1"
-        alpha = None if table is None else binary.duals(table, k)
-        alpha = dual_point(problem, w, alpha, tol)
-        parts.append(_Part(sides, problem, w, alpha, place, problem.intercept_scaling))
+        parts.append(_linear_part(sides, one, tol))
     return parts
 
 
@@ -296,12 +292,14 @@ def _regression(
 ) -> list[_Part]:
     """Return the problem of a regressor with its points, as a list of one."""
     terms = single_terms(model, X.shape[0], sample_weight)
-    weight = checked_weights(sample_weight, X)
-    problem, w = terms.regression(X, y, terms.C, weight, 1)
     table = _duals(model, X.shape[0])
-    alpha = dual_point(problem, w, None if table is None else table[0], tol)
-    place = np.arange(X.shape[0])
-    return [_Part("-1 -1", problem, w, alpha, place, problem.intercept_scaling)]
+    one = terms.regression(X, y, terms.C, sample_weight, 1, table)
+    return [_linear_part("-1 -1", one, tol)]
+
+
+def _linear_part(sides: str, one: FittedProblem, tol: float) -> _Part:
+    scaling = one.problem.intercept_scaling
+    return _Part(sides, one.problem, one.w, one.duals(tol), one.rows, scaling)
 
 
 def _with_kernel(
@@ -309,24 +307,30 @@ def _with_kernel(
 ) -> list[_Part]:
     """Return the problems of a kernel model with their points."""
     if isinstance(model, SVR):
-        (ball,) = (part.ball for part in balls_of(model, X, y, sample_weight))
-        bias, every = float(model.intercept_[0]), np.arange(X.shape[0])
-        found = [_KernelPart("-1 -1", ball.problem, ball.alpha, bias, every)]
-    else:
-        found = []
-        for pair in kernel_pairs(model, X, y, None, sample_weight):
-            first, second = pair.classes
-            if len(model.classes_) == 2:
-                first, second = second, first
-            sides = f"{first} {second}"
-            points = pair.alpha, pair.bias, pair.rows
-            found.append(_KernelPart(sides, pair.problem, *points))
+        (part,) = balls_of(model, X, y, sample_weight)
+        problem, alpha = part.ball.problem, part.ball.alpha
+        bias = float(model.intercept_[0])
+        return [_kernel_part("-1 -1", problem, alpha, bias, part.rows, X.shape[1])]
     parts = []
-    for sides, problem, alpha, bias, rows in found:
-        scaling = 1.0 if problem.free_bias or problem.constant else 0.0
-        w = np.append(np.zeros(X.shape[1]), [bias] if scaling else [])
-        parts.append(_Part(sides, problem, w, alpha, rows, scaling))
+    pairs = kernel_pairs(model, X, y, sample_weight)
+    for one, (i, j) in zip(pairs, OneVsOne(len(model.classes_)).subjects, strict=True):
+        sides = f"{j} {i}" if len(model.classes_) == 2 else f"{i} {j}"
+        points = one.alpha, one.bias, one.rows
+        parts.append(_kernel_part(sides, one.problem, *points, X.shape[1]))
     return parts
+
+
+def _kernel_part(
+    sides: str,
+    problem: Any,
+    alpha: Vector | None,
+    bias: float | None,
+    rows: NDArray[np.intp],
+    d: int,
+) -> _Part:
+    scaling = 1.0 if problem.free_bias or problem.constant else 0.0
+    w = np.append(np.zeros(d), [bias] if scaling else [])
+    return _Part(sides, problem, w, cast(Vector, alpha), rows, scaling)
 
 
 def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:

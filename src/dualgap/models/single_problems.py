@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
+from ..estimators.fitted import SingleTerms, targets, terms_of_regression
 from ..estimators.input import ROWS, checked_weights
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
 from ..estimators.regression import SVR, LinearSVR
-from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression, Linear
+from ..kernel import BlockSolver, KernelRegression, Linear
 from ..losses import (
     RESIDUAL_LOSSES,
-    EpsilonInsensitive,
     ResidualLoss,
     Vector,
     get_residual_loss,
 )
 from ..problems.base import Claim
-from ..problems.kernel_boxes import BoxProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
-from .agreement import support_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -44,7 +42,9 @@ __all__ = [
     "KERNELS_OF_ONE",
     "LINEAR_OF_ONE",
     "ProofLimits",
-    "certify_kernel",
+    "certify_single",
+    "coefficient_terms",
+    "sharpened",
     "single_terms",
 ]
 
@@ -68,85 +68,50 @@ class ProofLimits(NamedTuple):
     n_jobs: int | None
 
 
-@dataclass(frozen=True)
-class Single:
-    """Linear regression or one-class model, and the problem it was trained on."""
-
-    coef: Vector
-    bias: float  # -rho for one class
-    C: float | None = None
-    loss: ResidualLoss | None = None  # None: one class
-    nu: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
-    penalize_intercept: bool = False
-    scale: float = 1.0  # factor that brings a one-class model to LIBSVM's scale
-
-    def certify(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None,
-        C: float | None,
-        sample_weight: ArrayLike | None,
-        limits: ProofLimits,
-    ) -> Certificate:
-        """Return the certificate, with a dual value within `tol` of the optimum."""
-        X = check_array(X, **ROWS)
-        if self.coef.shape != (X.shape[1],):
-            raise ValueError(
-                f"model has coefficients of shape {self.coef.shape}, but X has "
-                f"{X.shape[1]} features; give the training rows"
-            )
-        weight = checked_weights(sample_weight, X)
-        if self.loss is None:
-            found = self._one_class(X, weight, limits)
-        else:
-            y = targets(y, X.shape[0])
-            if self.penalize_intercept or not self.fit_intercept:
-                problem, w = self.regression(X, y, C, weight, limits.n_jobs)
-                solver = solver_for(problem)
-                found = sharpened(problem.certify(w), problem, solver, limits)
-            else:
-                found = _free(self, self.loss, X, y, C, weight, limits)
-        return replace(found, tol=math.nan)
-
-    def regression(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        C: float | None,
-        weight: Vector | None,
-        n_jobs: int | None,
-    ) -> tuple[RegressionProblem, Vector]:
-        """Return the regression problem with a penalised bias, and the model's w."""
-        problem = RegressionProblem(
-            X,
-            targets(y, X.shape[0]),
-            C,
-            loss=self.loss or "epsilon_insensitive",
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            n_jobs=effective_n_jobs(n_jobs),
+def certify_single(
+    terms: SingleTerms,
+    X: MatrixLike,
+    y: ArrayLike | None,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    limits: ProofLimits,
+) -> Certificate:
+    """Return the certificate, with a dual value within `tol` of the optimum."""
+    X = check_array(X, **ROWS)
+    if terms.coef.shape != (X.shape[1],):
+        raise ValueError(
+            f"model has coefficients of shape {terms.coef.shape}, but X has "
+            f"{X.shape[1]} features; give the training rows"
         )
-        return problem, problem.point(self.coef, self.bias)
+    weight = checked_weights(sample_weight, X)
+    if terms.loss is None:
+        found = _one_class(terms, X, weight, limits)
+    elif terms.penalize_intercept or not terms.fit_intercept:
+        one = terms.regression(X, y, C, weight, limits.n_jobs)
+        solver = solver_for(one.problem)
+        found = sharpened(one.certificate(), one.problem, solver, limits)
+    else:
+        y = targets(y, X.shape[0])
+        found = _free(terms, terms.loss, X, y, C, weight, limits)
+    return replace(found, tol=math.nan)
 
-    def _one_class(
-        self, X: MatrixLike, weight: Vector | None, limits: ProofLimits
-    ) -> Certificate:
-        problem = OneClassProblem(
-            X,
-            self.nu or 0.5,
-            sample_weight=weight,
-            n_jobs=effective_n_jobs(limits.n_jobs),
-        )
-        w, bias = self.scale * self.coef, self.scale * self.bias
-        proof = problem.prove(Claim(w, bias=bias)).certificate
-        return sharpened(proof, problem, solver_for(problem), limits)
+
+def _one_class(
+    terms: SingleTerms, X: MatrixLike, weight: Vector | None, limits: ProofLimits
+) -> Certificate:
+    problem = OneClassProblem(
+        X,
+        terms.nu or 0.5,
+        sample_weight=weight,
+        n_jobs=effective_n_jobs(limits.n_jobs),
+    )
+    w, bias = terms.scale * terms.coef, terms.scale * terms.bias
+    proof = problem.prove(Claim(w, bias=bias)).certificate
+    return sharpened(proof, problem, solver_for(problem), limits)
 
 
 def _free(
-    terms: Single,
+    terms: SingleTerms,
     loss: ResidualLoss,
     X: MatrixLike,
     y: Vector,
@@ -196,7 +161,7 @@ def _free(
 
 def single_terms(
     model: BaseEstimator, n: int, sample_weight: ArrayLike | None
-) -> Single:
+) -> SingleTerms:
     """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
     check_is_fitted(model)
     name = type(model).__name__
@@ -207,7 +172,7 @@ def single_terms(
         )
     coef = np.asarray(model.coef_, np.float64).ravel()
     if isinstance(model, LinearOneClassSVM):
-        return Single(coef, -float(model.offset_[0]), nu=model.nu)
+        return SingleTerms(coef, -float(model.offset_[0]), nu=model.nu)
     if isinstance(model, SGDOneClassSVM):
         if not model.fit_intercept:
             raise ValueError(
@@ -222,7 +187,7 @@ def single_terms(
                 f"{name}: nu n = {model.nu * n:g} exceeds the sum of the sample "
                 "weights, so its problem has no solution; train with a smaller nu"
             )
-        return Single(
+        return SingleTerms(
             coef, -float(model.offset_[0]), nu=float(share), scale=model.nu * n
         )
     if model.loss not in RESIDUAL_LOSSES:
@@ -231,16 +196,11 @@ def single_terms(
             f"{name}(loss={model.loss!r}) is not a support vector machine; train with "
             f"loss={known}"
         )
-    stochastic = isinstance(model, SGDRegressor)
-    return Single(
-        coef,
-        float(np.ravel(model.intercept_)[0]) if model.fit_intercept else 0.0,
-        C=1.0 / (model.alpha * n) if stochastic else model.C,
-        loss=RESIDUAL_LOSSES[model.loss](model.epsilon),
-        fit_intercept=bool(model.fit_intercept),
-        intercept_scaling=1.0 if stochastic else float(model.intercept_scaling),
-        penalize_intercept=not stochastic,
-    )
+    terms = terms_of_regression(model, RESIDUAL_LOSSES[model.loss](model.epsilon))
+    if isinstance(model, SGDRegressor):
+        C = 1.0 / (model.alpha * n)
+        terms = replace(terms, C=C, intercept_scaling=1.0, penalize_intercept=False)
+    return terms
 
 
 def coefficient_terms(
@@ -250,7 +210,7 @@ def coefficient_terms(
     epsilon: float | None,
     nu: float | None,
     penalize_intercept: bool | None,
-) -> Single:
+) -> SingleTerms:
     """Return given coefficients together with the problem that the caller describes."""
     if nu is not None:
         for name, value in (
@@ -267,7 +227,7 @@ def coefficient_terms(
             raise ValueError(
                 f"nu={nu!r} needs the offset rho of the plane; give intercept=-rho"
             )
-        return Single(coef, bias, nu=nu)
+        return SingleTerms(coef, bias, nu=nu)
     record = get_residual_loss(loss or "epsilon_insensitive")
     if isinstance(loss, ResidualLoss):
         if epsilon is not None and epsilon != loss.epsilon:
@@ -276,80 +236,13 @@ def coefficient_terms(
             )
     else:
         record = type(record)(0.0 if epsilon is None else epsilon)
-    return Single(
+    return SingleTerms(
         coef,
         bias or 0.0,
         loss=record,
         fit_intercept=bias is not None,
         penalize_intercept=bool(penalize_intercept),
     )
-
-
-def certify_kernel(
-    model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    kernel: Any,
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
-    """Certify a kernel model from its dual variables, or a fit that starts there."""
-    weight = checked_weights(sample_weight, X)
-    gram = Gram(X, kernel, getattr(model, "cache_size", 200))
-    coef = np.zeros(X.shape[0])
-    own = model.dual_coef_
-    support = support_of(model, sample_weight)
-    coef[support] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
-    one_class = isinstance(model, (svm.OneClassSVM, OneClassSVM))
-    values, rows = None if one_class else targets(y, X.shape[0]), None
-    if weight is not None and (used := (weight > 0.0) | (coef != 0.0)).any():
-        # Other rows may make the matrix indefinite. Fits leave them out.
-        rows = np.flatnonzero(used)
-        weight, coef = weight[rows], coef[rows]
-        values = None if values is None else values[rows]
-    problem: BoxProblem
-    if values is None:
-        problem = KernelOneClass(gram, model.nu, sample_weight=weight, rows=rows)
-    else:
-        problem = KernelRegression(
-            gram,
-            values,
-            model.C,
-            epsilon=EpsilonInsensitive(model.epsilon).epsilon,
-            sample_weight=weight,
-            rows=rows,
-        )
-    alpha = np.clip(coef, problem.lower, problem.upper)
-    proof = problem.certify(alpha)
-    # P is computed from the unclipped coefficients, which rounding may put outside
-    # the box.
-    own = problem.certify_model(coef, float(model.intercept_[0]))
-    own = own.with_dual_of(proof)
-    return replace(sharpened(own, problem, BlockSolver(), limits, alpha), tol=math.nan)
-
-
-def targets(y: ArrayLike | None, n: int) -> Vector:
-    """Return the targets as float64, shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If y is missing, not numeric, or has another length.
-    """
-    if y is None:
-        raise ValueError("y is missing; give the targets of the training rows")
-    values = column_or_1d(y, warn=True)
-    if len(values) != n:
-        raise ValueError(
-            f"y has {len(values)} targets, but X has {n} rows; give one target per row"
-        )
-    try:
-        found: Vector = values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"y has dtype {values.dtype}; the targets must be numbers of float64"
-        ) from None
-    return found
 
 
 def sharpened(

@@ -21,7 +21,13 @@ from ..losses import Vector
 from .base import EMPTY, Problem, Proof
 from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
-from .reductions import Joint, OneVsOne, Reduction, refuse_missing
+from .reductions import (
+    Joint,
+    OneVsOne,
+    Reduction,
+    refuse_missing,
+    weights_of_rows,
+)
 from .regression import RegressionProblem
 from .rounding import Rounding
 from .starts import along, carried
@@ -183,6 +189,8 @@ class LinearBatch(Batch):
         Whether a pair of classes gets a temporary copy of its rows, because epochs over
         all rows, most of them with weight 0, would take longer. Otherwise, and for a
         store, the rows of other classes have weight 0.
+    narrow : bool, default=True
+        Whether very wide sparse rows lose their empty columns.
     **options
         As in :class:`dualgap.problems.BinaryProblem`.
 
@@ -207,9 +215,10 @@ class LinearBatch(Batch):
         C: float | None = 1.0,
         *,
         copies: bool = True,
+        narrow: bool = True,
         **options: Any,
     ) -> None:
-        self.columns = StoredColumns(X)
+        self.columns = StoredColumns(X, narrow)
         X = self.columns.X
         self.classes, self.codes, self.reduction = classes, codes, reduction
         self.several, self.joint = reduction.several, isinstance(reduction, Joint)
@@ -219,7 +228,7 @@ class LinearBatch(Batch):
         self.points: Points | None = None
         pairs = isinstance(reduction, OneVsOne)
         if pairs:
-            own = factor[codes] if weight is None else weight * factor[codes]
+            own = weights_of_rows(codes, weight, factor)
             refuse_missing(classes, np.bincount(codes, own))
         if pairs and copies and not isinstance(X, RowSource):
             # Inspects every row once, so that an error names the row by its number.

@@ -31,6 +31,7 @@ __all__ = [
     "reduction_in",
     "reduction_of",
     "refuse_missing",
+    "weights_of_rows",
 ]
 
 Codes = NDArray[np.intp]
@@ -239,7 +240,7 @@ class Joint(OneVsRest):
         return [], []
 
     def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
-        return weight * factor[codes]
+        return weights_of_rows(codes, weight, factor)
 
     def pack(
         self,
@@ -297,7 +298,8 @@ class OneVsOne(Reduction):
         return np.where(codes == self.subjects[k][1], second, -second)
 
     def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
-        return np.where(np.isin(codes, self.subjects[k]), weight * factor[codes], 0.0)
+        every = weights_of_rows(codes, weight, factor)
+        return np.where(np.isin(codes, self.subjects[k]), every, 0.0)
 
     def costs(
         self, total: Sequence[float], factor: Sequence[float]
@@ -325,9 +327,13 @@ class OneVsOne(Reduction):
         return table
 
     def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+        return np.abs(self.entries(table, codes, k))
+
+    def entries(self, table: Vector, codes: Codes, k: int) -> Vector:
+        """Return ``y_i alpha_i`` of problem k at all rows, (n,), from a table."""
         i, j = self.subjects[k]
-        alpha = np.where(codes == i, np.abs(table[j - 1]), 0.0)
-        return np.where(codes == j, np.abs(table[i]), alpha)
+        first = np.where(codes == i, table[j - 1], 0.0)
+        return np.where(codes == j, table[i], first)
 
     def scores(self, values: Vector) -> Vector:
         """Return votes, plus confidences squeezed into a third of a vote either way.
@@ -429,6 +435,11 @@ def problem_name(label: ProblemLabel | None) -> str:
     if isinstance(label, tuple):
         return f"{label[0]!s} against {label[1]!s}"
     return f"class {label!s}"
+
+
+def weights_of_rows(codes: Codes, weight: Vector | None, factor: Vector) -> Vector:
+    """Return the weights of all rows, class weights included, (n,)."""
+    return factor[codes] if weight is None else weight * factor[codes]
 
 
 def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:

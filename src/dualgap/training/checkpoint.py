@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__, core
+from .. import core
 from ..certificate import Bounds
 from ..data import model_file
 from ..data.atomic import check_target, remove_leftovers
 from ..data.lock import locked
 from ..losses import Vector
+from ..names import own_version
 from ..problems.base import Proof
 from ..solvers.base import Solver, State
 from .progress import Epoch
@@ -200,7 +201,7 @@ def identity(
         "check_every": check_every,
         "warm": None if warm is None else hashlib.sha256(warm.tobytes()).hexdigest(),
         "core": core.variant,
-        "dualgap": __version__,
+        "dualgap": own_version(),
     }
 
 
