@@ -21,7 +21,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,46 @@ def version_of(tensors: Tensors) -> int:
         for version, start in _VERSIONS.items()
         if not start or any(name.startswith(start) for name in tensors)
     )
+
+
+class FittedModel(Protocol):
+    """A model that a file can hold."""
+
+    n_features_in_: int
+    certificate_: Certificate
+
+
+class FittedLinearModel(FittedModel, Protocol):
+    """A linear one."""
+
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+
+
+def common_fields(
+    model: FittedModel, names: Iterable[str] | None, notes: Mapping[str, Scalar]
+) -> Record:
+    """Return the fields that the records of all models have."""
+    known = getattr(model, "classes_", None)
+    return {
+        "classes": None if known is None else classes_fields(known),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else list(names),
+        "certificates": [certificate_fields(c) for c in model.certificate_],
+        "notes": {key: scalar(key, value) for key, value in notes.items()},
+    }
+
+
+def linear_parts(model: FittedLinearModel) -> tuple[Record, Tensors]:
+    """Return the other fields and the tensors of a linear model without its duals."""
+    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
+    tensors = {
+        "coef": np.ascontiguousarray(coef, dtype="<f8"),
+        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
+    }
+    if hasattr(model, "n_support_"):
+        tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
+    return {"n_rows": None, "coef_order": coef_order(coef)}, tensors
 
 
 def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:

@@ -24,8 +24,7 @@ from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
 from ..memory import make_room
 from ..problems.batch import LinearBatch
-from ..problems.constant import constant_problems
-from ..problems.degenerate import sentence_about
+from ..problems.constant import constant_sentence
 from ..problems.reductions import Reduction, reduction_of
 from ..solvers import SequentialDual, Solver, get_solver
 from ..solvers.labellings import are_small
@@ -488,16 +487,8 @@ class LinearSVC(
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
         if batch.joint or is_silent():  # a joint problem compares the classes
             return ""
-        constant = constant_problems(batch, found.w, found.bounds, self.tol, self.atol)
-        if not constant:
-            return ""
-        return sentence_about(
-            constant,
-            batch.names,
-            loss=self.loss,
-            multi_class=self.multi_class,
-            class_weight=self.class_weight,
-        )
+        gaps, weight = (self.tol, self.atol), self.class_weight
+        return constant_sentence(batch, found.w, found.bounds, *gaps, weight)
 
     # ------------------------------------------------------------------ prediction
 

@@ -174,11 +174,7 @@ def save_parts(
             key: _plain(key, value, face)
             for key, value in model.get_params(deep=False).items()
         },
-        "classes": file.classes_fields(model.classes_) if face.classes else None,
-        "n_features": int(model.n_features_in_),
-        "feature_names": None if names is None else list(names),
-        "certificates": [file.certificate_fields(c) for c in model.certificate_],
-        "notes": {key: file.scalar(key, value) for key, value in (notes or {}).items()},
+        **file.common_fields(model, names, notes or {}),
         **extra,
     }
     tensors |= region_tensors(model)

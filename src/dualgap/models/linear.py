@@ -22,8 +22,7 @@ from ..estimators.fitted import (
 )
 from ..estimators.input import ROWS
 from ..estimators.linear_svc import LinearSVC
-from ..problems.constant import constant_problems
-from ..problems.degenerate import sentence_about
+from ..problems.constant import constant_sentence
 from ..solvers import solver_for
 from .single_problems import (
     ProofLimits,
@@ -166,14 +165,10 @@ def constant_remarks(
     bounds = [part.bounds for part in certificate]
     # A model without a target that is far from the optimum is told about as that.
     tol = _NEAR if math.isnan(certificate.tol) else certificate.tol
-    found = constant_problems(batch, models, bounds, tol, certificate.atol)
-    if not found:
-        return []
-    sentence = sentence_about(
-        found,
-        batch.names,
-        loss=model.loss,
-        multi_class=scheme if isinstance(model, LinearSVC) else None,
-        class_weight=model.class_weight,
+    weight, by_pairs = model.class_weight, isinstance(model, LinearSVC)
+    sentence = constant_sentence(
+        batch, models, bounds, tol, certificate.atol, weight, by_pairs=by_pairs
     )
+    if not sentence:
+        return []
     return [f"{sentence[0].upper()}{sentence[1:]}."]

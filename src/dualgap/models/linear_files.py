@@ -44,18 +44,12 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     """Return the extra fields and the tensors of a linear model."""
     if duals:
         need_duals(model, "duals=True")
-    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
-    tensors = {
-        "coef": np.ascontiguousarray(coef, dtype="<f8"),
-        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
-    }
-    if hasattr(model, "n_support_"):
-        tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
+    fields, tensors = file.linear_parts(model)
     if duals:
+        fields["n_rows"] = int(model._n_rows)
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
         tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
-    rows = int(model._n_rows) if duals else None
-    return {"n_rows": rows, "coef_order": file.coef_order(coef)}, tensors
+    return fields, tensors
 
 
 def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:

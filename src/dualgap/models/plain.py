@@ -20,8 +20,8 @@ from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..losses import Loss
 from ..problems.batch import LinearBatch
-from ..problems.constant import constant_problems
-from ..problems.degenerate import DegenerateWarning, sentence_about
+from ..problems.constant import constant_sentence
+from ..problems.degenerate import DegenerateWarning
 from ..problems.reductions import OneVsRest, certificate_of
 from ..solvers import Solver, get_solver
 from ..training.batch import Job, begin, solve_batch
@@ -130,14 +130,8 @@ class PlainLinearSVC:
         counts = np.bincount(codes[self.support_], minlength=len(classes))
         self.n_support_ = counts.astype(np.int32)
         self.certificate_ = found.certificate
-        if constant := constant_problems(batch, found.w, found.bounds, *limits[:2]):
-            sentence = sentence_about(
-                constant,
-                batch.names,
-                loss=p["loss"],
-                multi_class=self.multi_class,
-                class_weight=p["class_weight"],
-            )
+        gaps = limits[:2]
+        if sentence := constant_sentence(batch, found.w, found.bounds, *gaps, None):
             warnings.warn(f"LinearSVC: {sentence}", DegenerateWarning, stacklevel=2)
         return self
 
@@ -161,23 +155,13 @@ def save_plain(
     OSError
         If the file cannot be written.
     """
+    own, tensors = file.linear_parts(model)
+    given = sorted(model.parameters.items())
     record = {
         "estimator": "LinearSVC",
-        "parameters": {
-            key: _written(key, value) for key, value in sorted(model.parameters.items())
-        },
-        "classes": file.classes_fields(model.classes_),
-        "n_features": int(model.n_features_in_),
-        "feature_names": None if names is None else list(names),
-        "certificates": [file.certificate_fields(c) for c in model.certificate_],
-        "notes": {key: file.scalar(key, value) for key, value in notes.items()},
-        "n_rows": None,
-        "coef_order": file.coef_order(model.coef_),
-    }
-    tensors = {
-        "coef": np.ascontiguousarray(model.coef_, dtype="<f8"),
-        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
-        "n_support": np.ascontiguousarray(model.n_support_, dtype="<i8"),
+        "parameters": {key: _written(key, value) for key, value in given},
+        **file.common_fields(model, names, notes),
+        **own,
     }
     if scaling is not None:
         tensors |= scaling.tensors()

@@ -27,8 +27,10 @@ from ..certificate import Bounds
 from ..losses import Loss, Vector
 from .batch import LinearBatch
 from .binary import BinaryProblem
+from .degenerate import sentence_about
+from .reductions import OneVsOne
 
-__all__ = ["Constants", "constant_problems", "moments"]
+__all__ = ["Constants", "constant_problems", "constant_sentence", "moments"]
 
 
 @dataclass(frozen=True)
@@ -194,4 +196,31 @@ def constant_problems(
         lambda k: moments(cast(BinaryProblem, batch.problem(k)), models[k]),
         tol,
         atol,
+    )
+
+
+def constant_sentence(
+    batch: LinearBatch,
+    models: Sequence[Vector],
+    bounds: Sequence[Bounds],
+    tol: float,
+    atol: float,
+    class_weight: object,
+    *,
+    by_pairs: bool = True,
+) -> str:
+    """Return a sentence if models of a classifier are no better than a constant.
+
+    `by_pairs` tells whether the estimator can train pairs of classes instead.
+    """
+    found = constant_problems(batch, models, bounds, tol, atol)
+    if not found:
+        return ""
+    scheme = "ovo" if isinstance(batch.reduction, OneVsOne) else "ovr"
+    return sentence_about(
+        found,
+        batch.names,
+        loss=batch.rows.loss,
+        multi_class=scheme if by_pairs else None,
+        class_weight=class_weight,
     )
