@@ -96,11 +96,7 @@ class CertainDecisions:
         return balls
 
     def _fitted_problems(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        whole: bool = False,
+        self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         """Return the problems of the training rows, with what the model claims.
 

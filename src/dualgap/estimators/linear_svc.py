@@ -473,15 +473,11 @@ class LinearSVC(
         self._n_rows, self._fitted_C = len(batch.codes), self.C
 
     def _fitted_problems(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        whole: bool = False,
+        self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X, terms = check_array(X, **ROWS), terms_of_linear(self)
         table = table_of(self, X.shape[0])
-        how = terms, X, y, self.C, sample_weight, self.n_jobs, not whole
+        how = terms, X, y, self.C, weight, self.n_jobs, not whole
         return linear_problems(terms, binary_of(*how), table)
 
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:

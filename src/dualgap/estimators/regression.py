@@ -193,15 +193,11 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         self._keep_duals(found.alpha[0])
 
     def _fitted_problems(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        whole: bool = False,
+        self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X = check_array(X, **ROWS)
         terms = terms_of_regression(self, RESIDUAL_LOSSES[self.loss](self.epsilon))
-        how = X, y, self.C, sample_weight, self.n_jobs
+        how = X, y, self.C, weight, self.n_jobs
         return [terms.regression(*how, table_of(self, X.shape[0]))]
 
     def predict(self, X: MatrixLike) -> Vector:
@@ -351,13 +347,9 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
         )
 
     def _fitted_problems(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        whole: bool = False,
+        self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
-        return [single_kernel(self, X, y, sample_weight)]
+        return [single_kernel(self, X, y, weight)]
 
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.

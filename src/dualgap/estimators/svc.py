@@ -485,13 +485,9 @@ class SVC(
         self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
 
     def _fitted_problems(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        whole: bool = False,
+        self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
-        return kernel_pairs(self, X, y, sample_weight, whole)
+        return kernel_pairs(self, X, y, weight, whole)
 
     def _chance(self, batch: KernelBatch, found: Solutions) -> str:
         # The constant 0 is optimal for a pair, within the proved gap. It costs c_i for

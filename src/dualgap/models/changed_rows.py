@@ -25,7 +25,7 @@ from ..kernel import Gram, KernelProblem
 from ..kernels.gram import Matrix as KernelMatrix
 from ..losses import Loss, Vector
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import certificate_of, reduction_in
+from ..problems.reductions import certificate_of, reduction_in, weights_of_rows
 from ..solvers import get_solver
 from .leave_one_out import problems_of
 
@@ -261,7 +261,7 @@ def what_if(
     old = np.ones(len(codes)) if weight is None else weight
     total = np.concatenate([old[kept], added])
     if hasattr(model, "kernel"):
-        total = total * factor[all_codes]
+        total = weights_of_rows(all_codes, total, factor)
     view = _view(model, found, rows, all_codes, factor)
     data = (rows, model.classes_[all_codes], total)
     radius = max(part.ball.radius for part in found)
