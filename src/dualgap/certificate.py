@@ -261,10 +261,9 @@ class Certificate:
         """One certificate per binary problem; this one if there is one problem."""
         return tuple(self.several) or (self,)
 
-    # NaN, a missing target, is equal to itself here, and the time does not count.
+    # NaN, a missing target, is equal to itself here.
     def _key(self) -> tuple[object, ...]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        del values["seconds"]
         values["tol"] = None if math.isnan(self.tol) else self.tol
         return tuple(values.values())
 

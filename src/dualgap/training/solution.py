@@ -231,7 +231,7 @@ class WholeSolutions(Solutions):
             bounds=Bounds.total(bounds),
             epochs=len(self.whole.epochs),
             updates=sum(self._updates),
-            seconds=self.whole.seconds,
+            seconds=sum([self._common.seconds] * len(names)),  # as from the parts
             several=parts,
         )
 
