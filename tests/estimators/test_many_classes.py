@@ -15,17 +15,25 @@ from dualgap.problems.base import Claim
 
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_what_cannot_fit_is_refused_before_any_work(multi_class, form, monkeypatch):
+@pytest.mark.parametrize("columns", [1, 10**7])
+def test_what_cannot_fit_is_refused_before_any_work(multi_class, columns, monkeypatch):
+    if multi_class == "ovr" and columns == 1:
+        return  # the nonzero dual variables may be few
+
     def work(*_, **__):
         raise AssertionError("work began")
 
     monkeypatch.setattr(binary.BinaryProblem, "__init__", work)
     monkeypatch.setattr(batch.Points, "of", work)
     classes = 500_000
-    X = form(np.arange(2.0 * classes)[:, None])
+    X = np.arange(2.0 * classes)[:, None]
+    if columns > 1:
+        X = sparse.csr_array((X[:, 0], np.arange(len(X)), np.arange(len(X) + 1)),
+                             shape=(len(X), columns))  # fmt: skip
     model = LinearSVC(loss="hinge", multi_class=multi_class)
-    with pytest.raises(MemoryError, match=r"500000 classes of 1000000 rows and 1 col"):
+    with pytest.raises(
+        MemoryError, match=f"500000 classes of 1000000 rows and {columns} col"
+    ):
         model.fit(X, np.arange(2 * classes) // 2)
     assert not hasattr(model, "coef_")
 

@@ -272,7 +272,11 @@ def test_rows_of_one_class_are_refused():
 
 def test_wrong_arguments_of_the_core_are_refused():
     batch = several(6)
-    problem, signs, cost = batch.rows, batch.all_signs(), batch.rows.cost
+    problem, signs, cost = (
+        batch.rows,
+        batch.all_signs(range(len(batch))),
+        batch.rows.cost,
+    )
     newton = SmoothingNewton.settings
     ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, newton.rules)
     w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))

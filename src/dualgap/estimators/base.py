@@ -29,6 +29,7 @@ from ..losses import Vector
 from ..names import own_version
 from ..problems.batch import Batch
 from ..problems.degenerate import DegenerateWarning
+from ..problems.duals import Table
 from ..solvers import Solver
 from ..training.batch import (
     Job,
@@ -276,7 +277,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         table, before = self._previous_duals(batch), vars(self)["_fitted_C"]
         return lambda k, problem: batch.begin(k, problem, before, batch.duals(table, k))
 
-    def _previous_duals(self, batch: B) -> Vector:
+    def _previous_duals(self, batch: B) -> Table:
         """Return ``dual_coef_`` of all rows of the previous fit.
 
         Raises

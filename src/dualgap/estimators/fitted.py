@@ -28,6 +28,7 @@ from ..losses import EpsilonInsensitive, Loss, ResidualLoss, Vector, get_loss
 from ..problems.base import Claim, Problem
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
+from ..problems.duals import Table, expanded
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
 from ..problems.reductions import OneVsOne, reduction_of
@@ -195,7 +196,7 @@ def binary_of(
 
 
 def linear_problems(
-    terms: LinearTerms, batch: LinearBatch, table: Vector | None = None
+    terms: LinearTerms, batch: LinearBatch, table: Table | None = None
 ) -> Iterator[FittedProblem]:
     """Yield the problems of a linear classifier with its models.
 
@@ -214,7 +215,7 @@ def linear_problems(
         yield FittedProblem(problem, w, alpha, batch.place(k), batch.label(k))
 
 
-def table_of(model: BaseEstimator, n: int) -> Vector | None:
+def table_of(model: BaseEstimator, n: int) -> Table | None:
     """Return the stored dual variables of all rows, (tables, n); None without any.
 
     Raises
@@ -229,9 +230,7 @@ def table_of(model: BaseEstimator, n: int) -> Vector | None:
             f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
             "training rows, in the same order"
         )
-    table = np.zeros((len(model.dual_coef_), n))
-    table[:, model.support_] = model.dual_coef_
-    return table
+    return expanded(model.dual_coef_, model.support_, n)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from ..data.store import RowStore
 from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
 from ..memory import make_room
-from ..problems.batch import LinearBatch
+from ..problems.batch import MANY, LinearBatch
 from ..problems.constant import constant_sentence
+from ..problems.duals import Table, expanded
 from ..problems.reductions import Reduction, reduction_of
 from ..solvers import SequentialDual, Solver, get_solver
 from ..solvers.labellings import are_small
@@ -162,6 +163,7 @@ class LinearSVC(
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
+        With more than 20 classes, one versus the rest, a sparse CSR matrix.
         ``y_i alpha_i`` of the rows in `support_`, where y_i is +1 for the positive
         class and -1 for the others. They are the dual point of the certificate.
 
@@ -274,7 +276,7 @@ class LinearSVC(
         intercept_: Vector = field(init=False)
         support_: NDArray[np.intp] = field(init=False)
         n_support_: NDArray[np.int32] = field(init=False)
-        dual_coef_: Vector = field(init=False)
+        dual_coef_: Table = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -418,9 +420,11 @@ class LinearSVC(
         (n, d), classes = data.X.shape, len(data.classes)
         pairs = self.multi_class == "ovo" and classes > 2
         problems = math.comb(classes, 2) if pairs else classes
-        # The duals are held per problem and as the table that they are packed in.
+        # The duals are held per problem and as the table that they are packed in. With
+        # many classes they are sparse, and as many as the first problems show.
+        sparse = self.multi_class == "ovr" and classes > MANY
         make_room(
-            8 * (problems * d + 2 * classes * n),
+            8 * (problems * d + (0 if sparse else 2 * classes * n)),
             f"{classes} classes of {n} rows and {d} columns",
             "train on fewer classes or rows",
         )
@@ -436,7 +440,7 @@ class LinearSVC(
             )
         return solver
 
-    def _previous_duals(self, batch: LinearBatch) -> Vector:
+    def _previous_duals(self, batch: LinearBatch) -> Table:
         n, classes = len(batch.codes), batch.classes
         if n != self._n_rows or not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -445,14 +449,12 @@ class LinearSVC(
                 f"{self._n_rows} rows of classes {self.classes_.tolist()}, but this "
                 f"one has {n} rows of classes {classes.tolist()}"
             )
-        if len(self.dual_coef_) != batch.reduction.tables:
+        if self.dual_coef_.shape[0] != batch.reduction.tables:
             raise ValueError(
                 "warm_start=True: the previous fit did not have "
                 f"multi_class={self.multi_class!r}; set warm_start=False for this one"
             )
-        warm = np.zeros((len(self.dual_coef_), n))
-        warm[:, self.support_] = self.dual_coef_
-        return warm
+        return expanded(self.dual_coef_, self.support_, n)
 
     def _attributes(
         self, data: TrainingData, batch: LinearBatch, models: Sequence[Vector]
@@ -465,11 +467,8 @@ class LinearSVC(
         self._forget_stream()
         if self.multi_class == "ovr":
             self._fit_rows = rows_of_fit(batch.codes, batch.rows)
-        table = batch.table(found.alpha)
-        self.support_ = np.flatnonzero(table.any(axis=0))
-        counts = np.bincount(batch.codes[self.support_], minlength=len(data.classes))
-        self.n_support_ = counts.astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
+        packed = batch.packed(found.duals)
+        self.support_, self.n_support_, self.dual_coef_ = packed
         self._n_rows, self._fitted_C = len(batch.codes), self.C
 
     def _fitted_problems(

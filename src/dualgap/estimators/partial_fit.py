@@ -20,6 +20,7 @@ from ..certificate import Bounds, Certificate, Status
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Loss, Vector
 from ..problems.binary import BinaryProblem
+from ..problems.duals import dense_table, expanded
 from ..problems.reductions import OneVsRest
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
@@ -324,9 +325,8 @@ class PartialFit:
                 "same order; fit does not store them. Give these rows, or use a clone "
                 "of this estimator"
             )
-        alpha = np.zeros((len(binary), len(codes)))
-        alpha[:, self.support_] = np.abs(self.dual_coef_)
-        return alpha
+        table = expanded(self.dual_coef_, self.support_, len(codes))
+        return np.abs(dense_table(table))
 
     def _begin_stream(self, classes: NDArray[np.generic], problems: int) -> None:
         self.classes_ = classes

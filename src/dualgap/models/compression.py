@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -201,13 +201,8 @@ def _compress_linear(
     pairs = [binary.rows.coef(proof.w) for proof in found]
     smaller.coef_ = binary.columns.spread(np.stack([coef for coef, _ in pairs]))
     smaller.intercept_ = np.array([bias for _, bias in pairs])
-    table = binary.table([proof.alpha for proof in found])
-    smaller.support_ = np.flatnonzero(table.any(axis=0))
-    smaller.n_support_ = np.array(
-        [np.count_nonzero(_same(y, k)[smaller.support_]) for k in model.classes_],
-        dtype=np.int32,
-    )
-    smaller.dual_coef_ = table[:, smaller.support_]
+    packed = binary.packed([proof.alpha for proof in found])
+    smaller.support_, smaller.n_support_, smaller.dual_coef_ = packed
     smaller.certificate_ = certificate_of(
         model,
         [
@@ -215,11 +210,6 @@ def _compress_linear(
             for old, proof in zip(model.certificate_, found, strict=True)
         ],
     )
-
-
-def _same(y: ArrayLike, label: Any) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.asarray(y) == label
-    return found
 
 
 def _smaller_linear(problem: BinaryProblem, whole: Proof, tol: float) -> Proof:

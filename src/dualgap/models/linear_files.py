@@ -48,7 +48,7 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     if duals:
         fields["n_rows"] = int(model._n_rows)
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
-        tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
+        tensors |= file.matrix_tensors("dual_coef", model.dual_coef_)
     return fields, tensors
 
 
@@ -70,7 +70,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         tables = classes if together else problems
         if kind == "ovo":
             tables = classes - 1
-        expected["dual_coef"] = (("F64",), (tables, size))
+        expected |= file.matrix_shapes(tensors, "dual_coef", tables, size)
     if "n_support" in tensors and isinstance(model, LinearSVC):
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
@@ -94,6 +94,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         model.support_ = support_of(tensors, n)
         if (np.diff(model.support_) <= 0).any():
             raise ValueError("support is not sorted")
-        model.dual_coef_, model._n_rows = tensors["dual_coef"], n
+        model.dual_coef_ = file.matrix(tensors, "dual_coef", tables, size)
+        model._n_rows = n
         if isinstance(model, LinearSVC):
             model._fitted_C = model.C

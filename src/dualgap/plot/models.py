@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.types import MatrixLike
+from ..problems.duals import dense_table
 from .axes import COLORS, Display, axes_of, support_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class MarginDisplay(Display):
         score = scores[:, at] if several else scores if at == 1 else -scores
         rows = support_of(estimator, len(score)) if support else None
         if rows is not None and several:
-            rows = rows[estimator.dual_coef_[at] != 0.0]
+            rows = rows[dense_table(estimator.dual_coef_[[at]])[0] != 0.0]
         display = cls(np.where(y == positive, score, -score), support=rows, name=name)
         return display.plot(bins=bins, ax=ax)
 

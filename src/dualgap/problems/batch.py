@@ -18,12 +18,15 @@ from ..data.columns import StoredColumns
 from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
+from ..memory import machine_memory
 from .base import EMPTY, Problem, Proof
 from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
+from .duals import SparseDuals, StoredDuals, Table, narrowed
 from .reductions import (
     Joint,
     OneVsOne,
+    OneVsRest,
     Reduction,
     refuse_missing,
     weights_of_rows,
@@ -32,11 +35,12 @@ from .regression import RegressionProblem
 from .rounding import Rounding
 from .starts import along, carried
 
-__all__ = ["Batch", "LinearBatch", "SingleBatch"]
+__all__ = ["MANY", "Batch", "LinearBatch", "SingleBatch"]
 
 S = TypeVar("S")
-#: More problems than these would take long to start after a deadline.
-_MANY = 20
+#: More problems than these would take long to start after a deadline, and more memory
+#: for the dual variables of all rows than for the nonzero ones.
+MANY = 20
 
 
 class Batch(ABC):
@@ -55,6 +59,8 @@ class Batch(ABC):
     kind: str
     names: Sequence[str]
     several: str = "problems"
+    #: Whether dual variables are stored by their nonzero entries.
+    many = False
     #: Weight of the loss; NaN without one.
     C: float = math.nan
     #: Model of a problem that is not solved yet; empty if callbacks get no models.
@@ -97,13 +103,23 @@ class Batch(ABC):
         """Return a batch that keeps what its problems share for other values of C."""
         return self
 
-    def duals(self, table: Vector, k: int) -> Vector:
+    def duals(self, table: Table, k: int) -> Vector:
         """Return ``alpha`` of problem k from a table of the duals of all rows."""
         return table[k]
 
     def finish(self, k: int, problem: Problem, solution: S) -> S:
         """Return the solution of problem k in the terms of the batch."""
         return solution
+
+    def stored(self, alpha: Vector) -> SparseDuals:
+        """Return the duals of one of many problems as the batch keeps them.
+
+        Raises
+        ------
+        MemoryError
+            If the machine has too little memory for the duals of all problems.
+        """
+        return SparseDuals.of(alpha)
 
     def takes_long(self, warm: bool) -> bool:
         """Return whether a stop comes before the start of a problem, cold or warm."""
@@ -223,6 +239,8 @@ class LinearBatch(Batch):
         self.classes, self.codes, self.reduction = classes, codes, reduction
         self.several, self.joint = reduction.several, isinstance(reduction, Joint)
         self.count, self.names = len(reduction), reduction.names(classes)
+        self.many = self.count > MANY and type(reduction) is OneVsRest
+        self._taken: list[int] = []  # bytes of the dual variables of each problem
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
         self.points: Points | None = None
@@ -331,7 +349,7 @@ class LinearBatch(Batch):
 
     def takes_long(self, warm: bool) -> bool:
         # Warm problems start all the same: their models are better than zero.
-        return not warm and not self.joint and len(self) > _MANY
+        return not warm and not self.joint and len(self) > MANY
 
     def unreached(self, k: int) -> Proof:
         # The loss of w = 0 is l(0) for each row.
@@ -342,19 +360,19 @@ class LinearBatch(Batch):
         bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
         return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
 
-    def all_signs(self) -> NDArray[np.int8]:
-        """Return the labels of all rows in all problems, (problems, n)."""
-        signs = self.reduction.all_signs(self.codes)
-        return signs if len(self.parts) == 1 else np.tile(signs, (len(self.parts), 1))
+    def all_signs(self, problems: range) -> NDArray[np.int8]:
+        """Return the labels of all rows in these problems, (problems, n)."""
+        if len(problems) == self.count and len(self.parts) == 1:
+            return self.reduction.all_signs(self.codes)
+        return np.stack([self._signs(k) for k in problems])
 
-    def all_costs(self) -> Vector:
-        """Return the costs of all rows in all problems, or in any of them, (1, n)."""
-        if self.parts[0][0] is None and not isinstance(self.reduction, OneVsOne):
-            cost: Vector = check_costs(self.C, None, len(self.codes))
-            return cost[None]
+    def all_costs(self, problems: range) -> Vector:
+        """Return the costs of all rows in these problems, or in any of them, (1, n)."""
         n = len(self.codes)
-        costs = [check_costs(self.C, self._weights(k), n) for k in range(len(self))]
-        return np.stack(costs)
+        if self.parts[0][0] is None and not isinstance(self.reduction, OneVsOne):
+            cost: Vector = check_costs(self.C, None, n)
+            return cost[None]
+        return np.stack([check_costs(self.C, self._weights(k), n) for k in problems])
 
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""
@@ -378,14 +396,50 @@ class LinearBatch(Batch):
         coef = np.stack([row for row, _ in found])
         return self.columns.spread(coef), np.array([bias for _, bias in found])
 
-    def table(self, alpha: Sequence[Vector]) -> Vector:
-        """Return ``y_i alpha_i`` of the problems of one fold, shape (tables, n)."""
-        places = None
-        if self.points is not None:
-            places = [self.place(k) for k in range(self.count)]
-        return self.reduction.pack(alpha, self.codes, places)
+    def packed(
+        self, duals: Sequence[StoredDuals]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32], Table]:
+        """Return the support vectors of the problems of one fold.
 
-    def duals(self, table: Vector, k: int) -> Vector:
+        Returns
+        -------
+        support : ndarray of shape (n_support,)
+            Their rows, sorted.
+        counts : ndarray of shape (K,)
+            Their number in each class.
+        dual_coef : ndarray or sparse matrix of shape (tables, n_support)
+            ``y_i alpha_i``.
+        """
+        if self.many:
+            support, coef = narrowed(
+                duals, np.array(self.reduction.subjects), self.codes
+            )
+        else:
+            places = None
+            if self.points is not None:
+                places = [self.place(k) for k in range(self.count)]
+            alpha = cast("Sequence[Vector]", duals)
+            table = self.reduction.pack(alpha, self.codes, places)
+            support = np.flatnonzero(table.any(axis=0))
+            coef = np.ascontiguousarray(table[:, support])
+        counts = np.bincount(self.codes[support], minlength=len(self.classes))
+        return support, counts.astype(np.int32), coef
+
+    def stored(self, alpha: Vector) -> SparseDuals:
+        found = super().stored(alpha)
+        self._taken.append(found.nbytes)
+        known = len(self._taken)
+        if known >= MANY:
+            size = len(self) * sum(self._taken) / known
+            if size > machine_memory():
+                raise MemoryError(
+                    f"not enough memory for the dual variables of {len(self)} "
+                    f"problems ({size / 1e9:.3g} GB, as the first {known} have them); "
+                    "train on fewer classes or rows"
+                )
+        return found
+
+    def duals(self, table: Table, k: int) -> Vector:
         """Return ``alpha`` of problem k from a table of all rows."""
         k %= self.count
         found = self.reduction.unpack(table, self.codes, k)

@@ -80,19 +80,26 @@ class Constants(NamedTuple):
         positive, negative = self.loss.value([c, -c]).tolist()
         return float(self.positive[k] * positive + self.negative[k] * negative)
 
-    def objective(self, k: int) -> float:
-        """Return the least objective of a constant of the bias alone in problem k."""
+    def objectives(self, problems: list[int]) -> Vector:
+        """Return the least objective of a constant of the bias alone, per problem."""
+        if not problems:
+            return np.empty(0)
         price = 1.0 / self.bias / self.bias if self.bias else math.inf
-        if math.isinf(price):
-            return self.value(k, 0.0)
-        low, high = -1.0, 1.0
-        for _ in range(SETTINGS.halvings):
-            c = 0.5 * (low + high)
-            positive, negative = self.loss.derivative([c, -c]).tolist()
-            down, up = self.positive[k] * positive, self.negative[k] * negative
-            low, high = (low, c) if price * c + up > down else (c, high)
-        c = 0.5 * (low + high)
-        return 0.5 * price * c * c + self.value(k, c)
+        sides = [(self.positive[k], self.negative[k]) for k in problems]
+        positive, negative = np.array(sides).reshape(-1, 2).T
+        c = np.zeros(len(problems))
+        if math.isfinite(price):
+            low, high = c - 1.0, c + 1.0
+            for _ in range(SETTINGS.halvings):
+                down, up = self.loss.derivative(np.stack([c, -c]))
+                less = price * c + negative * up > positive * down
+                low, high = np.where(less, low, c), np.where(less, c, high)
+                c = 0.5 * (low + high)
+            price *= 0.5
+        else:
+            price = 0.0
+        own, rest = self.loss.value(np.stack([c, -c]))
+        return price * c * c + (positive * own + negative * rest)
 
     def suspects(self, primal: Iterable[float]) -> list[int]:
         """Return the problems whose objective a constant may reach."""
@@ -130,14 +137,13 @@ class Constants(NamedTuple):
         -------
         list of int
         """
+        suspects = self.suspects(part.primal for part in bounds)
+        proved = [k for k in suspects if bounds[k].meets(tol, atol)]
         return [
             k
-            for k in self.suspects(part.primal for part in bounds)
-            if bounds[k].meets(tol, atol)
-            and (
-                self.objective(k) <= bounds[k].primal + bounds[k].rounding
-                or self._is_one_number(k, bounds[k], norm, moments)
-            )
+            for k, least in zip(proved, self.objectives(proved).tolist(), strict=True)
+            if least <= bounds[k].primal + bounds[k].rounding
+            or self._is_one_number(k, bounds[k], norm, moments)
         ]
 
     def _is_one_number(

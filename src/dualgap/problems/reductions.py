@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..certificate import Certificate
 from ..data.types import ProblemLabel
 from ..losses import Vector
+from .duals import Table, dense_table
 
 __all__ = [
     "Joint",
@@ -114,7 +115,7 @@ class Reduction(ABC):
         """
 
     @abstractmethod
-    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+    def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
         """Return ``alpha`` of problem k at all rows, (n,), from a table."""
 
     @abstractmethod
@@ -200,8 +201,8 @@ class OneVsRest(Reduction):
         table *= self.all_signs(codes)
         return table
 
-    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
-        found: Vector = np.abs(table[k])
+    def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
+        found: Vector = np.abs(dense_table(table[[k]])[0])
         return found
 
     def scores(self, values: Vector) -> Vector:
@@ -250,7 +251,7 @@ class Joint(OneVsRest):
     ) -> Vector:
         return duals[0].reshape(-1, self.classes).T
 
-    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+    def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
         return np.ascontiguousarray(table.T).ravel()
 
 
@@ -326,10 +327,10 @@ class OneVsOne(Reduction):
                 table[j - 1, place[first]] = alpha[first]
         return table
 
-    def unpack(self, table: Vector, codes: Codes, k: int) -> Vector:
+    def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
         return np.abs(self.entries(table, codes, k))
 
-    def entries(self, table: Vector, codes: Codes, k: int) -> Vector:
+    def entries(self, table: Table, codes: Codes, k: int) -> Vector:
         """Return ``y_i alpha_i`` of problem k at all rows, (n,), from a table."""
         i, j = self.subjects[k]
         first = np.where(codes == i, table[j - 1], 0.0)

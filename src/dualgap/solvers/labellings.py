@@ -18,6 +18,7 @@ from .. import core
 from ..blas import algebra, one_thread
 from ..losses import Loss
 from ..problems.batch import LinearBatch
+from ..problems.duals import StoredDuals
 from ..problems.rounding import Values
 from .auto import Auto
 from .base import Limits
@@ -46,6 +47,8 @@ class SmallLabellingsSettings:
     free_entries: float = 12_000.0
     #: Steps after which the ordinary solver takes over.
     most_steps: int = 300
+    #: Dual variables that one call of the core finds; of many classes it takes several.
+    most_duals: int = 2**22
 
 
 SETTINGS = SmallLabellingsSettings()
@@ -101,32 +104,47 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         ROWS.together,
         newton.rules,
     )
-    w, alpha = np.empty((len(batch), rows.width)), np.empty((len(batch), rows.n))
+    whole = range(len(batch))
+    w, stored = np.empty((len(whole), rows.width)), list[StoredDuals]()
+    proofs, ends, last = [], [], 0
+    each = max(1, SETTINGS.most_duals // rows.n)
     with contextlib.ExitStack() as limit:
         one_thread(rows.threads.size, limit)
-        found = core.solve_labellings(
-            rows.rows,
-            rows.q,
-            core.Labellings(batch.all_signs(), batch.all_costs(), w, alpha),
-            rows.core_loss,
-            settings,
-            algebra()[0],
-            rows.threads,
-            job.stop,
-        )
-    if not found.ends:
+        for begin in whole[::each]:
+            problems = whole[begin : begin + each]
+            signs, cost = batch.all_signs(problems), batch.all_costs(problems)
+            alpha = np.empty(signs.shape)
+            found = core.solve_labellings(
+                rows.rows,
+                rows.q,
+                core.Labellings(signs, cost, w[begin : problems.stop], alpha),
+                rows.core_loss,
+                settings,
+                algebra()[0],
+                rows.threads,
+                job.stop,
+            )
+            own = alpha[: len(found.ends)]
+            stored += map(batch.stored, own) if batch.many else list(own)
+            ends.append(np.array(found.ends, np.intp) + last)
+            last += len(found.epochs)
+            proofs.append(found)
+            if len(found.ends) < len(problems):
+                break
+    if not stored:
         return None
     rounding = rows.rounding
     bounds = [
         rounding.bounds(Values(*sums), norm, dual_norm, scale=scale)
+        for found in proofs
         for *sums, norm, dual_norm, scale in found.sums.tolist()
     ]
     return Whole(
         w,
-        alpha,
+        stored,
         bounds,
-        found.epochs,
-        np.array(found.ends),
+        np.concatenate([found.epochs for found in proofs]),
+        np.concatenate(ends),
         time.perf_counter() - begun,
         SmoothingNewton.name,
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds
 from ..losses import Vector
+from ..problems.duals import StoredDuals
 
 __all__ = ["Whole"]
 
@@ -21,8 +22,10 @@ class Whole(NamedTuple):
 
     Attributes
     ----------
-    w, alpha : sequence of ndarray
-        One per problem; w is empty for a kernel problem.
+    w : sequence of ndarray
+        One per problem, empty for a kernel problem.
+    alpha : sequence of ndarray or SparseDuals
+        One per problem.
     bounds : list of Bounds
         One per problem.
     epochs : ndarray of shape (n_epochs, 3)
@@ -42,7 +45,7 @@ class Whole(NamedTuple):
     """
 
     w: Vector | Sequence[Vector]
-    alpha: Vector | Sequence[Vector]
+    alpha: Vector | Sequence[StoredDuals]
     bounds: list[Bounds]
     epochs: Vector
     ends: NDArray[np.intp]

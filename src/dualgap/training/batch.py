@@ -23,8 +23,9 @@ from ..core import StoppedError
 from ..data.types import Parameters, ProblemLabel
 from ..losses import Vector
 from ..memory import make_room_for
-from ..problems.base import Problem
+from ..problems.base import EMPTY, Problem
 from ..problems.batch import Batch
+from ..problems.duals import SparseDuals
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..solvers.base import Solver
 from ..solvers.kernel.pairs import solve_pairs
@@ -181,6 +182,7 @@ def solve_batch(
     if whole is not None and proved.count(True) == len(batch) and not job.told:
         return whole
     several = len(batch) > 1
+    stored: dict[int, SparseDuals] = {}
 
     def train(k: int) -> Solution:
         title = batch.names[k] if several else ""
@@ -202,11 +204,15 @@ def solve_batch(
                     raise
                 found = job.unproved(k)
             job.tasks.keep(k, found)
+        if batch.many:
+            stored[k] = batch.stored(found.alpha)
+            found = replace(found, alpha=EMPTY)
         return found
 
     batch.prepare()
     found = in_threads(train, len(batch), job, batch.at_a_time)
-    return Solutions(found, batch.names)
+    duals = [stored[k] for k in range(len(batch))] if batch.many else ()
+    return Solutions(found, batch.names, duals)
 
 
 def solve_path(

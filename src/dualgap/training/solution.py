@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..losses import Vector
+from ..problems.duals import Dense, SparseDuals, StoredDuals
 from ..solvers.whole import Whole
 from .progress import HISTORY_DTYPE
 
@@ -72,15 +73,24 @@ class Solutions(Sequence[Solution]):
     found : sequence of Solution
     names : sequence of str
         Name of each problem.
+    stored : list of SparseDuals, optional
+        The dual variables of many problems, whose solutions have empty ones.
     """
 
-    def __init__(self, found: Sequence[Solution], names: Sequence[str]) -> None:
-        self._found, self.names = found, names
+    def __init__(
+        self,
+        found: Sequence[Solution],
+        names: Sequence[str],
+        stored: Sequence[SparseDuals] = (),
+    ) -> None:
+        self._found, self.names, self._stored = found, names, stored
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __iter__(self) -> Iterator[Solution]:
+        if self._stored:
+            return map(self.__getitem__, range(len(self)))
         return iter(self._found)
 
     @overload
@@ -91,22 +101,30 @@ class Solutions(Sequence[Solution]):
         if isinstance(k, slice):
             chosen = range(len(self))[k]
             return Solutions([self[i] for i in chosen], self.names[k])
-        return self._found[k]
+        found = self._found[k]
+        return replace(found, alpha=self.alpha[k]) if self._stored else found
 
     @property
     def w(self) -> Sequence[Vector]:
         """The w of each problem."""
-        return [solution.w for solution in self]
+        return [solution.w for solution in self._found]
 
     @property
     def alpha(self) -> Sequence[Vector]:
         """The alpha of each problem."""
-        return [solution.alpha for solution in self]
+        if self._stored:
+            return Dense(self._stored)
+        return [solution.alpha for solution in self._found]
+
+    @property
+    def duals(self) -> Sequence[StoredDuals]:
+        """The alpha of each problem, as it is stored."""
+        return self._stored or self.alpha
 
     @property
     def bias(self) -> Sequence[float | None]:
         """The bias of each problem."""
-        return [solution.bias for solution in self]
+        return [solution.bias for solution in self._found]
 
     @property
     def table(self) -> Vector | None:
@@ -116,22 +134,22 @@ class Solutions(Sequence[Solution]):
     @property
     def bounds(self) -> Sequence[Bounds]:
         """Proved bounds on the objective of each problem."""
-        return [one.certificate.bounds for one in self]
+        return [one.certificate.bounds for one in self._found]
 
     @property
     def certificate(self) -> Certificate:
         """Certificate of all problems, with a part for each."""
-        return Certificate.total([one.certificate for one in self], self.names)
+        return Certificate.total([one.certificate for one in self._found], self.names)
 
     @property
     def epochs(self) -> int:
         """The largest number of epochs of a problem."""
-        return max(one.certificate.epochs for one in self)
+        return max(one.certificate.epochs for one in self._found)
 
     @property
     def histories(self) -> list[NDArray[np.void]]:
         """The history of each problem."""
-        return [one.history for one in self]
+        return [one.history for one in self._found]
 
 
 class WholeSolutions(Solutions):
@@ -180,10 +198,10 @@ class WholeSolutions(Solutions):
     def __getitem__(self, k: int | slice) -> Solution | Solutions:
         if isinstance(k, slice):
             return super().__getitem__(k)
-        whole = self.whole
+        whole, alpha = self.whole, self.whole.alpha[k]
         return Solution(
             whole.w[k],
-            whole.alpha[k],
+            alpha.dense() if isinstance(alpha, SparseDuals) else alpha,
             self._part(k),
             self.histories[k],
             None if whole.bias is None else float(whole.bias[k]),
@@ -205,7 +223,14 @@ class WholeSolutions(Solutions):
 
     @property
     def alpha(self) -> Sequence[Vector]:
-        return cast("Sequence[Vector]", self.whole.alpha)
+        found = cast("Sequence[StoredDuals]", self.whole.alpha)
+        if isinstance(found, list) and isinstance(found[0], SparseDuals):
+            return Dense(found)
+        return cast("Sequence[Vector]", found)
+
+    @property
+    def duals(self) -> Sequence[StoredDuals]:
+        return cast("Sequence[StoredDuals]", self.whole.alpha)
 
     @property
     def bias(self) -> Sequence[float | None]:

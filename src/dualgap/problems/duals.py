@@ -1,0 +1,124 @@
+"""Dual variables of many problems over the same rows, stored by their nonzero entries.
+
+Of many classes, one versus the rest, each has few support vectors: the positive entries
+of all dual variables take less memory than a table of classes times rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..losses import Vector
+
+__all__ = [
+    *("Dense", "SparseDuals", "StoredDuals", "Table", "dense_table", "expanded"),
+    "narrowed",
+]
+
+#: ``y_i alpha_i`` of all problems at all rows, or at those of support vectors.
+Table: TypeAlias = Vector | sparse.csr_matrix
+
+
+class SparseDuals(NamedTuple):
+    """The nonzero dual variables of a problem.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_support,), int32 or int64
+        Their rows, sorted.
+    values : ndarray of shape (n_support,)
+    n : int
+        Number of all rows.
+    """
+
+    rows: NDArray[np.integer]
+    values: Vector
+    n: int
+
+    @classmethod
+    def of(cls, alpha: StoredDuals) -> SparseDuals:
+        """Return dual variables in this form."""
+        if isinstance(alpha, SparseDuals):
+            return alpha
+        rows = np.flatnonzero(alpha)
+        index = np.int32 if len(alpha) < 2**31 else np.int64
+        return cls(rows.astype(index), alpha[rows], len(alpha))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.rows.nbytes + self.values.nbytes
+
+    def dense(self) -> Vector:
+        """Return the dual variables of all rows."""
+        alpha = np.zeros(self.n)
+        alpha[self.rows] = self.values
+        return alpha
+
+
+#: Dual variables of a problem, as a fit keeps them.
+StoredDuals: TypeAlias = Vector | SparseDuals
+
+
+class Dense(Sequence[Vector]):
+    """Dual variables of several problems; an item is made dense when it is used."""
+
+    def __init__(self, duals: Sequence[StoredDuals]) -> None:
+        self._duals = duals
+
+    def __len__(self) -> int:
+        return len(self._duals)
+
+    @overload
+    def __getitem__(self, k: int) -> Vector: ...
+    @overload
+    def __getitem__(self, k: slice) -> Dense: ...
+    def __getitem__(self, k: int | slice) -> Vector | Dense:
+        if isinstance(k, slice):
+            return Dense(self._duals[k])
+        duals = self._duals[k]
+        return duals.dense() if isinstance(duals, SparseDuals) else duals
+
+
+def narrowed(
+    duals: Sequence[StoredDuals], positive: NDArray[np.intp], codes: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], sparse.csr_matrix]:
+    """Return the rows with a dual variable, and ``y_i alpha_i`` at them, as CSR.
+
+    Problem k is about the class `positive[k]` against the rest.
+    """
+    parts = [SparseDuals.of(alpha) for alpha in duals]
+    rows = np.concatenate([part.rows for part in parts])
+    values = np.concatenate([part.values for part in parts])
+    ends = np.cumsum([0, *(len(part.rows) for part in parts)])
+    for k, own in enumerate(positive):
+        at = slice(ends[k], ends[k + 1])
+        values[at] *= np.where(codes[rows[at]] == own, 1.0, -1.0)
+    used = np.zeros(len(codes), bool)
+    used[rows] = True
+    support = np.flatnonzero(used)
+    place = (np.cumsum(used) - 1).astype(rows.dtype)
+    shape = len(parts), len(support)
+    return support, sparse.csr_matrix((values, place[rows], ends), shape=shape)
+
+
+def expanded(dual_coef: Table, support: NDArray[np.intp], n: int) -> Table:
+    """Return the table of all n rows, given its columns of support vectors."""
+    shape = dual_coef.shape[0], n
+    if isinstance(dual_coef, np.ndarray):
+        table = np.zeros(shape)
+        table[:, support] = dual_coef
+        return table
+    columns = support[dual_coef.indices]
+    parts = dual_coef.data, columns, dual_coef.indptr
+    return sparse.csr_matrix(parts, shape=shape)
+
+
+def dense_table(table: Table) -> Vector:
+    """Return a table as an array."""
+    return table if isinstance(table, np.ndarray) else table.toarray()
