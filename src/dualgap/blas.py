@@ -17,16 +17,20 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
-from .memory import BLAS, make_room_for
+import numpy as np
+
+from .memory import BLAS, BUFFER, make_room, make_room_for
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["Functions", "algebra", "limited", "one_limit", "one_thread"]
+__all__ = ["Functions", "algebra", "limited", "one_limit", "one_thread", "ready"]
 
 #: Functions of BLAS and LAPACK, as SciPy hands them to compiled code.
 Functions: TypeAlias = tuple[Callable[..., object], ...]
 
+#: Size of matrices for whose product OpenBLAS needs a buffer.
+_NOT_SMALL = 256
 _turn = threading.RLock()
 _limits: list[int] = []  # of all blocks that run
 _before: list[int] = []  # threads of each library outside of all blocks
@@ -68,11 +72,35 @@ def limited(threads: int) -> Iterator[None]:
         _limits.append(threads)
         _apply()
     try:
+        _allocate()
         yield
     finally:
         with _turn:
             _limits.remove(threads)
             _apply()
+
+
+@functools.cache
+def ready() -> None:
+    """Let BLAS have its buffers before work that calls it from this thread.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for them. BLAS itself would end the process.
+    """
+    with limited(1):
+        pass
+
+
+@functools.cache  # BLAS keeps the buffers as long as the process lives
+def _allocate() -> None:
+    """Let NumPy's and SciPy's BLAS, which may be two, allocate their buffers."""
+    from scipy.linalg.blas import dgemm
+
+    make_room(2 * BUFFER, "the buffers of BLAS", "give the process more memory")
+    some = np.ones((_NOT_SMALL, _NOT_SMALL))
+    dgemm(1.0, some, some @ some)
 
 
 def _apply() -> None:

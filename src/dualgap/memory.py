@@ -16,14 +16,16 @@ import os
 from collections.abc import Iterator
 
 __all__ = [
-    *("BLAS", "THREAD", "machine_memory", "make_room", "make_room_for"),
+    *("BLAS", "BUFFER", "THREAD", "machine_memory", "make_room", "make_room_for"),
     "memory_error",
 ]
 
 #: Bytes for a Python thread: its stack on Linux, and its first objects.
 THREAD = 10 * 2**20
+#: Bytes of a buffer of OpenBLAS.
+BUFFER = 34 * 2**20
 #: Bytes for a Python thread that calls OpenBLAS.
-BLAS = THREAD + 34 * 2**20
+BLAS = THREAD + BUFFER
 #: Arrays of fewer bytes raise a MemoryError themselves, before much work is lost.
 SMALL = 2**26
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers.ball import Ball
+from ..blas import ready
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..problems.kernel_matrix import MatrixProblem
@@ -52,6 +53,7 @@ def balls_of(
     TypeError
         If the estimator is of another type.
     """
+    ready()
     check_is_fitted(model)
     refuse_without_optimum(model)
     if not hasattr(model, "_fitted_problems"):

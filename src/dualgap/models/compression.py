@@ -14,6 +14,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from ..blas import limited
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
@@ -137,10 +138,11 @@ def compress(
     if hasattr(model, "_items"):
         refuse_items("compress")
     smaller = copy.copy(model)
-    if isinstance(model, SVC):
-        _compress_kernel(model, smaller, X, y, float(tol), sample_weight)
-    else:
-        _compress_linear(model, smaller, X, y, float(tol), sample_weight, n_jobs)
+    with limited(1):
+        if isinstance(model, SVC):
+            _compress_kernel(model, smaller, X, y, float(tol), sample_weight)
+        else:
+            _compress_linear(model, smaller, X, y, float(tol), sample_weight, n_jobs)
     if hasattr(smaller, "history_"):
         del smaller.history_
     return smaller
