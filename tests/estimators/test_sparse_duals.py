@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dualgap.models.balls import balls_of
 from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import LinearSVC
+from dualgap.estimators.balls import balls_of
 from dualgap.models import (
     certify,
     compress,
