@@ -38,7 +38,7 @@ FIXED = {
     "estimators/drop_ins.py": {"_CRAMMER_SINGER"},
     "kernels/gram.py": {"_MEGABYTE", "_PER_ROW", "_PER_CACHED_ROW"},
     "kernels/table.py": {"_VALUE", "_CACHED"},
-    "memory.py": {"THREAD"},
+    "memory.py": {"BUFFER", "THREAD"},
     "models/onnx_graph.py": {"_OPSET", "_LARGEST"},
     "models/peer_files.py": {"_LARGEST"},
     "models/proofs.py": {"_BITS"},

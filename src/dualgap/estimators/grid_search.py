@@ -204,6 +204,9 @@ class Sharing:
             plan = plan_of(given)
             if plan is not None:
                 return self._shared(plan)
+        except ValueError:  # of rows or parameters, which a fit may take or refuse
+            self.gaps.clear()
+            self.certificates.clear()
         except Exception as error:
             self.gaps.clear()
             self.certificates.clear()

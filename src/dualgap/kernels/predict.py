@@ -69,9 +69,9 @@ class KernelSumSettings:
     dense_weights: int = 8_000_000
     #: Most rows for which packed vectors are kept; for more, packing costs little.
     few_rows: int = 32
-    #: Bytes of the packed vectors of a model that may be kept,
+    #: Bytes of the packed vectors of a model that may be kept.
     kept_model: int = 16_000_000
-    #: and of those of all models.
+    #: Bytes of the packed vectors of all models that may be kept.
     kept: int = 64_000_000
     #: Bytes that a model counts at least, which bounds the number of models.
     kept_least: int = 64_000

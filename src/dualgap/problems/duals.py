@@ -20,7 +20,7 @@ __all__ = [
     "narrowed",
 ]
 
-#: ``y_i alpha_i`` of all problems at all rows, or at those of support vectors.
+#: ``y_i alpha_i`` of all problems at all rows, or at the support vectors.
 Table: TypeAlias = Vector | sparse.csr_matrix
 
 

@@ -44,9 +44,9 @@ class ResidualNewtonSettings(regression.RegressionSettings):
     #: "auto" uses Newton's method from this many rows per feature on. Else `dcd` takes
     #: few epochs, or Newton's matrix too long.
     rows_per_feature: int = 4
-    #: And from this mean of c_i q_i on with few features,
+    #: "auto" uses it from this mean of c_i q_i on, too, with few features.
     steep: float = 20.0
-    #: which are so many.
+    #: Most features that are few.
     auto_features: int = 100
     #: Most features for a factor: d^2 doubles are 0.8 GB per thread.
     most_features: int = 10_000
