@@ -131,9 +131,10 @@ def test_private_names_stay_in_their_folder():
     assert crossing == set()
 
 
-#: Functions that solve batches of small problems in one call, which a table names.
+#: Functions that solve the problems of a batch together, which a table names.
 WHOLE = {
     "dualgap.solvers.labellings.solve_labellings",
+    "dualgap.solvers.shared.solve_shared",
     "dualgap.solvers.small_regression.solve_regression",
 }
 

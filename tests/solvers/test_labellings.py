@@ -236,7 +236,7 @@ def test_classes_without_a_proof_are_trained_one_by_one(monkeypatch):
         found.bounds[1] = Bounds.proved()
         return found
 
-    monkeypatch.setitem(training.WHOLE, "binary", unproved)
+    monkeypatch.setitem(training.WHOLE, "binary", (unproved,))
     model = LinearSVC().fit(X, y)
     assert model.certificate_.certified
     for k in (0, 2):

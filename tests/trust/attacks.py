@@ -273,6 +273,7 @@ RECORDS = [
     *(dualgap.solvers.Pegasos(batch_size=2, bias=bias)
       for bias in ("subgradient", "batch", "search")),
     dualgap.solvers.Pegasos(output="average"),
+    *(dualgap.solvers.SmoothingNewton(passes="shared") for _ in range(4)),
     *(dualgap.solvers.DCD(shrinking=shrinking, acceleration=acceleration)
       for shrinking, acceleration in (
           ("sleep", "conjugate"), ("sleep", "none"), ("hsieh", "none"),

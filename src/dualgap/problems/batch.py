@@ -366,13 +366,16 @@ class LinearBatch(Batch):
             return self.reduction.all_signs(self.codes)
         return np.stack([self._signs(k) for k in problems])
 
-    def all_costs(self, problems: range) -> Vector:
-        """Return the costs of all rows in these problems, or in any of them, (1, n)."""
-        n = len(self.codes)
-        if self.parts[0][0] is None and not isinstance(self.reduction, OneVsOne):
-            cost: Vector = check_costs(self.C, None, n)
-            return cost[None]
-        return np.stack([check_costs(self.C, self._weights(k), n) for k in problems])
+    def positive(self, problems: Sequence[int]) -> NDArray[np.bool_]:
+        """Return whether each row is positive in some problems, (problems, n)."""
+        return np.stack([self._signs(k) > 0 for k in problems])
+
+    def costs(self, problems: Sequence[int]) -> Vector:
+        """Return the costs of all rows in some problems, or in any of them, (1, n)."""
+        (_, factor), n = self.parts[0], len(self.codes)
+        same = not isinstance(self.reduction, OneVsOne) and (factor == 1.0).all()
+        some = problems[:1] if same and len(self.parts) == 1 else problems
+        return np.stack([check_costs(self.C, self._weights(k), n) for k in some])
 
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""

@@ -59,11 +59,15 @@ class Rounding:
         Rows, and entries of w.
     parts : int
         Number of partial sums (of threads, blocks or partitions) that add up to v.
+    chain : int, default=0
+        Most additions that a term of a sum over the rows passes, where sums are not
+        compensated and v is added by blocks. 0 for compensated sums.
     """
 
     n: int
     width: int
     parts: int
+    chain: int = 0
 
     slack: ClassVar[float] = 1.01
     unit: ClassVar[float] = 2.0**-53
@@ -77,8 +81,8 @@ class Rounding:
 
     @property
     def term(self) -> float:
-        """Relative error of a term in a compensated sum, its own rounding included."""
-        return 12 * self.unit + (self.n * self.unit) ** 2
+        """Relative error of a term in a sum, its own rounding included."""
+        return (12 + self.chain) * self.unit + (self.n * self.unit) ** 2
 
     @property
     def underflow(self) -> float:
@@ -143,7 +147,8 @@ class Rounding:
         """
         if used == 0.0:
             return 0.0
-        added = (used + self.parts + 2) * self.unit * reach
+        longest = min(used, self.chain) if self.chain else used
+        added = (longest + self.parts + 2) * self.unit * reach
         lost = used * math.sqrt(self.width) * self.least
         return self.slack * added + lost
 

@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
 from ..ranges import refuse_huge
+
+if TYPE_CHECKING:
+    from ..problems.batch import Batch
 
 RowOrder = Literal["permutation", "fixed", "random", "cyclic"]
 
@@ -108,6 +111,17 @@ class Limits(Protocol):
     max_iter: int
     stop: core.Stop
     seeds: Sequence[int]
+    threads: int
+    models: Sequence[Vector]
+
+    def tell(
+        self,
+        batch: Batch,
+        k: int,
+        epochs: Sequence[tuple[float, float, int]],
+        w: Vector,
+    ) -> None:
+        """Tell listeners of the last epoch of problem k, whose model is w."""
 
 
 class Solver(ABC):

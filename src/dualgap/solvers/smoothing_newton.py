@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count
+from ..checks import check_count, check_option
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from .base import new_order
@@ -176,6 +176,15 @@ def squared_hinge_work(problem: BinaryProblem) -> float:
     )
 
 
+def needed_to_share(problem: BinaryProblem) -> str:
+    """Return what a problem lacks to share passes with others; "" if nothing."""
+    if problem.streamed or not problem.rows.dense:
+        return "dense rows in memory"
+    if problem.loss.name != "squared_hinge":
+        return "loss='squared_hinge'"
+    return "a penalised intercept" if problem.free_bias else ""
+
+
 @dataclass(kw_only=True)
 class SmoothingNewtonState(SomeRowsState):
     """Point, samples and active rows."""
@@ -202,9 +211,14 @@ class SmoothingNewton(FewFeatures):
         `max_features` squared, 12 bytes an entry.
     sample : int, default=2000
         Fewest rows in the first sample.
+    passes : {"auto", "shared", "own"}, default="auto"
+        Train several classes together over shared passes (``solvers/shared.py``), each
+        by passes of its own, or in the way that is expected to cost less. Shared passes
+        need dense rows, the squared hinge, and a penalised bias.
     """
 
     sample: int = 2000
+    passes: str = "auto"
 
     name: ClassVar[str] = "newton"
     settings: ClassVar[SmoothingNewtonSettings] = SmoothingNewtonSettings()
@@ -212,6 +226,14 @@ class SmoothingNewton(FewFeatures):
     def __post_init__(self) -> None:
         for name in ("max_features", "sample"):
             check_count(name, getattr(self, name))
+        check_option("passes", self.passes, ("auto", "shared", "own"))
+
+    def check(self, problem: BinaryProblem) -> None:
+        super().check(problem)
+        if self.passes == "shared" and (needs := needed_to_share(problem)):
+            raise ValueError(
+                f"passes='shared' of solver='newton' needs {needs}; use passes='auto'"
+            )
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Bounds
+from ..certificate import Bounds, Status
 from ..losses import Vector
 from ..problems.duals import StoredDuals
 
@@ -42,6 +42,9 @@ class Whole(NamedTuple):
         Smallest size of the optimum in relative gaps.
     table : ndarray, optional
         ``y_i alpha_i`` of all problems in the layout of a batch of pairs.
+    statuses : sequence of Status or None, optional
+        Limits that ended the fits of problems without a proof of their accuracy. The
+        ordinary solver trains such a problem if no limit ended its fit.
     """
 
     w: Vector | Sequence[Vector]
@@ -55,3 +58,4 @@ class Whole(NamedTuple):
     decisions: Sequence[Vector] | None = None
     floor: float = 0.0
     table: Vector | None = None
+    statuses: Sequence[Status | None] = ()

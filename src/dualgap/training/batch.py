@@ -31,11 +31,12 @@ from ..solvers.base import Solver
 from ..solvers.kernel.pairs import solve_pairs
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..solvers.labellings import solve_labellings
+from ..solvers.shared import solve_shared
 from ..solvers.small_regression import solve_regression
 from ..solvers.whole import Whole
 from .fit import solve
 from .interrupt import ctrl_c
-from .progress import HISTORY_DTYPE, EpochInfo, Progress
+from .progress import HISTORY_DTYPE, Clock, EpochInfo, Progress
 from .solution import Solution, Solutions, WholeSolutions
 
 __all__ = ["Job", "Tasks", "begin", "in_threads", "solve_batch", "solve_path"]
@@ -107,6 +108,9 @@ class Job:
     tasks: Tasks = field(default_factory=Tasks)
     checkpoint: str | None = None
     checkpoint_every: float = 60.0
+    clock: Clock = field(default_factory=Clock)
+    #: Models of another C to start from, one per problem, or none.
+    models: Sequence[Vector] = ()
     #: Trains a problem without a proof where its kernel matrix is indefinite.
     unproved: Callable[[int], Solution] | None = None
 
@@ -130,6 +134,21 @@ class Job:
             "random_state": int(self.seeds[k % len(self.seeds)]),
             "stop": self.stop,
         }
+
+    def tell(
+        self,
+        batch: Batch,
+        k: int,
+        epochs: Sequence[tuple[float, float, int]],
+        w: Vector,
+    ) -> None:
+        """Tell listeners of the last epoch of problem k, whose model is w."""
+        if self.on_epoch is not None:
+            primal, dual, steps = epochs[-1]
+            info = EpochInfo(steps, self.clock.seconds, primal, dual, False, steps)
+            with self.clock.paused():
+                if self.on_epoch(batch.label(k), replace(info, model=w.copy)):
+                    self.stop.request()
 
     def listener(
         self, batch: Batch, k: int, callback: Callback | None
@@ -178,15 +197,15 @@ def solve_batch(
         start.
     """
     whole = _solve_whole(batch, solver, job) if at_once else None
-    proved = [] if whole is None else whole.proved
-    if whole is not None and proved.count(True) == len(batch) and not job.told:
+    done = [] if whole is None else whole.done
+    if whole is not None and whole.proved and len(done) == len(batch) and not job.told:
         return whole
     several = len(batch) > 1
     stored: dict[int, SparseDuals] = {}
 
     def train(k: int) -> Solution:
         title = batch.names[k] if several else ""
-        if whole is not None and k < len(proved) and proved[k]:
+        if whole is not None and k < len(done) and done[k]:
             found = whole[k]
             listener = job.listener(batch, k, None)
             progress = Progress(solver.name, job.tol, title, listener)
@@ -224,9 +243,10 @@ def solve_path(
 ) -> Iterator[Solutions]:
     """Train the problems of a batch for every C, in the order given.
 
-    The core solves small problems in one call. Others start from the dual variables
-    of the last two values of C, so that the values are best increasing; the first fit
-    starts from those in `start`, of any C.
+    The core solves small problems in one call. Problems that share passes start from
+    the models of the last C, others from the dual variables of the last two, so that
+    the values are best increasing; the first fit starts from those in `start`, of any
+    C.
 
     Raises
     ------
@@ -251,6 +271,7 @@ def solve_path(
 
         found = solve_batch(now, solver, job, warm if past else None)
         past = [*(one for one in past[-1:] if one[0] != C), (C, found.alpha)]
+        job = replace(job, models=list(found.w))
         yield found
 
 
@@ -261,28 +282,30 @@ def check_warm(batch: Batch, solver: Solver) -> None:
         solver.check_warm(problem, np.zeros(problem.n_duals))
 
 
-#: What solves small problems of a kind in one call of the core.
-WHOLE: dict[str, Callable[[Solver, Any, Job], Whole | None]] = {
-    "binary": solve_labellings,
-    "kernel": solve_pairs,
-    "kernel-one-class": solve_one_class,
-    "regression": solve_regression,
+#: What solves the problems of a kind together, such as small ones in one call of the
+#: core. The first that returns a result is taken.
+WHOLE: dict[str, tuple[Callable[[Solver, Any, Job], Whole | None], ...]] = {
+    "binary": (solve_labellings, solve_shared),
+    "kernel": (solve_pairs,),
+    "kernel-one-class": (solve_one_class,),
+    "regression": (solve_regression,),
 }
 
 
 def _solve_whole(batch: Batch, solver: Solver, job: Job) -> WholeSolutions | None:
-    """Solve and prove small problems in one call; None if they are not small.
+    """Solve and prove problems together; None if one after the other is better.
 
     Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
     """
-    own = WHOLE.get(batch.kind)
-    if own is None or job.tasks.heard or job.checkpoint is not None or job.stopped:
+    if job.tasks.heard or job.checkpoint is not None or job.stopped:
         return None
     with ctrl_c(job.stop):
-        found = own(solver, batch, job)
-    if found is None:
-        return None
-    return WholeSolutions(found, batch.names, solver.name, job.tol, job.atol)
+        for together in WHOLE.get(batch.kind, ()):
+            found = together(solver, batch, job)
+            if found is not None:
+                names = batch.names[: len(found.bounds)]
+                return WholeSolutions(found, names, solver.name, job.tol, job.atol)
+    return None
 
 
 def _train(

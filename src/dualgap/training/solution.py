@@ -166,15 +166,25 @@ class WholeSolutions(Solutions):
 
     Attributes
     ----------
-    proved : list of bool
-        Whether the accuracy of each problem is proved. The others need another solver.
+    done : list of bool
+        Whether the accuracy of each problem is proved, or a limit ended its fit. The
+        others need another solver.
+    proved : bool
+        Whether the accuracy of all of them is proved.
     """
 
     def __init__(
         self, whole: Whole, names: Sequence[str], solver: str, tol: float, atol: float
     ) -> None:
         self.whole, self.names, floor = whole, names, whole.floor
-        self.proved = [bounds.meets(tol, atol, floor) for bounds in whole.bounds]
+        proved = [bounds.meets(tol, atol, floor) for bounds in whole.bounds]
+        ended = whole.statuses or [None] * len(proved)
+        self._statuses = [
+            Status.CERTIFIED if met else limit
+            for met, limit in zip(proved, ended, strict=True)
+        ]
+        self.proved = all(proved)
+        self.done = [status is not None for status in self._statuses]
         self._ends = [0, *whole.ends.tolist()]
         self._epochs = [end - begin for begin, end in pairwise(self._ends)]
         self._updates = whole.epochs[whole.ends - 1, 2].astype(np.int64).tolist()
@@ -213,6 +223,7 @@ class WholeSolutions(Solutions):
         return replace(
             self._common,
             bounds=self.whole.bounds[k],
+            status=self._statuses[k],
             epochs=self._epochs[k],
             updates=self._updates[k],
         )

@@ -337,7 +337,7 @@ def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
         found.bounds[1] = Bounds.proved()
         return found
 
-    monkeypatch.setitem(training.WHOLE, "kernel", unproved)
+    monkeypatch.setitem(training.WHOLE, "kernel", (unproved,))
     model = SVC().fit(X, y)
     assert model.certificate_.certified
     assert model.certificate_.parts[0].bounds == together.certificate_.parts[0].bounds

@@ -1,0 +1,240 @@
+"""Passes over dense rows that many problems share, and their proofs from one pass.
+
+A pass multiplies blocks of rows by the vectors of all problems, as matrix products of
+BLAS. Strips of blocks are added in a fixed order, so that the bits of a sum depend
+neither on the number of threads nor on their timing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..certificate import Bounds
+from ..losses import Vector
+from .batch import LinearBatch
+from .rounding import Rounding, Values
+
+__all__ = ["DenseRows", "Proved", "blocks_of", "prove_together", "unchecked"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+#: Float32 for rows of float32, float64 for others.
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the passes."""
+
+    #: Rows of a block: their products with 100 vectors stay in the cache.
+    block: int = 256
+    #: Strips that threads share; each has sums of its own.
+    strips: int = 8
+
+
+SETTINGS = Settings()
+
+
+def unchecked() -> np.errstate:
+    """Return a block that does not warn of overflow, which is found afterwards."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def blocks_of(stop: int, start: int = 0) -> Iterator[slice]:
+    """Yield the blocks of a stretch of rows."""
+    for begin in range(start, stop, SETTINGS.block):
+        yield slice(begin, min(begin + SETTINGS.block, stop))
+
+
+class DenseRows:
+    """Dense rows with a constant feature, and the threads that share their strips.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+    constant : float
+        Value of the constant feature; 0 for none.
+    pool : ThreadPoolExecutor, optional
+        Threads of the passes; None for the caller's own.
+    """
+
+    def __init__(
+        self, X: Floats, constant: float, pool: ThreadPoolExecutor | None = None
+    ) -> None:
+        self.X, self.constant, self.pool = X, constant, pool
+        self.n, self.d = X.shape
+        self.width = self.d + (constant != 0.0)
+        blocks = -(-self.n // SETTINGS.block)
+        each = -(-blocks // SETTINGS.strips) * SETTINGS.block
+        self.strips = [
+            slice(begin, min(begin + each, self.n)) for begin in range(0, self.n, each)
+        ]
+
+    def blocks(self, strip: slice) -> Iterator[slice]:
+        """Yield the blocks of a strip."""
+        return blocks_of(strip.stop, strip.start)
+
+    def over_strips(self, work: Callable[[slice], T]) -> Iterator[T]:
+        """Yield what `work` returns for each strip, in the order of the strips."""
+        return self.over(work, self.strips)
+
+    def over(self, work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+        """Yield what `work` returns for each item, in their order; in threads."""
+        if self.pool is None:
+            yield from map(work, items)
+            return
+
+        def quiet(item: S) -> T:  # threads do not know the settings of others
+            with unchecked():
+                return work(item)
+
+        yield from self.pool.map(quiet, items)
+
+    @property
+    def chain(self) -> int:
+        """Most additions that a term of a sum over the rows passes."""
+        return SETTINGS.block + self.n // (SETTINGS.block * SETTINGS.strips) + 12
+
+    def scores(self, X: Floats, W: Floats) -> Floats:
+        """Return ``X W'`` of the rows X of a block, (rows, problems)."""
+        scores: Floats = X @ W[:, : self.d].T
+        if self.constant:
+            scores += W.dtype.type(self.constant) * W[:, self.d]
+        return scores
+
+    def add_sums(self, X: Floats, weights: Floats, out: Floats) -> None:
+        """Add ``weights' X`` of the rows X of a block to `out`, (problems, width)."""
+        out[:, : self.d] += weights.T @ X
+        if self.constant:
+            out[:, self.d] += self.constant * weights.sum(axis=0)
+
+    def gram(self, step: int) -> Vector:
+        """Return the mean of ``x x'`` over every `step`-th row, (width, width)."""
+
+        def of_strip(strip: slice) -> Floats:
+            X = self.X[strip.start : strip.stop : step]
+            part = np.empty((self.width, self.width), X.dtype)
+            part[: self.d, : self.d] = X.T @ X
+            if self.constant:
+                sums = self.constant * X.sum(axis=0)
+                part[self.d, : self.d] = part[: self.d, self.d] = sums
+                part[self.d, self.d] = len(X) * self.constant**2
+            return part
+
+        total = np.zeros((self.width, self.width))
+        for part in self.over_strips(of_strip):
+            total += part
+        return total / sum(len(range(s.start, s.stop, step)) for s in self.strips)
+
+
+class Proved(NamedTuple):
+    """Proofs of several problems, from one pass in float64.
+
+    Attributes
+    ----------
+    bounds : list of Bounds
+    residual : ndarray of shape (problems, n)
+        ``y_i - x_i.w``, rounded to the type of the rows.
+    """
+
+    bounds: list[Bounds]
+    residual: Floats
+
+
+class _Sums(NamedTuple):
+    """Sums of a strip, (problems,) each but the first, (problems, width)."""
+
+    v: Vector
+    loss: Vector
+    total: Vector
+    diagonal: Vector
+    reach: Vector
+    used: Vector
+
+
+def prove_together(
+    batch: LinearBatch,
+    problems: Sequence[int],
+    W: Vector,
+    rows: DenseRows,
+    alpha: Vector,
+) -> Proved:
+    """Prove bounds on P at w, and on D at the dual point that w suggests.
+
+    That point is the best multiple of ``alpha_i = 2 c_i max(0, 1 - m_i)``, for which
+    P - D is ``1/2 ||gradient||^2`` (docs/certificate-proof.md).
+
+    Parameters
+    ----------
+    batch : LinearBatch
+        Problems with the squared hinge and a penalised bias.
+    problems : sequence of int
+    W : ndarray of shape (problems, width), float64
+    rows : DenseRows
+    alpha : ndarray of shape (all problems, n)
+        Receives the dual points of these problems.
+    """
+    place, unit = np.asarray(problems), Rounding.unit
+    positive, cost = batch.positive(problems), batch.costs(problems)
+    squares = (W[:, : rows.d] ** 2).sum(axis=1)
+    lengths = np.sqrt(squares * (1.0 + Rounding.summed) + _SMALL)
+    last = np.abs(rows.constant * W[:, -1]) if rows.constant else np.zeros(len(W))
+    residual = np.empty((len(W), rows.n), rows.X.dtype)
+    # Norms of the rows without the constant feature, rounded up.
+    q = batch.rows.q * (1.0 + 2.0 * (rows.width + 2) * unit) - rows.constant**2
+    size = np.sqrt(np.maximum(q, 0.0) + _SMALL)[:, None]
+
+    def of_strip(strip: slice) -> _Sums:
+        sums = _Sums(np.zeros(W.shape), *np.zeros((5, len(W))))
+        for block in rows.blocks(strip):
+            X = rows.X[block].astype(np.float64, copy=False)
+            scores, own, c = rows.scores(X, W), positive[:, block].T, cost[:, block].T
+            residual[:, block] = (np.where(own, 1.0, -1.0) - scores).T
+            short = 1.0 - np.where(own, scores, -scores)
+            # No term of a score passes more roundings than w has entries, and a few.
+            off = size[block] * lengths + last
+            off *= Rounding.slack * unit * (rows.width + 4)
+            most = np.maximum(short + (off + 2.0 * unit * np.abs(short)), 0.0)
+            np.maximum(short, 0.0, out=short)
+            dual = 2.0 * c * short
+            alpha[place, block] = dual.T
+            sums.loss[:] += (c * most * most).sum(axis=0)
+            sums.total[:] += dual.sum(axis=0)
+            sums.diagonal[:] += (dual * short).sum(axis=0)
+            sums.reach[:] += (dual * (size[block] + rows.constant)).sum(axis=0)
+            sums.used[:] += np.count_nonzero(dual, axis=0)
+            rows.add_sums(X, np.where(own, dual, -dual), sums.v)
+        return sums
+
+    with unchecked():
+        strips = zip(*rows.over_strips(of_strip), strict=True)
+        sums = _Sums(*(np.sum(parts, axis=0) for parts in strips))
+        rounding = Rounding(rows.n, rows.width, len(rows.strips), rows.chain)
+        bounds = []
+        for j, k in enumerate(problems):
+            norm = core.squared_norm(sums.v[j])
+            total, diagonal = float(sums.total[j]), float(sums.diagonal[j])
+            curvature = norm + diagonal
+            scale = total / curvature if 0.0 < curvature < math.inf else 0.0
+            alpha[k] = alpha[k] * scale if 0.0 < scale < math.inf else 0.0
+            values = Values(
+                float(sums.loss[j]), total, diagonal, _SMALL, 0.0, 0.0,
+                float(sums.reach[j]), float(sums.used[j]), rows.width + 4.0,
+                float(lengths[j]), float(last[j]),
+            )  # fmt: skip
+            bounds.append(
+                rounding.bounds(values, core.squared_norm(W[j]), norm, scale=scale)
+            )
+    return Proved(bounds, residual)
+
+
+#: Far larger than all underflow of a product.
+_SMALL = 2.0**-1000

@@ -1,0 +1,312 @@
+"""Fits of many problems over the same dense rows, which share passes.
+
+Chunks of problems make the steps of :mod:`.shared_steps` together. One pass in float64
+proves all that seem accurate enough. `auto` and `newton` choose this way by its
+counted cost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blas import one_thread
+from ..certificate import Bounds, Status
+from ..problems.batch import LinearBatch
+from ..problems.binary import BinaryProblem
+from ..problems.dense import DenseRows, prove_together, unchecked
+from ..problems.reductions import OneVsRest
+from .auto import Auto, expected_cost
+from .base import TINY, Limits, Solver
+from .shared_steps import SETTINGS as STEPS
+from .shared_steps import Numbers, Point, Rows
+from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
+from .whole import Whole
+
+__all__ = ["SharedFit", "chosen", "chunk_size", "solve_shared"]
+
+logger = logging.getLogger("dualgap")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`solve_shared`."""
+
+    #: Most problems of a chunk: enough for products at full speed.
+    chunk: int = 128
+    #: Most bytes of a chunk, as part of the bytes of the rows.
+    chunk_share: float = 0.6
+    #: Fewest problems of a chunk whatever its bytes.
+    least_chunk: int = 16
+    #: A problem is proved once its estimated gap is below this share of the goal.
+    proved_below: float = 0.9
+    #: A problem is given up after this many steps in a row that do not halve its gap.
+    most_idle: int = 6
+    #: A problem is given up after this many proofs that did not find its gap.
+    most_rejected: int = 3
+    #: Prediction of the cost, in multiply-adds of a plain product. `products` matrix
+    #: products of K problems cost each as `narrow` + `wide` K plain ones, and
+    #: `active_products` of each problem the share of its active rows.
+    products: float = 20.0
+    narrow: float = 1.9
+    wide: float = 0.053
+    active_products: float = 110.0
+    #: Share of the active rows beyond the rows of a class.
+    more_active: float = 0.03
+    #: These numbers are for this mean of c_i q_i, and grow with this power of it from
+    #: this share of it on.
+    steep: float = 30.0
+    growth: float = 0.27
+    easiest: float = 0.02
+    #: Speed of X'X as a matrix product, and the cost of the calls for a problem.
+    gram_speed: float = 36.0
+    calls: float = 1.3e7
+    #: `auto` shares passes if other methods are predicted to cost this many times more.
+    margin: float = 1.4
+
+
+SETTINGS = Settings()
+
+
+class SharedFit:
+    """Fit of the problems of a batch, chunk by chunk.
+
+    Parameters
+    ----------
+    rows : Rows
+    batch : LinearBatch
+    job : Limits
+
+    Attributes
+    ----------
+    W, alpha : ndarray of shape (problems, width) and (problems, n)
+    proofs : dict of Bounds
+        By number, of the problems of all chunks that were begun: the first ones.
+    statuses : list of Status or None
+        Limits that ended the fits of these problems; None: none did.
+    epochs : list of lists of (P, D, steps)
+        Estimates of each problem after each of its epochs.
+    """
+
+    def __init__(self, rows: Rows, batch: LinearBatch, job: Limits) -> None:
+        self.rows, self.batch, self.job = rows, batch, job
+        dense, count = rows.dense, len(batch)
+        self.W, self.alpha = np.empty((count, dense.width)), np.empty((count, dense.n))
+        self.proofs: dict[int, Bounds] = {}
+        self.statuses: list[Status | None] = []
+        self.epochs: list[list[tuple[float, float, int]]] = [[] for _ in range(count)]
+        self.best = np.full(count, math.inf)
+        self.idle, self.rejected = np.zeros((2, count), np.intp)
+
+    def run(self) -> None:
+        """Train the chunks one after the other, until a stop."""
+        size = chunk_size(self.batch)
+        for first in range(0, len(self.batch), size):
+            if self.stopped():
+                break
+            self._chunk(np.arange(first, min(first + size, len(self.batch))))
+
+    def stopped(self) -> bool:
+        return bool(self.job.stop.requested or self.job.stop.expired)
+
+    def _chunk(self, problems: Numbers) -> None:
+        """Train and prove the problems of a chunk."""
+        count = len(problems)
+        self.statuses += [None] * count
+        near = self.job.models
+        W = np.array([near[k] for k in problems]) if near else None
+        point = Point.start(self.rows, self.batch, problems, W)
+        self._note(point)
+        unproved = problems
+        while True:
+            left = self._leave(point)
+            ended = self._limit(point)
+            if ended is None and left.all():
+                again = self._prove(unproved)
+                if again is None:
+                    return
+                point, unproved = again, again.problems
+            elif ended is None:
+                if left.any():
+                    point.keep(~left)
+                point.move()
+                self._note(point)
+            if ended is not None:
+                self._prove(unproved)
+                for k in problems:
+                    self.statuses[k] = ended
+                return
+
+    def _note(self, point: Point) -> None:
+        """Look at the models of an epoch, keep them, and tell of them."""
+        self.W[point.problems] = point.W
+        point.look(self.stopped)
+        values = zip(point.problems, point.primal, point.dual, strict=True)
+        gap = point.primal - point.dual
+        for k, primal, dual in values:
+            own = self.epochs[k]
+            own.append((primal, dual, len(own) + 1))
+            self.job.tell(self.batch, int(k), own, self.W[k])
+        halved = gap <= 0.5 * self.best[point.problems]
+        self.idle[point.problems] += 1
+        self.idle[point.problems[halved]] = 0
+        self.best[point.problems[halved]] = gap[halved]
+        logger.debug(
+            "shared passes: %d problems, largest relative gap %.2e",
+            len(gap),
+            float((gap / np.maximum(point.dual, TINY)).max()),
+        )
+
+    def _leave(self, point: Point) -> NDArray[np.bool_]:
+        """Whether each problem is near enough to be proved, or will not come nearer."""
+        goal = np.maximum(self.job.tol * point.dual, self.job.atol)
+        near = point.primal - point.dual <= SETTINGS.proved_below * goal
+        return near | (self.idle[point.problems] >= SETTINGS.most_idle)
+
+    def _limit(self, point: Point) -> Status | None:
+        if self.job.stop.requested:
+            return Status.INTERRUPTED
+        if self.job.stop.expired:
+            return Status.TIME_LIMIT
+        most = max(len(self.epochs[k]) for k in point.problems)
+        more = most >= self.job.max_iter and not self._leave(point).all()
+        return Status.EPOCH_LIMIT if more else None
+
+    def _prove(self, problems: Numbers) -> Point | None:
+        """Prove some problems; return those that another step may bring nearer."""
+        W, dense = self.W[problems], self.rows.dense
+        found = prove_together(self.batch, problems.tolist(), W, dense, self.alpha)
+        for k, bounds in zip(problems, found.bounds, strict=True):
+            self.proofs[int(k)] = bounds
+            if math.isinf(bounds.primal):  # w overflowed; the zero model does not
+                self.W[k] = self.alpha[k] = 0.0
+                self.proofs[int(k)] = self.batch.unreached(int(k)).certificate.bounds
+        met = [bounds.meets(self.job.tol, self.job.atol) for bounds in found.bounds]
+        self.rejected[problems] += 1
+        able = (self.idle[problems] < SETTINGS.most_idle) & (
+            self.rejected[problems] <= SETTINGS.most_rejected
+        )
+        again = np.flatnonzero(~np.array(met) & able)
+        if not len(again) or self.stopped():
+            return None
+        residual = found.residual[again]
+        point = Point.at(self.rows, self.batch, problems[again], W[again], residual)
+        point.look(self.stopped)
+        point.primal = np.array([found.bounds[j].primal for j in again])
+        point.dual = np.array([found.bounds[j].dual for j in again])
+        return point
+
+
+def chunk_size(batch: LinearBatch) -> int:
+    """Return the number of problems whose arrays are in memory at a time."""
+    rows = batch.rows
+    each = 9 * rows.n if _kind(batch) == np.float32 else 17 * rows.n
+    most = int(SETTINGS.chunk_share * rows.rows.bytes / each)
+    return max(SETTINGS.least_chunk, min(SETTINGS.chunk, most))
+
+
+def _kind(batch: LinearBatch) -> np.dtype[np.generic]:
+    return batch.rows.rows.arrays[0].dtype
+
+
+def shared_work(batch: LinearBatch) -> float:
+    """Predict the cost of a whole fit of all problems, as `predicted_work` of `newton`.
+
+    It counts matrix products, whose speed grows with the number of problems, products
+    with the active rows of each problem, X'X, and calls.
+    """
+    rows, count = batch.rows, len(batch)
+    product = float(rows.rows.stored + rows.n)
+    steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
+    hard = max(steepness / SETTINGS.steep, SETTINGS.easiest) ** SETTINGS.growth
+    active = min(1.0 / batch.reduction.classes + SETTINGS.more_active, 0.5)
+    own = SETTINGS.active_products * active + SETTINGS.products * SETTINGS.wide
+    passes = hard * (SETTINGS.products * SETTINGS.narrow + count * own)
+    gram = min(rows.n, STEPS.gram_rows * rows.width) * float(rows.width) ** 2
+    return product * passes + gram / SETTINGS.gram_speed + SETTINGS.calls * count
+
+
+def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
+    """Whether the problems of a batch share passes with this solver."""
+    rows = batch.rows
+    passes = solver.passes if isinstance(solver, SmoothingNewton) else "auto"
+    if type(solver) not in (Auto, SmoothingNewton) or passes == "own" or batch.joint:
+        return False
+    if isinstance(solver, SmoothingNewton):
+        solver.check(rows)
+    if not isinstance(batch.reduction, OneVsRest):
+        if passes == "shared":
+            raise ValueError(
+                "passes='shared' of solver='newton' needs multi_class='ovr'; use "
+                "passes='auto'"
+            )
+        return False
+    if passes == "shared" or needed_to_share(rows):
+        return passes == "shared"
+    if len(batch) < 2 or rows.n <= Auto.settings.separable_rows * rows.width:
+        return False
+    product = float(rows.rows.stored + rows.n)
+    problem = cast(BinaryProblem, batch.problem(0))
+    alone = squared_hinge_work(problem)
+    if isinstance(solver, Auto):
+        dcd = expected_cost(problem, job.tol) * product
+        alone = min(alone, dcd) / SETTINGS.margin
+    together, alone = shared_work(batch), alone * len(batch)
+    logger.info(
+        "%s: %d problems over shared passes would cost about %.0f passes, one by one "
+        "about %.0f",
+        solver.name, len(batch), together / product, alone / product,
+    )  # fmt: skip
+    return together <= alone
+
+
+def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | None:
+    """Solve and prove the problems of a batch together.
+
+    Returns
+    -------
+    Whole or None
+        None if the solver has passes of its own for each problem.
+
+    Raises
+    ------
+    ValueError
+        If `SmoothingNewton(passes="shared")` cannot train this batch.
+    """
+    if not chosen(solver, batch, job):
+        return None
+    begun = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        one_thread(job.threads, stack)
+        pool = None
+        if job.threads > 1:
+            pool = stack.enter_context(ThreadPoolExecutor(job.threads))
+        X = batch.rows.rows.arrays[0]
+        rows = Rows.of(DenseRows(X, batch.rows.intercept_scaling, pool))
+        if rows is None:
+            return None
+        fit = SharedFit(rows, batch, job)
+        with unchecked():
+            fit.run()
+    reached = len(fit.proofs)
+    if not reached:
+        return None
+    epochs = fit.epochs[:reached]
+    return Whole(
+        fit.W[:reached],
+        fit.alpha[:reached],
+        [fit.proofs[k] for k in range(reached)],
+        np.array([row for own in epochs for row in own]),
+        np.cumsum([len(own) for own in epochs]),
+        time.perf_counter() - begun,
+        SmoothingNewton.name,
+        statuses=fit.statuses,
+    )

@@ -1,0 +1,447 @@
+"""Many problems over shared passes: steps, proofs, limits, and when `auto` shares."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from dualgap import LinearSVC, core
+from dualgap.certificate import Status
+from dualgap.problems import BinaryProblem as Problem
+from dualgap.problems.base import Claim
+from dualgap.problems.batch import LinearBatch
+from dualgap.problems.dense import DenseRows, prove_together
+from dualgap.problems.reductions import OneVsOne, OneVsRest
+from dualgap.solvers import DCD, Auto, SmoothingNewton
+from dualgap.solvers import shared as module
+from dualgap.solvers import shared_steps as steps
+from dualgap.solvers.shared import SharedFit, chosen, chunk_size, solve_shared
+from dualgap.training import solve
+from dualgap.training.batch import solve_batch, solve_path
+
+from ..conftest import examples
+from ..trust.verifier import SVM, Rows
+from ..twins import shared as twin
+from .data import job, odd_rows
+from .test_labellings import several
+
+SHARED = SmoothingNewton(passes="shared")
+dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def squared(seed=0, dtype=np.float64, **options):
+    """One problem with the squared hinge for each of several classes."""
+    return several(
+        seed, X=lambda rows: rows.astype(dtype), loss="squared_hinge", **options
+    )
+
+
+def rows_of(batch, **changes):
+    X = batch.rows.rows.arrays[0]
+    dense = DenseRows(X, batch.rows.intercept_scaling)
+    return steps.Rows.of(dense, replace(steps.SETTINGS, **changes))
+
+
+def bordered(batch):
+    """The rows with their constant feature, in float64."""
+    X = batch.columns.X.astype(np.float64)
+    return np.column_stack([X, np.full(len(X), batch.rows.intercept_scaling)])
+
+
+# ---------------------------------------------------------------------------- steps
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.cases(None)
+def test_steps_are_those_of_the_twin(few):
+    batch = squared(3, n=700, d=7, classes=4, C=0.3)
+    changes = {} if few else {"active_entries": 0, "active_share": 0.2}
+    rows, problems = rows_of(batch, gram_rows=700, **changes), np.arange(4)
+    point = steps.Point.start(rows, batch, problems, None)
+    twins = [
+        twin.SharedNewton(
+            bordered(batch) * batch.problem(k).y[:, None],
+            batch.problem(k).cost,
+            rows.most_active,
+        )
+        for k in problems
+    ]
+    for _ in range(5):
+        point.look(lambda: False)
+        for k, other in enumerate(twins):
+            w = point.W[k]
+            np.testing.assert_allclose(w, other.w, rtol=1e-6, atol=1e-9)
+            assert point.primal[k] == pytest.approx(other.objective(w), rel=1e-12)
+            other.w = w.copy()
+            other.iterate()
+        point.move()
+
+
+def test_a_few_eigenvalues_precondition_wide_rows():
+    batch = squared(1, n=900, d=60)
+    gaps = []
+    for rank in (5, 100):
+        fit = SharedFit(rows_of(batch, rank=rank), batch, job(tol=1e-6))
+        fit.run()
+        assert all(bounds.meets(1e-6) for bounds in fit.proofs.values())
+        gaps.append(len(fit.epochs[0]))
+    assert gaps[0] <= 2 * gaps[1] + 4
+
+
+# --------------------------------------------------------------------------- proofs
+
+
+@dtypes
+@pytest.mark.parametrize("intercept", [0.0, 1.0, 30.0])
+@pytest.mark.cases(None)
+def test_bounds_hold_in_extended_precision(dtype, intercept):
+    options = (
+        {"intercept_scaling": intercept} if intercept else {"fit_intercept": False}
+    )
+    batch = squared(5, dtype, n=900, d=5, C=2.0, **options)
+    found = solve_shared(SHARED, batch, job())
+    Z = bordered(batch)[:, : batch.rows.width].astype(np.longdouble)
+    for k, bounds in enumerate(found.bounds):
+        of = batch.problem(k)
+        w, alpha = (a.astype(np.longdouble) for a in (found.w[k], found.alpha[k]))
+        short = np.maximum(1 - of.y * (Z @ w), 0)
+        v = (alpha * of.y) @ Z
+        primal = w @ w / 2 + of.cost @ short**2
+        used = of.cost > 0
+        dual = alpha.sum() - v @ v / 2 - (alpha[used] ** 2 / of.cost[used]).sum() / 4
+        assert bounds.dual <= dual <= primal <= bounds.primal
+        assert bounds.rounding <= 1e-9 * bounds.primal
+        assert bounds.meets(1e-3)
+        own = of.prove(Claim(found.w[k], found.alpha[k])).certificate
+        assert bounds.primal == pytest.approx(own.primal, rel=1e-10)
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-10)
+
+
+@dtypes
+def test_the_gradient_is_the_certificate(dtype):
+    """P - D = 1/2 ||grad P||^2 for a_i = 2 c_i max(0, u_i), at any w."""
+    batch = squared(6, dtype, n=600, d=4)
+    W = np.random.default_rng(0).normal(size=(3, 5))
+    alpha = np.full((3, 600), np.nan)
+    rows = DenseRows(batch.rows.rows.arrays[0], 1.0)
+    found = prove_together(batch, range(3), W, rows, alpha)
+    Z = bordered(batch)
+    for k, w in enumerate(W):
+        of = batch.problem(k)
+        natural = 2 * of.cost * np.maximum(1 - of.y * (Z @ w), 0)
+        gradient = w - (natural * of.y) @ Z
+        gap = of.primal(w) - of.dual(natural)
+        assert gap == pytest.approx(gradient @ gradient / 2, rel=1e-9)
+        # The proof takes the best multiple of that point.
+        scale = alpha[k].sum() / natural.sum()
+        np.testing.assert_allclose(alpha[k], scale * natural, rtol=1e-9)
+        assert of.dual(alpha[k]) >= max(of.dual(natural), of.dual(0.999 * alpha[k]))
+        assert found.bounds[k].primal == pytest.approx(of.primal(w), rel=1e-9)
+        np.testing.assert_allclose(
+            found.residual[k], of.y - Z @ w, rtol=1e-5, atol=1e-5
+        )
+
+
+def test_some_problems_are_proved_alone_as_together():
+    batch = squared(8, n=400, d=3, classes=5)
+    W = np.random.default_rng(1).normal(size=(5, 4))
+    rows = DenseRows(batch.rows.rows.arrays[0], 1.0)
+    alpha, some = np.zeros((2, 5, 400))
+    prove_together(batch, range(5), W, rows, alpha)
+    prove_together(batch, [3, 1], W[[3, 1]], rows, some)
+    np.testing.assert_allclose(some[[1, 3]], alpha[[1, 3]], rtol=1e-12)
+    assert not some[[0, 2, 4]].any()
+
+
+# -------------------------------------------------------------------------- optima
+
+
+@dtypes
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.cases(None)
+def test_the_optimum_is_that_of_each_alone(dtype, C, weighted):
+    batch = squared(2, dtype, n=800, d=6, classes=4, C=C, weight=weighted)
+    if weighted:
+        batch.parts = [(batch.parts[0][0], np.array([1.0, 2.0, 0.5, 3.0]))]
+        batch.first = None
+    together = solve_batch(batch, SHARED, job(seeds=[0] * 4, tol=1e-5))
+    for k, found in enumerate(together):
+        other = solve(batch.problem(k), SmoothingNewton(passes="own"), tol=1e-5)
+        assert found.certificate.certified
+        assert found.certificate.dual <= other.certificate.primal
+        assert other.certificate.dual <= found.certificate.primal
+
+
+def test_folds_share_passes_with_rows_of_cost_0():
+    batch = squared(7, n=600, d=4, weight=False)
+    parts = [np.where(np.arange(600) % 3 == f, 0.0, 1.0) for f in range(3)]
+    folds = batch.weighted([(weight, np.ones(3)) for weight in parts])
+    found = solve_shared(SHARED, folds, job())
+    assert len(found.bounds) == 9
+    for k, bounds in enumerate(found.bounds):
+        kept = np.flatnonzero(parts[k // 3])
+        y = batch.problem(k % 3).y[kept]
+        X = batch.columns.X[kept]
+        alone = Problem(X, y, loss="squared_hinge", fit_intercept=True)
+        assert not found.alpha[k][parts[k // 3] == 0.0].any()
+        own = alone.prove(Claim(found.w[k], found.alpha[k][kept])).certificate
+        assert bounds.meets(1e-3)
+        assert bounds.primal == pytest.approx(own.primal, rel=1e-10)
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 100),
+    d=st.integers(1, 6),
+    classes=st.integers(2, 4),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    spread=st.sampled_from([0.0, 3.0, 6.0, 15.0]),
+    C=st.sampled_from([1e-100, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100]),
+    odd=st.sampled_from(["", "zero rows", "equal rows", "weights", "outlier"]),
+)
+@settings(max_examples=examples(50))
+def test_odd_inputs(seed, n, d, classes, dtype, spread, C, odd):
+    """The certificate holds for what the model says, whichever way trained it."""
+    rng = np.random.default_rng(seed)
+    X, weight = odd_rows(rng, n, d, spread, odd)
+    X, y = X.astype(dtype), rng.permutation(np.arange(n) % min(classes, n))
+    weight[np.unique(y, return_index=True)[1]] = 1.0
+    model = LinearSVC(C=C, solver=SHARED, tol=1e-2, max_iter=20)
+    model.fit(X, y, sample_weight=weight if odd == "weights" else None)
+    positive = [1] if len(model.classes_) == 2 else range(len(model.classes_))
+    dual = np.zeros((len(positive), n))
+    dual[:, model.support_] = model.dual_coef_
+    for row, k in enumerate(positive):
+        part, sign = model.certificate_.parts[row], np.where(y == k, 1, -1)
+        problem = SVM(Rows(X), "squared_hinge", sign, C * weight, bias="penalised")
+        assert not dual[row][weight == 0.0].any()
+        assert part.dual <= problem.dual(dual[row])
+        assert problem.primal(model.coef_[row], model.intercept_[row]) <= part.primal
+
+
+# --------------------------------------------------------------------------- limits
+
+
+@pytest.fixture
+def data():
+    """Rows of five classes that overlap, for several steps."""
+    rng = np.random.default_rng(4)
+    y = np.arange(3000) % 5
+    X = rng.normal(size=(5, 20))[y] + 2.0 * rng.normal(size=(3000, 20))
+    return X.astype(np.float32), y
+
+
+def test_bits_are_the_same_for_any_number_of_threads(data):
+    model = LinearSVC(C=10.0, solver=SHARED)
+    models = [clone(model).set_params(n_jobs=jobs).fit(*data) for jobs in (1, 3)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+    assert models[0].certificate_.primal == models[1].certificate_.primal
+    assert models[0].n_iter_ == models[1].n_iter_ > 2
+
+
+def after(epochs, action):
+    """What hears of epochs, and acts after some of them; and what it heard."""
+    heard = []
+
+    def hear(label, info):
+        heard.append((label, info))
+        now = info.epoch == epochs and not info.final and label == 0
+        return now and action()
+
+    return hear, heard
+
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("how", ["callback", "Ctrl-C"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_stop_keeps_the_models(data, how):
+    end = {
+        "callback": lambda: True,
+        "Ctrl-C": lambda: signal.raise_signal(signal.SIGINT),
+    }
+    hear, heard = after(3, end[how])
+    model = LinearSVC(C=10.0, solver=SHARED, tol=1e-8)._fit(*data, on_epoch=hear)
+    assert {part.status for part in model.certificate_} == {Status.INTERRUPTED}
+    assert model.n_iter_ == 3
+    for k, part in enumerate(model.certificate_):
+        assert 0.0 < part.dual < part.primal < 10.0 * len(data[1])  # of w = 0
+        told = [info for label, info in heard if label == k]
+        assert [info.epoch for info in told] == [1, 2, 3, 3]
+        assert [info.final for info in told] == [False, False, False, True]
+        own = np.append(model.coef_[k], model.intercept_[k])
+        np.testing.assert_array_equal(told[-1].model(), own)
+        assert told[-1].primal == part.primal
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_time_limit_keeps_the_models(data, monkeypatch):
+    def slow(point):
+        core_stop.set_deadline(0.0)
+        move(point)
+
+    move, core_stop = steps.Point.move, core.Stop()
+    monkeypatch.setattr(steps.Point, "move", slow)
+    model = LinearSVC(C=10.0, solver=SHARED, tol=1e-8)._fit(*data, stop=core_stop)
+    assert {part.status for part in model.certificate_} == {Status.TIME_LIMIT}
+    assert all(0.0 < part.relative_gap < np.inf for part in model.certificate_)
+    assert model.n_iter_ == 2
+
+
+def test_too_few_epochs_are_reported(data):
+    with pytest.warns(match="Stopped at max_iter"):
+        model = LinearSVC(C=10.0, solver=SHARED, max_iter=2).fit(*data)
+    assert model.n_iter_ == 2
+    assert all(part.dual > 0.0 for part in model.certificate_)
+
+
+def test_chunks_bound_the_memory(data, monkeypatch):
+    X, _ = data
+    y = np.arange(3000) % 40
+    sizes = []
+    start = steps.Point.start
+
+    def counted(rows, batch, problems, W):
+        sizes.append(len(problems))
+        return start(rows, batch, problems, W)
+
+    monkeypatch.setattr(steps.Point, "start", counted)
+    whole = LinearSVC(solver=SHARED).fit(X, y)
+    assert sizes == [16, 16, 8]
+    assert whole.certificate_.certified
+    wide = squared(1, np.float32, n=300, d=768)
+    assert chunk_size(wide) * 9 * 300 <= 0.6 * wide.rows.rows.bytes
+
+
+@dtypes
+def test_an_accuracy_beyond_the_products_is_proved(data, dtype):
+    """The proof's residuals in float64 correct the next step."""
+    X, y = data
+    model = LinearSVC(C=1.0, solver=SHARED, tol=1e-10).fit(X.astype(dtype), y)
+    assert model.certificate_.certified
+
+
+def test_a_path_starts_from_the_last_models(data):
+    batch = batch_of(*data)
+    Cs = np.logspace(-3, 1, 8)
+    cold = [solve_batch(batch.at(C), SHARED, job(seeds=[0] * 5)) for C in Cs]
+    limits = job(seeds=[0] * 5)
+    path, found = [], None
+    for C in Cs:
+        limits = replace(limits, models=[] if found is None else list(found.w))
+        found = solve_batch(batch.at(C), SHARED, limits)
+        path.append(found)
+    assert all(one.certificate.certified for one in [*cold, *path])
+    steps_of = [sum(part.certificate.epochs for one in way for part in one)
+                for way in (path, cold)]  # fmt: skip
+    assert steps_of[0] < 0.9 * steps_of[1]
+    for one, other in zip(path, cold, strict=True):
+        assert one.certificate.dual <= other.certificate.primal
+        assert other.certificate.dual <= one.certificate.primal
+
+
+def test_problems_given_up_are_trained_one_by_one(data, monkeypatch):
+    whole = module.prove_together
+
+    def worse(batch, problems, *rest):
+        found = whole(batch, problems, *rest)
+        for j, k in enumerate(problems):
+            if k == 1:
+                found.bounds[j] = replace(found.bounds[j], dual=0.0)
+        return found
+
+    monkeypatch.setattr(module, "prove_together", worse)
+    found = solve_shared(SHARED, batch_of(*data), job())
+    assert [bounds.meets(1e-3) for bounds in found.bounds] == [True, False] + 3 * [True]
+    assert found.statuses[1] is None
+    model = LinearSVC(solver=SHARED).fit(*data)
+    assert model.certificate_.certified
+
+
+# --------------------------------------------------------------------------- choice
+
+
+def batch_of(X, y, **options):
+    classes, codes = np.unique(y, return_inverse=True)
+    usual = {"loss": "squared_hinge", "fit_intercept": True}
+    reduction = options.pop("reduction", OneVsRest)(len(classes))
+    ones = np.ones(len(classes))
+    return LinearBatch(
+        X, classes, codes, reduction, None, ones, **(usual | options), copies=False
+    )
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(5000, 384)).astype(np.float32), np.arange(5000) % 10
+
+
+def test_a_path_of_wide_rows_shares_passes_from_model_to_model(wide, monkeypatch):
+    begun, start = [], steps.Point.start
+
+    def seen(rows, batch, problems, W):
+        begun.append(None if W is None else W.copy())
+        return start(rows, batch, problems, W)
+
+    monkeypatch.setattr(steps.Point, "start", seen)
+    batch = batch_of(*wide)
+    limits = job(seeds=[0] * 10, tol=1e-2)
+    first, second = solve_path(batch, [0.1, 0.2], Auto(), limits)
+    assert first.certificate.certified
+    assert second.certificate.certified
+    assert begun[0] is None
+    np.testing.assert_array_equal(begun[1], np.array(first.w))
+
+
+@pytest.mark.parametrize("solver", [Auto(), SmoothingNewton()])
+def test_wide_dense_rows_of_several_classes_share_passes(wide, solver):
+    X, y = wide
+    assert chosen(solver, batch_of(X, y), job())
+    assert not chosen(DCD(), batch_of(X, y), job())
+    assert not chosen(SmoothingNewton(passes="own"), batch_of(X, y), job())
+    assert not chosen(solver, batch_of(X, y > 4), job())
+    few = X[: 2 * X.shape[1]], y[: 2 * X.shape[1]]
+    assert not chosen(solver, batch_of(*few), job())
+    assert not chosen(solver, batch_of(X[:500, :10].copy(), y[:500]), job())
+    assert not chosen(solver, batch_of(X[:, :20].copy(), y), job())
+
+
+@pytest.mark.parametrize(
+    ("change", "needs"),
+    [
+        ({"X": sparse.csr_matrix}, "dense rows"),
+        ({"loss": "hinge"}, "squared_hinge"),
+        ({"penalize_intercept": False}, "a penalised intercept"),
+        ({"reduction": OneVsOne}, "multi_class='ovr'"),
+    ],
+)
+@pytest.mark.cases(None)
+def test_what_cannot_share_passes_is_refused_if_asked(wide, change, needs):
+    X, y = wide
+    layout = change.pop("X", np.asarray)
+    batch = batch_of(layout(X[:200]), y[:200], **change)
+    change["X"] = layout
+    for solver in (Auto(), SmoothingNewton()):
+        assert not chosen(solver, batch, job())
+    with pytest.raises(ValueError, match=f"passes='shared'.*{needs}.*passes='auto'"):
+        solve_shared(SHARED, batch, job())
+
+
+def test_a_wrong_word_is_refused():
+    with pytest.raises(ValueError, match="passes='both'"):
+        SmoothingNewton(passes="both")
