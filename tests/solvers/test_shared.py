@@ -46,7 +46,7 @@ def squared(seed=0, dtype=np.float64, **options):
 def rows_of(batch, **changes):
     X = batch.rows.rows.arrays[0]
     dense = DenseRows(X, batch.rows.intercept_scaling)
-    return steps.Rows.of(dense, replace(steps.SETTINGS, **changes))
+    return steps.SharedRows.of(dense, replace(steps.SETTINGS, **changes))
 
 
 def bordered(batch):
@@ -64,7 +64,7 @@ def test_steps_are_those_of_the_twin(few):
     batch = squared(3, n=700, d=7, classes=4, C=0.3)
     changes = {} if few else {"active_entries": 0, "active_share": 0.2}
     rows, problems = rows_of(batch, gram_rows=700, **changes), np.arange(4)
-    point = steps.Point.start(rows, batch, problems, None)
+    point = steps.SharedPoint.start(rows, batch, problems, None)
     twins = [
         twin.SharedNewton(
             bordered(batch) * batch.problem(k).y[:, None],
@@ -294,8 +294,8 @@ def test_a_time_limit_keeps_the_models(data, monkeypatch):
         core_stop.set_deadline(0.0)
         move(point)
 
-    move, core_stop = steps.Point.move, core.Stop()
-    monkeypatch.setattr(steps.Point, "move", slow)
+    move, core_stop = steps.SharedPoint.move, core.Stop()
+    monkeypatch.setattr(steps.SharedPoint, "move", slow)
     model = LinearSVC(C=10.0, solver=SHARED, tol=1e-8)._fit(*data, stop=core_stop)
     assert {part.status for part in model.certificate_} == {Status.TIME_LIMIT}
     assert all(0.0 < part.relative_gap < np.inf for part in model.certificate_)
@@ -313,13 +313,13 @@ def test_chunks_bound_the_memory(data, monkeypatch):
     X, _ = data
     y = np.arange(3000) % 40
     sizes = []
-    start = steps.Point.start
+    start = steps.SharedPoint.start
 
     def counted(rows, batch, problems, W):
         sizes.append(len(problems))
         return start(rows, batch, problems, W)
 
-    monkeypatch.setattr(steps.Point, "start", counted)
+    monkeypatch.setattr(steps.SharedPoint, "start", counted)
     whole = LinearSVC(solver=SHARED).fit(X, y)
     assert sizes == [16, 16, 8]
     assert whole.certificate_.certified
@@ -392,13 +392,13 @@ def wide():
 
 
 def test_a_path_of_wide_rows_shares_passes_from_model_to_model(wide, monkeypatch):
-    begun, start = [], steps.Point.start
+    begun, start = [], steps.SharedPoint.start
 
     def seen(rows, batch, problems, W):
         begun.append(None if W is None else W.copy())
         return start(rows, batch, problems, W)
 
-    monkeypatch.setattr(steps.Point, "start", seen)
+    monkeypatch.setattr(steps.SharedPoint, "start", seen)
     batch = batch_of(*wide)
     limits = job(seeds=[0] * 10, tol=1e-2)
     first, second = solve_path(batch, [0.1, 0.2], Auto(), limits)

@@ -31,7 +31,7 @@ Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class Settings:
+class DenseRowsSettings:
     """Tuning constants of the passes."""
 
     #: Rows of a block: their products with 100 vectors stay in the cache.
@@ -40,7 +40,7 @@ class Settings:
     strips: int = 8
 
 
-SETTINGS = Settings()
+SETTINGS = DenseRowsSettings()
 
 
 def unchecked() -> np.errstate:

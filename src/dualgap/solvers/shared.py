@@ -27,7 +27,7 @@ from ..problems.reductions import OneVsRest
 from .auto import Auto, expected_cost
 from .base import TINY, Limits, Solver
 from .shared_steps import SETTINGS as STEPS
-from .shared_steps import Numbers, Point, Rows
+from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
 from .whole import Whole
 
@@ -37,7 +37,7 @@ logger = logging.getLogger("dualgap")
 
 
 @dataclass(frozen=True)
-class Settings:
+class SharedSettings:
     """Tuning constants of :func:`solve_shared`."""
 
     #: Most problems of a chunk: enough for products at full speed.
@@ -73,7 +73,7 @@ class Settings:
     margin: float = 1.4
 
 
-SETTINGS = Settings()
+SETTINGS = SharedSettings()
 
 
 class SharedFit:
@@ -81,7 +81,7 @@ class SharedFit:
 
     Parameters
     ----------
-    rows : Rows
+    rows : SharedRows
     batch : LinearBatch
     job : Limits
 
@@ -96,7 +96,7 @@ class SharedFit:
         Estimates of each problem after each of its epochs.
     """
 
-    def __init__(self, rows: Rows, batch: LinearBatch, job: Limits) -> None:
+    def __init__(self, rows: SharedRows, batch: LinearBatch, job: Limits) -> None:
         self.rows, self.batch, self.job = rows, batch, job
         dense, count = rows.dense, len(batch)
         self.W, self.alpha = np.empty((count, dense.width)), np.empty((count, dense.n))
@@ -123,7 +123,7 @@ class SharedFit:
         self.statuses += [None] * count
         near = self.job.models
         W = np.array([near[k] for k in problems]) if near else None
-        point = Point.start(self.rows, self.batch, problems, W)
+        point = SharedPoint.start(self.rows, self.batch, problems, W)
         self._note(point)
         unproved = problems
         while True:
@@ -145,7 +145,7 @@ class SharedFit:
                     self.statuses[k] = ended
                 return
 
-    def _note(self, point: Point) -> None:
+    def _note(self, point: SharedPoint) -> None:
         """Look at the models of an epoch, keep them, and tell of them."""
         self.W[point.problems] = point.W
         point.look(self.stopped)
@@ -165,13 +165,13 @@ class SharedFit:
             float((gap / np.maximum(point.dual, TINY)).max()),
         )
 
-    def _leave(self, point: Point) -> NDArray[np.bool_]:
+    def _leave(self, point: SharedPoint) -> NDArray[np.bool_]:
         """Whether each problem is near enough to be proved, or will not come nearer."""
         goal = np.maximum(self.job.tol * point.dual, self.job.atol)
         near = point.primal - point.dual <= SETTINGS.proved_below * goal
         return near | (self.idle[point.problems] >= SETTINGS.most_idle)
 
-    def _limit(self, point: Point) -> Status | None:
+    def _limit(self, point: SharedPoint) -> Status | None:
         if self.job.stop.requested:
             return Status.INTERRUPTED
         if self.job.stop.expired:
@@ -180,7 +180,7 @@ class SharedFit:
         more = most >= self.job.max_iter and not self._leave(point).all()
         return Status.EPOCH_LIMIT if more else None
 
-    def _prove(self, problems: Numbers) -> Point | None:
+    def _prove(self, problems: Numbers) -> SharedPoint | None:
         """Prove some problems; return those that another step may bring nearer."""
         W, dense = self.W[problems], self.rows.dense
         found = prove_together(self.batch, problems.tolist(), W, dense, self.alpha)
@@ -198,7 +198,9 @@ class SharedFit:
         if not len(again) or self.stopped():
             return None
         residual = found.residual[again]
-        point = Point.at(self.rows, self.batch, problems[again], W[again], residual)
+        point = SharedPoint.at(
+            self.rows, self.batch, problems[again], W[again], residual
+        )
         point.look(self.stopped)
         point.primal = np.array([found.bounds[j].primal for j in again])
         point.dual = np.array([found.bounds[j].dual for j in again])
@@ -290,7 +292,7 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
         if job.threads > 1:
             pool = stack.enter_context(ThreadPoolExecutor(job.threads))
         X = batch.rows.rows.arrays[0]
-        rows = Rows.of(DenseRows(X, batch.rows.intercept_scaling, pool))
+        rows = SharedRows.of(DenseRows(X, batch.rows.intercept_scaling, pool))
         if rows is None:
             return None
         fit = SharedFit(rows, batch, job)
@@ -299,10 +301,10 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
     reached = len(fit.proofs)
     if not reached:
         return None
-    epochs = fit.epochs[:reached]
+    alpha, epochs = fit.alpha[:reached], fit.epochs[:reached]
     return Whole(
         fit.W[:reached],
-        fit.alpha[:reached],
+        list(map(batch.stored, alpha)) if batch.many else alpha,
         [fit.proofs[k] for k in range(reached)],
         np.array([row for own in epochs for row in own]),
         np.cumsum([len(own) for own in epochs]),

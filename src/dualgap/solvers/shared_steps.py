@@ -42,7 +42,7 @@ Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SharedStepsSettings:
     """Tuning constants of the steps."""
 
     #: Eigenvalues of X'X that the preconditioner has, from this many rows per column.
@@ -70,21 +70,23 @@ class Settings:
     search_accuracy: float = 1e-9
 
 
-SETTINGS = Settings()
+SETTINGS = SharedStepsSettings()
 
 
 @dataclass
-class Rows:
+class SharedRows:
     """What the problems of a fit share: rows, and large eigenvalues of ``X'X/n``."""
 
     dense: DenseRows
     values: Vector
     vectors: Floats  # (width, number of values)
     rest: float  # stands for the other eigenvalues
-    settings: Settings
+    settings: SharedStepsSettings
 
     @classmethod
-    def of(cls, dense: DenseRows, settings: Settings = SETTINGS) -> Rows | None:
+    def of(
+        cls, dense: DenseRows, settings: SharedStepsSettings = SETTINGS
+    ) -> SharedRows | None:
         """Find the eigenvalues from some of the rows; None if float32 overflows."""
         kind = dense.X.dtype
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,7 +114,7 @@ class Rows:
         return (W + (part @ self.vectors.T).astype(np.float64) * sizes) * rest
 
 
-def _largest(gram: Vector, settings: Settings) -> tuple[Vector, Vector]:
+def _largest(gram: Vector, settings: SharedStepsSettings) -> tuple[Vector, Vector]:
     """Return the largest eigenvalues of a matrix and their vectors, or nearly.
 
     A few steps of subspace iteration from fixed random vectors are enough for a
@@ -165,7 +167,7 @@ class Active(NamedTuple):
 
 
 @dataclass
-class Point:
+class SharedPoint:
     """Problems of a chunk that are not solved yet, and their w.
 
     Attributes
@@ -182,7 +184,7 @@ class Point:
         ``y_i - x_i.w``.
     """
 
-    rows: Rows
+    rows: SharedRows
     problems: Numbers
     positive: NDArray[np.bool_]
     cost: Floats
@@ -195,8 +197,13 @@ class Point:
 
     @classmethod
     def at(
-        cls, rows: Rows, batch: LinearBatch, problems: Numbers, W: Vector, F: Floats
-    ) -> Point:
+        cls,
+        rows: SharedRows,
+        batch: LinearBatch,
+        problems: Numbers,
+        W: Vector,
+        F: Floats,
+    ) -> SharedPoint:
         """Return the point of some problems of a batch, whose residuals are F."""
         cost = batch.costs(problems.tolist())
         largest = cost.max(axis=1, keepdims=True)
@@ -207,8 +214,8 @@ class Point:
 
     @classmethod
     def start(
-        cls, rows: Rows, batch: LinearBatch, problems: Numbers, W: Vector | None
-    ) -> Point:
+        cls, rows: SharedRows, batch: LinearBatch, problems: Numbers, W: Vector | None
+    ) -> SharedPoint:
         """Return the point W, or the ridge solutions, where every row is active."""
         dense, kind, count = rows.dense, rows.dense.X.dtype, len(problems)
         residual, one = np.empty((count, dense.n), kind), kind.type(1)
@@ -384,7 +391,9 @@ class Point:
         return t
 
 
-def grouped(problems: list[int], sizes: list[int], rows: Rows) -> Iterator[list[int]]:
+def grouped(
+    problems: list[int], sizes: list[int], rows: SharedRows
+) -> Iterator[list[int]]:
     """Yield groups of problems whose active rows are copied at a time."""
     group: list[int] = []
     copied, most = 0, int(rows.settings.group_share * rows.dense.n)
