@@ -220,8 +220,8 @@ struct SkippedRows {
   }
 };
 
-// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta. With
-// a kernel, the margins of the rows take the place of w.
+// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta.
+// With a kernel, the margins of the rows take the place of w.
 struct SumOfSteps {
   Array<double> r, r_beta;
   double sigma;

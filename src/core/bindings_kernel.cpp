@@ -226,13 +226,12 @@ void bind_records(nb::module_ &m) {
   nb::class_<SimplexProblem>(m, "Simplex",
                              "min 1/2 a'Ka over the simplex, for the `columns` of a "
                              "Gram matrix or all of them; `diagonal` holds the K_ii.")
-      .def(nb::init<Gram *, Maybe<const Order>, Array<const double>,
-                    Array<const double>, Array<const double>, double,
-                    Maybe<const double>>(),
-           "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
-           "delta"_a.noconvert(), "diagonal"_a.noconvert(), "constant"_a = 1.0,
-           "linear"_a.noconvert().none() = nb::none(),
-           nb::keep_alive<1, 2>());
+      .def(
+          nb::init<Gram *, Maybe<const Order>, Array<const double>, Array<const double>,
+                   Array<const double>, double, Maybe<const double>>(),
+          "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
+          "delta"_a.noconvert(), "diagonal"_a.noconvert(), "constant"_a = 1.0,
+          "linear"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 2>());
   nb::class_<SimplexPoint>(m, "SimplexState",
                            "A point, its gradient, and its `size` rows with a > 0.")
       .def(nb::init<Array<double>, Array<double>, Array<Order>, Index>(),
@@ -529,7 +528,8 @@ void bind_kernel(nb::module_ &m) {
         double *sizes = sized(most, s.m, "most");
         PegasosSums sums;
         if (sum)
-          sums = {sized(sum->r, s.m, "r"), sized(sum->r_beta, s.m, "r_beta"), sum->sigma};
+          sums = {sized(sum->r, s.m, "r"), sized(sum->r_beta, s.m, "r_beta"),
+                  sum->sigma};
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(s.gram->mutex());
           return kernel_pegasos(s, data, rows, many, sizes, sums, poll);
@@ -538,8 +538,8 @@ void bind_kernel(nb::module_ &m) {
         point.size = s.size;
         return walk;
       },
-      "problem"_a, "state"_a, "omega"_a.noconvert(), "settings"_a, "order"_a.noconvert(),
-      "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
+      "problem"_a, "state"_a, "omega"_a.noconvert(), "settings"_a,
+      "order"_a.noconvert(), "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
       "Kernelised Pegasos. `sum` is of the margins and of `a`.");
 
   m.def(

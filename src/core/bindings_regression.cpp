@@ -56,7 +56,8 @@ void bind_regression(nb::module_ &m) {
         });
       },
       "examples"_a, "state"_a, "targets"_a, "random"_a, "threads"_a.noconvert(),
-      "stop"_a, "Solve a small problem by dual coordinate ascent from 0, and prove it.");
+      "stop"_a,
+      "Solve a small problem by dual coordinate ascent from 0, and prove it.");
 
   m.def(
       "pair_epoch",

@@ -119,11 +119,10 @@ __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) inline std::uint32_t crc32c
   constexpr std::size_t kStep = 256;  // bytes of four registers
   if (size < kStep) return crc32c(at, size, before);
   constexpr int kDistance = 8 * kStep;
-  const __m512i k = _mm512_set4_epi64(
-      static_cast<long long>(power(kDistance - 1)),
-      static_cast<long long>(power(kDistance + 63)),
-      static_cast<long long>(power(kDistance - 1)),
-      static_cast<long long>(power(kDistance + 63)));
+  const __m512i k = _mm512_set4_epi64(static_cast<long long>(power(kDistance - 1)),
+                                      static_cast<long long>(power(kDistance + 63)),
+                                      static_cast<long long>(power(kDistance - 1)),
+                                      static_cast<long long>(power(kDistance + 63)));
   alignas(64) std::uint64_t words[kStep / 8] = {~before};
   __m512i r[4];
   for (int j = 0; j < 4; ++j)

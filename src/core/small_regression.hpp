@@ -67,8 +67,8 @@ class SmallRegression : private SmallRegressionTuning {
     for (bool ended = false; !ended;) {
       const Sleep sleep{wake.data(), length.data(), threshold,
                         static_cast<int>(kLongestSleep)};
-      const SleepingPass pass = regression_epoch(rows_, data_, state_, sleep, 1,
-                                                 order.data(), random, poll);
+      const SleepingPass pass =
+          regression_epoch(rows_, data_, state_, sleep, 1, order.data(), random, poll);
       if (stop.requested() || stop.expired()) return {};
       threshold = pass.threshold;
       linear += pass.linear;
@@ -83,12 +83,13 @@ class SmallRegression : private SmallRegressionTuning {
       if (!ended && pass.updates > 0 && pass.gap > needed) continue;
       linear = evaluate_here(proof);
       Epoch &exact = proof.epochs.back();
-      exact = {0.5 * proof.norm + proof.values.loss, linear - 0.5 * proof.norm, updates};
+      exact = {0.5 * proof.norm + proof.values.loss, linear - 0.5 * proof.norm,
+               updates};
       const double gap = exact.primal - exact.dual;
       const double allowed = std::max(goal * exact.dual, targets.atol);
       // Without an update after all rows were visited, b is a fixed point.
-      ended = ended || !(gap > kSafe * allowed) ||
-              (pass.updates == 0 && pass.visited == n);
+      ended =
+          ended || !(gap > kSafe * allowed) || (pass.updates == 0 && pass.visited == n);
       if (pass.gap > 0.0 && gap > 0.0)
         near = std::clamp(kMisled * pass.gap / gap, kLeastNear, kNear);
       again = epochs + std::max(kPause, epochs / kPause);

@@ -43,8 +43,8 @@ struct PegasosWalk {
   Index visited = 0, steps = 0, updates = 0;
 };
 
-// The coefficients of the points before all steps sum to sigma s + r_s, their margins to
-// sigma g + r_g. Null: no sums.
+// The coefficients of the points before all steps sum to sigma s + r_s, their margins
+// to sigma g + r_g. Null: no sums.
 struct PegasosSums {
   double *r_g = nullptr, *r_s = nullptr;
   double sigma = 0;

@@ -44,7 +44,8 @@ inline void sorted_entries(const Points &points, Index i, Entries &out) {
 }
 
 // Returns the sum over all columns of the squared (or absolute) scaled differences.
-inline double distance(const Entries &a, const Entries &b, double scale, bool absolute) {
+inline double distance(const Entries &a, const Entries &b, double scale,
+                       bool absolute) {
   double sum = 0.0;
   const auto add = [&](double apart) {
     sum += absolute ? std::abs(apart) : apart * apart;
