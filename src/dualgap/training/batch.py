@@ -204,6 +204,13 @@ def solve_batch(
     stored: dict[int, SparseDuals] = {}
 
     def train(k: int) -> Solution:
+        found = solution(k)
+        if batch.many:
+            stored[k] = batch.stored(found.alpha)
+            found = replace(found, alpha=EMPTY)
+        return found
+
+    def solution(k: int) -> Solution:
         title = batch.names[k] if several else ""
         if whole is not None and k < len(done) and done[k]:
             found = whole[k]
@@ -223,9 +230,6 @@ def solve_batch(
                     raise
                 found = job.unproved(k)
             job.tasks.keep(k, found)
-        if batch.many:
-            stored[k] = batch.stored(found.alpha)
-            found = replace(found, alpha=EMPTY)
         return found
 
     batch.prepare()
