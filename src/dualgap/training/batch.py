@@ -203,14 +203,13 @@ def solve_batch(
     several = len(batch) > 1
     stored: dict[int, SparseDuals] = {}
 
-    def train(k: int) -> Solution:
-        found = solution(k)
+    def kept(k: int, found: Solution) -> Solution:
         if batch.many:
             stored[k] = batch.stored(found.alpha)
             found = replace(found, alpha=EMPTY)
         return found
 
-    def solution(k: int) -> Solution:
+    def train(k: int) -> Solution:
         title = batch.names[k] if several else ""
         if whole is not None and k < len(done) and done[k]:
             found = whole[k]
@@ -218,7 +217,7 @@ def solve_batch(
             progress = Progress(solver.name, job.tol, title, listener)
             progress.history = found.history[-1:].tolist()
             progress.end(found.certificate, lambda: found.model)
-            return found
+            return kept(k, found)
         file = job.checkpoint
         if file is not None and several:
             file = f"{file}.{k}"
@@ -230,7 +229,7 @@ def solve_batch(
                     raise
                 found = job.unproved(k)
             job.tasks.keep(k, found)
-        return found
+        return kept(k, found)
 
     batch.prepare()
     found = in_threads(train, len(batch), job, batch.at_a_time)
