@@ -8,8 +8,8 @@ Each way trains once, on one thread, in a process of its own, all in one run: co
 ratios. The table has processor seconds, memory beyond the data (Linux), P summed over
 the classes, and the worst relative gap of a class. P and D come from the coefficients
 in float64, from outside: D at a_i = 2 c_i max(0, u_i), where P - D is half the squared
-gradient. A gap is that to the best D of all ways, because the duals of `dcd` are not
-those of its w. scikit-learn's LogisticRegression has another loss, so that only its
+gradient. A gap is from P to the best D of all ways, because `dcd` has better duals
+than its w gives. scikit-learn's LogisticRegression has another loss, so that only its
 time and accuracy compare.
 """
 
@@ -29,7 +29,7 @@ from harness import ONE_THREAD
 from numpy.typing import NDArray
 
 ROWS, COLUMNS, TEST = 50_000, 768, 10_000
-#: Standard deviation of the noise of a row, beside that of the class means.
+#: Standard deviation of the noise of a row, relative to the class means.
 NOISE = 6.0
 WAYS = ("shared", "dcd", "newton", "logistic")
 

@@ -68,6 +68,7 @@ def test_more_than_20_classes_one_versus_the_rest_are_sparse(classes, multi_clas
         assert found.nnz == np.count_nonzero(found.toarray())
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("C", [0.02, 3.0])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

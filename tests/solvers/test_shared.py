@@ -252,7 +252,7 @@ def test_bits_are_the_same_for_any_number_of_threads(data):
 
 
 def after(epochs, action):
-    """What hears of epochs, and acts after some of them; and what it heard."""
+    """Listener that notes the epochs, and acts after some of them."""
     heard = []
 
     def hear(label, info):

@@ -52,22 +52,25 @@ class SharedSettings:
     most_idle: int = 6
     #: A problem is given up after this many proofs that did not find its gap.
     most_rejected: int = 3
-    #: Prediction of the cost, in multiply-adds of a plain product. `products` matrix
-    #: products of K problems cost each as `narrow` + `wide` K plain ones, and
-    #: `active_products` of each problem the share of its active rows.
+    #: Predicted matrix products with all rows.
     products: float = 20.0
+    #: A product of K problems costs as many plain ones, and `wide` more per problem.
     narrow: float = 1.9
+    #: Plain products that a problem adds to a product of several.
     wide: float = 0.053
+    #: Predicted products of each problem with its active rows alone.
     active_products: float = 110.0
     #: Share of the active rows beyond the rows of a class.
     more_active: float = 0.03
-    #: These numbers are for this mean of c_i q_i, and grow with this power of it from
-    #: this share of it on.
+    #: Mean of c_i q_i that these numbers are for.
     steep: float = 30.0
+    #: They grow with this power of that mean.
     growth: float = 0.27
+    #: They fall no further below this share of that mean.
     easiest: float = 0.02
-    #: Speed of X'X as a matrix product, and the cost of the calls for a problem.
+    #: Speed of X'X as a matrix product, relative to a plain product.
     gram_speed: float = 36.0
+    #: Multiply-adds that the calls for a problem cost.
     calls: float = 1.3e7
     #: `auto` shares passes if other methods are predicted to cost this many times more.
     margin: float = 1.4

@@ -45,11 +45,13 @@ Numbers = NDArray[np.intp]
 class SharedStepsSettings:
     """Tuning constants of the steps."""
 
-    #: Eigenvalues of X'X that the preconditioner has, from this many rows per column.
+    #: Eigenvalues of X'X that the preconditioner has.
     rank: int = 200
+    #: Most rows per column that X'X is made from.
     gram_rows: int = 16
-    #: More vectors and steps of the iteration that finds them.
+    #: More vectors of the iteration that finds them.
     more_vectors: int = 20
+    #: Steps of that iteration.
     power_steps: int = 3
     #: The other eigenvalues count as this part of the last one.
     rest: float = 0.5
@@ -57,16 +59,17 @@ class SharedStepsSettings:
     residual: float = 0.1
     #: Most conjugate gradients of a step.
     most_gradients: int = 40
-    #: A step of conjugate gradients copies at most this part of the rows, or this many
-    #: entries.
+    #: A step of conjugate gradients copies at most this part of the rows.
     active_share: float = 0.5
+    #: It may copy this many entries in any case.
     active_entries: int = 1_000_000
-    #: Most problems whose conjugate gradients go together, to share a preconditioner,
-    #: and the part of the rows that they copy, if they are several.
+    #: Most problems whose conjugate gradients go together, to share a preconditioner.
     group: int = 16
+    #: Most of the rows that several problems copy together.
     group_share: float = 0.25
-    #: Most steps of the search along a direction, and the change of t that ends it.
+    #: Most steps of the search along a direction.
     search_steps: int = 30
+    #: Change of t that ends the search.
     search_accuracy: float = 1e-9
 
 
@@ -75,7 +78,7 @@ SETTINGS = SharedStepsSettings()
 
 @dataclass
 class SharedRows:
-    """What the problems of a fit share: rows, and large eigenvalues of ``X'X/n``."""
+    """Rows that the problems of a fit share, and large eigenvalues of ``X'X/n``."""
 
     dense: DenseRows
     values: Vector
@@ -137,7 +140,7 @@ def _sizes(W: Vector) -> Vector:
 
 
 def _dots(A: Vector, B: Vector) -> Vector:
-    """Return the products of the rows of A with those of B."""
+    """Return the products of the rows of A with the rows of B."""
     return np.einsum("ij,ij->i", A, B)
 
 
