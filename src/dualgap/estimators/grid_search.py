@@ -204,14 +204,13 @@ class Sharing:
             plan = plan_of(given)
             if plan is not None:
                 return self._shared(plan)
-        except ValueError:  # of rows or parameters, which a fit may take or refuse
-            self.gaps.clear()
-            self.certificates.clear()
         except Exception as error:
             self.gaps.clear()
             self.certificates.clear()
             found = joblib(given)
-            if not any(map(_failed, found)):  # scikit-learn tells of what it meets too
+            # A fit may take what sharing refuses; scikit-learn tells of failed fits.
+            refused = isinstance(error, ValueError)
+            if not refused and not any(map(_failed, found)):
                 tell(
                     "GridSearchCV trained each model by itself, because sharing their "
                     f"work failed: {type(error).__name__}: {error}. The results are "
