@@ -507,7 +507,7 @@ def in_options(sentence: str) -> str:
         "use None, ": "use ",
         "X, y and sample_weight are not": "DATA is not",
         "give the arguments of fit, and fit again if parameters changed": (
-            "give the data of that training, or train again"
+            "give the data that it was trained on, or train again"
         ),
     }.items():
         sentence = sentence.replace(python, option)

@@ -53,7 +53,6 @@ def balls_of(
     TypeError
         If the estimator is of another type.
     """
-    ready()
     check_is_fitted(model)
     refuse_without_optimum(model)
     if not hasattr(model, "_fitted_problems"):
@@ -61,6 +60,7 @@ def balls_of(
             f"model={type(model).__name__} is not supported; give a fitted LinearSVC, "
             "SVC, LinearSVR or SVR"
         )
+    ready()
     problems = list(model._fitted_problems(X, y, sample_weight, whole))
     trained = getattr(model, "certificate_", None)
     balls = [_ball(model, trained, k, one) for k, one in enumerate(problems)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -95,6 +96,7 @@ class CertainDecisions:
         self._optimum = optimum_of(self, X, balls)
         return balls
 
+    @abstractmethod
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
@@ -102,7 +104,6 @@ class CertainDecisions:
 
         With `whole` the problems of pairs of classes have all rows.
         """
-        raise NotImplementedError
 
     def decision_bounds(self, X: MatrixLike) -> Pair:
         r"""Return bounds that the decisions of the exact optimum cannot leave.
