@@ -22,7 +22,7 @@ from dualgap.models import (
     write_proof,
 )
 from dualgap.problems import batch as batches
-from dualgap.solvers import labellings
+from dualgap.solvers import SmoothingNewton, labellings, shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 
@@ -111,6 +111,29 @@ def test_memory_grows_with_the_stored_duals(solver, monkeypatch):
     kept = nbytes(vars(model), set())
     assert kept <= duals + 8 * K * (X.shape[1] + 1) + 16 * len(y) + 4_000 * K
     assert peak <= 4 * duals + 3_000 * K < table
+
+
+def test_shared_passes_hold_the_duals_of_a_chunk_alone(monkeypatch):
+    X, y = several(120, 20, 4)
+    settings = replace(shared.SETTINGS, chunk=16)
+    monkeypatch.setattr(shared, "SETTINGS", settings)
+    solver = SmoothingNewton(passes="shared")
+    model = LinearSVC(10.0, solver=solver, random_state=0)
+    sizes, prove = [], shared.prove_together
+
+    def noted(*arguments):
+        found = prove(*arguments)
+        sizes.append(found.alpha.shape)
+        return found
+
+    monkeypatch.setattr(shared, "prove_together", noted)
+    model.fit(X, y)
+    assert len(sizes) >= 8
+    assert max(sizes) == (16, len(y))
+    assert sparse.issparse(model.dual_coef_)
+    check = certify(model, X, y)
+    assert check.relative_gap <= 1e-3
+    np.testing.assert_allclose(check.primal, model.certificate_.primal, rtol=1e-9)
 
 
 def test_chunks_of_classes_give_the_same_bits(monkeypatch):

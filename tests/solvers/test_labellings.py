@@ -274,7 +274,7 @@ def test_wrong_arguments_of_the_core_are_refused():
     batch = several(6)
     problem, signs, cost = (
         batch.rows,
-        batch.all_signs(range(len(batch))),
+        batch.signs(range(len(batch))),
         batch.rows.cost,
     )
     newton = SmoothingNewton.settings

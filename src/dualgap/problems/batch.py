@@ -360,15 +360,11 @@ class LinearBatch(Batch):
         bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
         return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
 
-    def all_signs(self, problems: range) -> NDArray[np.int8]:
-        """Return the labels of all rows in these problems, (problems, n)."""
+    def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
+        """Return the labels of all rows in some problems, (problems, n)."""
         if len(problems) == self.count and len(self.parts) == 1:
             return self.reduction.all_signs(self.codes)
         return np.stack([self._signs(k) for k in problems])
-
-    def positive(self, problems: Sequence[int]) -> NDArray[np.bool_]:
-        """Return whether each row is positive in some problems, (problems, n)."""
-        return np.stack([self._signs(k) > 0 for k in problems])
 
     def costs(self, problems: Sequence[int]) -> Vector:
         """Return the costs of all rows in some problems, or in any of them, (1, n)."""

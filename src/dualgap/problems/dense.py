@@ -141,11 +141,14 @@ class Proved(NamedTuple):
     Attributes
     ----------
     bounds : list of Bounds
+    alpha : ndarray of shape (problems, n)
+        The dual points.
     residual : ndarray of shape (problems, n)
         ``y_i - x_i.w``, rounded to the type of the rows.
     """
 
     bounds: list[Bounds]
+    alpha: Vector
     residual: Floats
 
 
@@ -165,7 +168,6 @@ def prove_together(
     problems: Sequence[int],
     W: Vector,
     rows: DenseRows,
-    alpha: Vector,
 ) -> Proved:
     """Prove bounds on P at w, and on D at the dual point that w suggests.
 
@@ -179,11 +181,9 @@ def prove_together(
     problems : sequence of int
     W : ndarray of shape (problems, width), float64
     rows : DenseRows
-    alpha : ndarray of shape (all problems, n)
-        Receives the dual points of these problems.
     """
-    place, unit = np.asarray(problems), Rounding.unit
-    positive, cost = batch.positive(problems), batch.costs(problems)
+    alpha, unit = np.empty((len(W), rows.n)), Rounding.unit
+    positive, cost = batch.signs(problems) > 0, batch.costs(problems)
     squares = (W[:, : rows.d] ** 2).sum(axis=1)
     lengths = np.sqrt(squares * (1.0 + Rounding.summed) + _SMALL)
     last = np.abs(rows.constant * W[:, -1]) if rows.constant else np.zeros(len(W))
@@ -205,7 +205,7 @@ def prove_together(
             most = np.maximum(short + (off + 2.0 * unit * np.abs(short)), 0.0)
             np.maximum(short, 0.0, out=short)
             dual = 2.0 * c * short
-            alpha[place, block] = dual.T
+            alpha[:, block] = dual.T
             sums.loss[:] += (c * most * most).sum(axis=0)
             sums.total[:] += dual.sum(axis=0)
             sums.diagonal[:] += (dual * short).sum(axis=0)
@@ -219,12 +219,12 @@ def prove_together(
         sums = _Sums(*(np.sum(parts, axis=0) for parts in strips))
         rounding = Rounding(rows.n, rows.width, len(rows.strips), rows.chain)
         bounds = []
-        for j, k in enumerate(problems):
+        for j in range(len(W)):
             norm = core.squared_norm(sums.v[j])
             total, diagonal = float(sums.total[j]), float(sums.diagonal[j])
             curvature = norm + diagonal
             scale = total / curvature if 0.0 < curvature < math.inf else 0.0
-            alpha[k] = alpha[k] * scale if 0.0 < scale < math.inf else 0.0
+            alpha[j] *= scale if 0.0 < scale < math.inf else 0.0
             values = Values(
                 float(sums.loss[j]), total, diagonal, _SMALL, 0.0, 0.0,
                 float(sums.reach[j]), float(sums.used[j]), rows.width + 4.0,
@@ -233,7 +233,7 @@ def prove_together(
             bounds.append(
                 rounding.bounds(values, core.squared_norm(W[j]), norm, scale=scale)
             )
-    return Proved(bounds, residual)
+    return Proved(bounds, alpha, residual)
 
 
 #: Far larger than all underflow of a product.

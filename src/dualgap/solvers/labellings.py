@@ -112,7 +112,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         one_thread(rows.threads.size, limit)
         for begin in whole[::each]:
             problems = whole[begin : begin + each]
-            signs, cost = batch.all_signs(problems), batch.costs(problems)
+            signs, cost = batch.signs(problems), batch.costs(problems)
             alpha = np.empty(signs.shape)
             found = core.solve_labellings(
                 rows.rows,

@@ -23,6 +23,7 @@ from ..certificate import Bounds, Status
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.dense import DenseRows, prove_together, unchecked
+from ..problems.duals import StoredDuals
 from ..problems.reductions import OneVsRest
 from .auto import Auto, expected_cost
 from .base import TINY, Limits, Solver
@@ -90,8 +91,8 @@ class SharedFit:
 
     Attributes
     ----------
-    W, alpha : ndarray of shape (problems, width) and (problems, n)
-    proofs : dict of Bounds
+    W : ndarray of shape (problems, width)
+    proofs, duals : dict of Bounds and of dual variables
         By number, of the problems of all chunks that were begun: the first ones.
     statuses : list of Status or None
         Limits that ended the fits of these problems; None: none did.
@@ -102,8 +103,9 @@ class SharedFit:
     def __init__(self, rows: SharedRows, batch: LinearBatch, job: Limits) -> None:
         self.rows, self.batch, self.job = rows, batch, job
         dense, count = rows.dense, len(batch)
-        self.W, self.alpha = np.empty((count, dense.width)), np.empty((count, dense.n))
+        self.W = np.empty((count, dense.width))
         self.proofs: dict[int, Bounds] = {}
+        self.duals: dict[int, StoredDuals] = {}
         self.statuses: list[Status | None] = []
         self.epochs: list[list[tuple[float, float, int]]] = [[] for _ in range(count)]
         self.best = np.full(count, math.inf)
@@ -185,13 +187,16 @@ class SharedFit:
 
     def _prove(self, problems: Numbers) -> SharedPoint | None:
         """Prove some problems; return those that another step may bring nearer."""
-        W, dense = self.W[problems], self.rows.dense
-        found = prove_together(self.batch, problems.tolist(), W, dense, self.alpha)
-        for k, bounds in zip(problems, found.bounds, strict=True):
-            self.proofs[int(k)] = bounds
+        W, dense, batch = self.W[problems], self.rows.dense, self.batch
+        found = prove_together(batch, problems.tolist(), W, dense)
+        for k, bounds, alpha in zip(
+            problems.tolist(), found.bounds, found.alpha, strict=True
+        ):
             if math.isinf(bounds.primal):  # w overflowed; the zero model does not
-                self.W[k] = self.alpha[k] = 0.0
-                self.proofs[int(k)] = self.batch.unreached(int(k)).certificate.bounds
+                self.W[k] = alpha[:] = 0.0
+                bounds = batch.unreached(k).certificate.bounds
+            self.proofs[k] = bounds
+            self.duals[k] = batch.stored(alpha) if batch.many else alpha
         met = [bounds.meets(self.job.tol, self.job.atol) for bounds in found.bounds]
         self.rejected[problems] += 1
         able = (self.idle[problems] < SETTINGS.most_idle) & (
@@ -304,10 +309,10 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
     reached = len(fit.proofs)
     if not reached:
         return None
-    alpha, epochs = fit.alpha[:reached], fit.epochs[:reached]
+    epochs = fit.epochs[:reached]
     return Whole(
         fit.W[:reached],
-        list(map(batch.stored, alpha)) if batch.many else alpha,
+        [fit.duals[k] for k in range(reached)],
         [fit.proofs[k] for k in range(reached)],
         np.array([row for own in epochs for row in own]),
         np.cumsum([len(own) for own in epochs]),

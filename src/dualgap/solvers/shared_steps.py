@@ -212,7 +212,7 @@ class SharedPoint:
         largest = cost.max(axis=1, keepdims=True)
         relative = (cost / largest).astype(F.dtype)
         each = np.broadcast_to(largest[:, 0], len(problems)).copy()
-        positive = batch.positive(problems.tolist())
+        positive = batch.signs(problems.tolist()) > 0
         return cls(rows, problems, positive, relative, each, W, F)
 
     @classmethod
