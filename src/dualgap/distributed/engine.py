@@ -80,10 +80,8 @@ def aggregate(
     An advance takes the step size gamma in [0, 1] that maximises D. The duals then stay
     in their box, and D never falls, whatever sigma is.
     """
-    after, outcome = (
-        dict(points),
-        RoundOutcome({}, reply.lost, reply.seconds, reply.sent),
-    )
+    after = dict(points)
+    outcome = RoundOutcome({}, reply.lost, reply.seconds, reply.sent)
     if reply.lost:
         return points, outcome
     for k, task in tasks.items():

@@ -163,9 +163,9 @@ class LinearSVC(
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
-        With more than 20 classes, one versus the rest, a sparse CSR matrix.
         ``y_i alpha_i`` of the rows in `support_`, where y_i is +1 for the positive
-        class and -1 for the others. They are the dual point of the certificate.
+        class and -1 for the others. They are the dual point of the certificate. With
+        more than 20 classes, one versus the rest, it is a sparse CSR matrix.
 
         - For solvers that keep dual variables, ``coef_ = dual_coef_ @ X[support_]``.
           Where `DCD` accelerates ("auto" and "dcd" on text; not with
@@ -475,15 +475,15 @@ class LinearSVC(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X, terms = check_array(X, **ROWS), terms_of_linear(self)
-        table = table_of(self, X.shape[0])
-        how = terms, X, y, self.C, weight, self.n_jobs, not whole
-        return linear_problems(terms, binary_of(*how), table)
+        batch = binary_of(terms, X, y, self.C, weight, self.n_jobs, copies=not whole)
+        return linear_problems(terms, batch, table_of(self, X.shape[0]))
 
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
         if batch.joint or is_silent():  # a joint problem compares the classes
             return ""
-        gaps, weight = (self.tol, self.atol), self.class_weight
-        return constant_sentence(batch, found.w, found.bounds, *gaps, weight)
+        return constant_sentence(
+            batch, found.w, found.bounds, self.tol, self.atol, self.class_weight
+        )
 
     # ------------------------------------------------------------------ prediction
 

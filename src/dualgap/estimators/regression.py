@@ -197,8 +197,8 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     ) -> Iterable[FittedProblem]:
         X = check_array(X, **ROWS)
         terms = terms_of_regression(self, RESIDUAL_LOSSES[self.loss](self.epsilon))
-        how = X, y, self.C, weight, self.n_jobs
-        return [terms.regression(*how, table_of(self, X.shape[0]))]
+        table = table_of(self, X.shape[0])
+        return [terms.regression(X, y, self.C, weight, self.n_jobs, table)]
 
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
