@@ -63,13 +63,13 @@ def bordered(batch):
 def test_steps_are_those_of_the_twin(few):
     batch = squared(3, n=700, d=7, classes=4, C=0.3)
     changes = {} if few else {"active_entries": 0, "active_share": 0.2}
-    rows, problems = rows_of(batch, gram_rows=700, **changes), np.arange(4)
+    changes |= {"gram_rows": 700, "search_accuracy": 0.0}
+    rows, problems = rows_of(batch, **changes), np.arange(4)
     point = steps.SharedPoint.start(rows, batch, problems, None)
     twins = [
         twin.SharedNewton(
             bordered(batch) * batch.problem(k).y[:, None],
             batch.problem(k).cost,
-            rows.most_active,
         )
         for k in problems
     ]

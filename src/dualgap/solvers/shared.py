@@ -54,13 +54,9 @@ class SharedSettings:
     #: A problem is given up after this many proofs that did not find its gap.
     most_rejected: int = 3
     #: Predicted matrix products with all rows.
-    products: float = 20.0
-    #: A product of K problems costs as many plain ones, and `wide` more per problem.
-    narrow: float = 1.9
-    #: Plain products that a problem adds to a product of several.
-    wide: float = 0.053
+    products: float = 14.0
     #: Predicted products of each problem with its active rows alone.
-    active_products: float = 110.0
+    active_products: float = 60.0
     #: Share of the active rows beyond the rows of a class.
     more_active: float = 0.03
     #: Mean of c_i q_i that these numbers are for.
@@ -238,8 +234,8 @@ def shared_work(batch: LinearBatch) -> float:
     steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
     hard = max(steepness / SETTINGS.steep, SETTINGS.easiest) ** SETTINGS.growth
     active = min(1.0 / batch.reduction.classes + SETTINGS.more_active, 0.5)
-    own = SETTINGS.active_products * active + SETTINGS.products * SETTINGS.wide
-    passes = hard * (SETTINGS.products * SETTINGS.narrow + count * own)
+    own = SETTINGS.active_products * active + SETTINGS.products * STEPS.wide
+    passes = hard * (SETTINGS.products * STEPS.narrow + count * own)
     gram = min(rows.n, STEPS.gram_rows * rows.width) * float(rows.width) ** 2
     return product * passes + gram / SETTINGS.gram_speed + SETTINGS.calls * count
 

@@ -2,13 +2,14 @@
 
 Problem    for every k: min over w of P_k(w) = 1/2 ||w||^2 + sum_i c_ik max(0, u_ik)^2,
            u_ik = 1 - y_ik x_i.w
-Update     w <- w + t s with the t that minimises P_k, and H s = -grad P_k(w), where
+Update     w <- the least P_k in the span of w, s and the constant feature, at no pass;
+           H s = -grad P_k(w), where
            H = I + 2 sum c_ik x_i x_i' over the active rows, u_ik > 0. Conjugate
-           gradients solve that system over copies of the active rows; where these are
-           many, s is the preconditioned gradient. The largest eigenvalues of X'X, times
-           the costs of the active rows, precondition all problems. Products with all
-           rows are matrix products for all problems together. The first w is the ridge
-           solution. Problems whose gap is small enough leave.
+           gradients solve that system over copies of the active rows, or, where these
+           are many, over all rows for all problems together, as matrix products. The
+           largest eigenvalues of X'X, times the costs of the active rows, precondition
+           all problems. The first w is the ridge solution. Problems whose gap is small
+           enough leave.
 Guarantee  P_k never rises but for rounding, and w_k -> w_k*. The dual point is
            a_i = 2 c_i max(0, u_i), and P - D = 1/2 ||grad P||^2.
 Cost       a step of K problems: one or two matrix products of 2 n d K operations, and
@@ -25,7 +26,6 @@ float32 keeps a problem from its accuracy, the ordinary solver trains it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -59,7 +59,12 @@ class SharedStepsSettings:
     residual: float = 0.1
     #: Most conjugate gradients of a step.
     most_gradients: int = 40
-    #: A step of conjugate gradients copies at most this part of the rows.
+    #: A product of K problems with all rows costs as many plain ones, and `wide` more
+    #: per problem. Copies of the active rows are used where they are fewer.
+    narrow: float = 1.9
+    #: Plain products that a problem adds to a product of several.
+    wide: float = 0.053
+    #: At most this part of the rows is copied.
     active_share: float = 0.5
     #: It may copy this many entries in any case.
     active_entries: int = 1_000_000
@@ -67,10 +72,14 @@ class SharedStepsSettings:
     group: int = 16
     #: Most of the rows that several problems copy together.
     group_share: float = 0.25
-    #: Most steps of the search along a direction.
+    #: Most steps of the search in the span of a few directions.
     search_steps: int = 30
-    #: Change of t that ends the search.
+    #: The search ends when a step would gain less than this part of P.
     search_accuracy: float = 1e-9
+    #: A step of the search gains at least this part of what its slope promises.
+    least_gain: float = 1e-4
+    #: Part of a step at which the search ends, for rounding hides its gain.
+    shortest_search: float = 1e-4
 
 
 SETTINGS = SharedStepsSettings()
@@ -101,11 +110,12 @@ class SharedRows:
         rest = settings.rest * values.min() if len(values) < len(gram) else values.min()
         return cls(dense, values, vectors.astype(kind), float(rest), settings)
 
-    @property
-    def most_active(self) -> int:
-        """Number of active rows up to which they are copied."""
-        few = self.settings.active_entries // self.dense.width
-        return max(few, int(self.settings.active_share * self.dense.n))
+    def most_active(self, problems: int) -> int:
+        """Return up to how many active rows are copied, by counted cost."""
+        settings = self.settings
+        share = min(settings.narrow / problems + settings.wide, settings.active_share)
+        few = settings.active_entries // self.dense.width
+        return max(few, int(share * self.dense.n))
 
     def solve(self, W: Vector, weight: Vector) -> Vector:
         """Return ``(I + weight X'X/n)^-1 w``, or nearly so, for each row w of W."""
@@ -282,15 +292,16 @@ class SharedPoint:
     def look(self, stopped: Callable[[], bool]) -> None:
         """Compute P, D and a step of every problem.
 
-        Where few rows are active, conjugate gradients solve the system of a step over
-        copies of these. Otherwise the step is the preconditioned gradient.
+        Conjugate gradients solve the system of a step: over copies of the active rows
+        where these are few, otherwise by matrix products with all rows.
         """
         count, dense = len(self.W), self.rows.dense
         self.primal, self.dual, weight = np.empty((3, count))
         self.steps = np.empty_like(self.W)
         sizes = [int(np.count_nonzero(self.inside(k))) for k in range(count)]
-        few = [k for k in range(count) if sizes[k] <= self.rows.most_active]
-        many = [k for k in range(count) if sizes[k] > self.rows.most_active]
+        most = self.rows.most_active(count)
+        few = [k for k in range(count) if sizes[k] <= most]
+        many = [k for k in range(count) if sizes[k] > most]
 
         def together(group: list[int]) -> None:
             active = []
@@ -300,18 +311,47 @@ class SharedPoint:
                 active.append(Active(dense, dense.X[place], cost))
                 sums = active[-1].sums(self.residual[k, place] * cost)
                 self.steps[k], weight[k] = self._values(k, place, sums)
-            self._gradients(group, active, weight[group], stopped)
+
+            def product(going: Numbers, P: Vector) -> Vector:
+                sizes = _sizes(P)
+                each = zip(going, P, sizes, strict=True)
+                return np.stack([active[j].product(p, size) for j, p, size in each])
+
+            self._gradients(group, product, weight[group], stopped)
 
         for _ in dense.over(together, grouped(few, sizes, self.rows)):
             pass
         if many:
-            masks = {k: self.inside(k) for k in many}
-            sums = self.sums(many, lambda k, b: self.residual[k, b] * masks[k][b])
-            for k, own in zip(many, sums, strict=True):
-                self.steps[k], weight[k] = self._values(
-                    k, np.flatnonzero(masks[k]), own
-                )
-            self.steps[many] = -self.rows.solve(self.steps[many], weight[many])
+            self._look_at_all(many, weight, stopped)
+
+    def _look_at_all(
+        self, many: list[int], weight: Vector, stopped: Callable[[], bool]
+    ) -> None:
+        """Set P, D and steps of problems with many active rows, by shared passes."""
+        dense, inside = self.rows.dense, np.stack([self.inside(k) for k in many])
+        place = {k: j for j, k in enumerate(many)}
+        sums = self.sums(many, lambda k, b: self.residual[k, b] * inside[place[k], b])
+        for k, rows, own in zip(many, inside, sums, strict=True):
+            self.steps[k], weight[k] = self._values(k, np.flatnonzero(rows), own)
+        cost = self.cost if len(self.cost) == 1 else self.cost[many]
+
+        def product(going: Numbers, P: Vector) -> Vector:
+            sizes = _sizes(P)[:, None]
+            directions = (P / sizes).astype(dense.X.dtype)
+            own = cost if len(cost) == 1 else cost[going]
+            rows = inside[going]
+
+            def of_strip(strip: slice) -> Vector:
+                total = np.zeros(P.shape)
+                for block in dense.blocks(strip):
+                    images = dense.scores(dense.X[block], directions)
+                    images *= (own[:, block] * rows[:, block]).T
+                    dense.add_sums(dense.X[block], images, total)
+                return total
+
+            return sizes * np.sum(list(dense.over_strips(of_strip)), axis=0)
+
+        self._gradients(many, product, weight[many], stopped)
 
     def _values(self, k: int, inside: Numbers, sums: Vector) -> tuple[Vector, float]:
         """Set P and D of problem k; return its gradient and the weight of X'X/n."""
@@ -327,11 +367,15 @@ class SharedPoint:
     def _gradients(
         self,
         group: list[int],
-        active: list[Active],
+        product: Callable[[Numbers, Vector], Vector],
         weight: Vector,
         stopped: Callable[[], bool],
     ) -> None:
-        """Replace gradients by steps of conjugate gradients, for some problems."""
+        """Replace gradients by steps of conjugate gradients, for some problems.
+
+        ``product(some, P)`` is the sum of ``c_i (x_i.p) x_i`` over the active rows of
+        each of some problems of the group.
+        """
         rows, factor = self.rows, 2.0 * self.largest[group]
         settings = rows.settings
         R = -self.steps[group]
@@ -342,8 +386,7 @@ class SharedPoint:
             going = np.flatnonzero(left > goal)
             if not len(going) or stopped():
                 break
-            for j, size in zip(going, _sizes(P[going]), strict=True):
-                H[j] = P[j] + factor[j] * active[j].product(P[j], size)
+            H[going] = P[going] + factor[going, None] * product(going, P[going])
             bent = np.maximum(_dots(P[going], H[going]), TINY)
             length = (left[going] / bent)[:, None]
             S[going] += length * P[going]
@@ -354,44 +397,71 @@ class SharedPoint:
         self.steps[group] = S
 
     def move(self) -> None:
-        """Move w along the steps, to the least P."""
+        """Move w to the least P in the span of the step, w and the constant feature."""
         images = np.empty_like(self.residual)
         sizes = self.images(self.steps, images)
+        dense, kind = self.rows.dense, images.dtype
+        constant = np.zeros(dense.width)
+        constant[-1] = 1.0
+        flat = np.full(dense.n, dense.constant, kind)
+        few = 3 if dense.constant else 2
 
         def along(k: int) -> None:
-            t = self._length(k, images[k], sizes[k])
-            self.W[k] += t * self.steps[k]
-            images[k] *= images.dtype.type(t * sizes[k])
-            self.residual[k] -= images[k]
+            # Products of all rows with the three directions are known.
+            fitted = np.where(self.positive[k], kind.type(1), kind.type(-1))
+            fitted -= self.residual[k]
+            directions = np.stack([self.steps[k] / sizes[k], self.W[k], constant][:few])
+            spanned = np.stack([images[k], fitted, flat][:few])
+            theta = self._lengths(k, directions, spanned)
+            self.W[k] += theta @ directions
+            self.residual[k] -= theta.astype(kind) @ spanned
 
-        for _ in self.rows.dense.over(along, range(len(self.W))):
+        for _ in dense.over(along, range(len(self.W))):
             pass
 
-    def _length(self, k: int, image: Floats, size: float) -> float:
-        """Return the t that minimises P(w + t s), by Newton's method in one variable.
+    def _lengths(self, k: int, directions: Vector, spanned: Floats) -> Vector:
+        """Return the lengths theta that minimise P(w + theta directions).
 
-        P is piecewise quadratic along s. A step that leaves the interval where the
-        derivative changes its sign is replaced by its middle.
+        Newton's method with halved steps; P is piecewise quadratic. ``spanned`` are the
+        products of all rows with the directions.
         """
-        s, residual, cost = self.steps[k], self.residual[k], self._cost(k)
-        settings = self.rows.settings
-        first, square = float(self.W[k] @ s), float(s @ s)
-        t, low, high = 1.0, 0.0, math.inf
+        settings, w, cost = self.rows.settings, self.W[k], self._cost(k)
+        gram, theta = directions @ directions.T, np.zeros(len(directions))
+
+        def at(theta: Vector) -> tuple[float, Vector, Vector]:
+            moved = w + theta @ directions
+            residual = self.residual[k] - theta.astype(spanned.dtype) @ spanned
+            active = np.flatnonzero((residual > 0) == self.positive[k])
+            r = residual[active].astype(np.float64)
+            weighted = 2.0 * self.largest[k] * cost[active].astype(np.float64)
+            Z = spanned[:, active].astype(np.float64)
+            value = 0.5 * (float(moved @ moved) + float(weighted @ r**2))
+            gradient = directions @ moved - Z @ (weighted * r)
+            return value, gradient, gram + (Z * weighted) @ Z.T
+
+        value, gradient, bent = at(theta)
         for _ in range(settings.search_steps):
-            now = residual - image * image.dtype.type(t * size)
-            weighted = image * ((now > 0) == self.positive[k])
-            weighted *= cost
-            bent = 2.0 * self.largest[k] * size**2 * float(weighted @ image)
-            slope = first + t * square
-            slope -= 2.0 * self.largest[k] * size * float(weighted @ now)
-            low, high = (t, high) if slope < 0.0 else (low, t)
-            new = t - slope / max(square + bent, TINY)
-            if not low < new < high:
-                new = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
-            change, t = abs(new - t), new
-            if change <= settings.search_accuracy * t:
+            step = _newton_step(gradient, bent)
+            gain = -float(gradient @ step)
+            if not gain > settings.search_accuracy * value:
                 break
-        return t
+            length, new = 1.0, at(theta + step)
+            while not new[0] <= value - settings.least_gain * length * gain:
+                length *= 0.5
+                if length < settings.shortest_search:
+                    return theta
+                new = at(theta + length * step)
+            theta = theta + length * step
+            value, gradient, bent = new
+        return theta
+
+
+def _newton_step(gradient: Vector, bent: Vector) -> Vector:
+    """Return ``-bent^-1 gradient``, also if directions are zero or nearly parallel."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(bent), TINY))
+    bent = bent * np.outer(scale, scale) + 1e-10 * np.eye(len(scale))
+    step: Vector = -scale * np.linalg.solve(bent, scale * gradient)
+    return step
 
 
 def grouped(
