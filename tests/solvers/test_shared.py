@@ -419,6 +419,13 @@ def test_wide_dense_rows_of_several_classes_share_passes(wide, solver):
     assert not chosen(solver, batch_of(X[:, :20].copy(), y), job())
 
 
+def test_classes_that_dcd_separates_in_few_epochs_do_not_share_passes(wide):
+    X, y = wide
+    easy = X + 9 * np.eye(10, X.shape[1], dtype=np.float32)[y]
+    assert not chosen(Auto(), batch_of(easy, y), job())
+    assert chosen(SmoothingNewton(), batch_of(easy, y), job())
+
+
 @pytest.mark.parametrize(
     ("change", "needs"),
     [

@@ -134,6 +134,20 @@ class DenseRows:
             total += part
         return total / sum(len(range(s.start, s.stop, step)) for s in self.strips)
 
+    def gram_product(self, step: int, V: Vector) -> Vector:
+        """Return the product of :meth:`gram` with vectors, (width, number)."""
+        directions = V.T.astype(self.X.dtype)
+
+        def of_strip(strip: slice) -> Vector:
+            total = np.zeros(directions.shape)
+            for block in self.blocks(strip):
+                X = self.X[block.start : block.stop : step]
+                self.add_sums(X, self.scores(X, directions), total)
+            return total
+
+        total = np.sum(list(self.over_strips(of_strip)), axis=0).T
+        return total / sum(len(range(s.start, s.stop, step)) for s in self.strips)
+
 
 class Proved(NamedTuple):
     """Proofs of several problems, from one pass in float64.

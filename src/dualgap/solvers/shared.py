@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import core
 from ..blas import one_thread
 from ..certificate import Bounds, Status
 from ..problems.batch import LinearBatch
@@ -25,8 +26,9 @@ from ..problems.binary import BinaryProblem
 from ..problems.dense import DenseRows, prove_together, unchecked
 from ..problems.duals import StoredDuals
 from ..problems.reductions import OneVsRest
-from .auto import Auto, expected_cost
+from .auto import Auto, expected_cost, remaining
 from .base import TINY, Limits, Solver
+from .dcd import DCD, cost
 from .shared_steps import SETTINGS as STEPS
 from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
@@ -69,6 +71,9 @@ class SharedSettings:
     gram_speed: float = 36.0
     #: Multiply-adds that the calls for a problem cost.
     calls: float = 1.3e7
+    #: `dcd` tries one of the problems while it is predicted to end within this many
+    #: times the passes that sharing takes for one.
+    doubtful: float = 3.0
     #: `auto` shares passes if other methods are predicted to cost this many times more.
     margin: float = 1.4
 
@@ -266,12 +271,39 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
         dcd = expected_cost(problem, job.tol) * product
         alone = min(alone, dcd) / SETTINGS.margin
     together, alone = shared_work(batch), alone * len(batch)
+    if isinstance(solver, Auto) and together <= alone and not job.models:
+        limit = SETTINGS.margin * together / len(batch)
+        alone = min(alone, tried_alone(problem, limit, job) * len(batch))
     logger.info(
         "%s: %d problems over shared passes would cost about %.0f passes, one by one "
         "about %.0f",
         solver.name, len(batch), together / product, alone / product,
     )  # fmt: skip
     return together <= alone
+
+
+def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
+    """Return what `dcd` takes for a problem, divided by the margin; inf beyond a limit.
+
+    No count tells easy classes from others before training. Few epochs tell, because
+    the gap of easy ones falls fast.
+    """
+    dcd, seen, least = DCD(), [], Auto.settings.least_epochs
+    state = dcd.start(problem, core.Random(0), None)
+    state.stop, state.tol = job.stop, job.tol
+    product, most = float(problem.rows.stored + problem.n), SETTINGS.doubtful * limit
+    while True:
+        dcd.step(state, job.stop)
+        spent = cost(state)
+        primal, dual = dcd.estimate(state)
+        if primal - dual <= job.tol * dual:
+            return spent / SETTINGS.margin
+        if dual > 0.0:
+            seen.append((spent / product, math.log10((primal - dual) / dual)))
+        more = remaining(seen, job.tol) * product if state.epochs >= least else 0.0
+        ended = job.stop.requested or job.stop.expired
+        if spent > limit or spent + more > most or ended:
+            return math.inf
 
 
 def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | None:

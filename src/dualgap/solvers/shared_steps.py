@@ -14,9 +14,10 @@ Guarantee  P_k never rises but for rounding, and w_k -> w_k*. The dual point is
            a_i = 2 c_i max(0, u_i), and P - D = 1/2 ||grad P||^2.
 Cost       a step of K problems: one or two matrix products of 2 n d K operations, and
            four products with the active rows of each problem for each conjugate
-           gradient. X'X and its eigenvalues once: n d^2, for at most 16 rows per
-           column. 9 bytes per row and problem (17 for float64), for at most 128
-           problems at a time; copies of n/2 rows per thread.
+           gradient. Eigenvalues once: n d^2 operations, for at most 16 rows per
+           column; beyond 1,200 columns 2,600 n d, for at most 19,200 rows. 9 bytes per
+           row and problem (17 for float64), for at most 128 problems at a time; copies
+           of the active rows per thread, where these are few.
 Source     Keerthi and DeCoste, JMLR 6, 2005, for one problem; what problems share is
            this package's.
 
@@ -49,6 +50,8 @@ class SharedStepsSettings:
     rank: int = 200
     #: Most rows per column that X'X is made from.
     gram_rows: int = 16
+    #: Up to this many columns X'X itself is computed; beyond, products with it alone.
+    widest_gram: int = 1200
     #: More vectors of the iteration that finds them.
     more_vectors: int = 20
     #: Steps of that iteration.
@@ -100,14 +103,27 @@ class SharedRows:
         cls, dense: DenseRows, settings: SharedStepsSettings = SETTINGS
     ) -> SharedRows | None:
         """Find the eigenvalues from some of the rows; None if float32 overflows."""
-        kind = dense.X.dtype
+        kind, width = dense.X.dtype, dense.width
+        columns = min(width, settings.widest_gram)
+        step = max(1, dense.n // (settings.gram_rows * columns))
+        most = 0.1 * float(np.finfo(kind).max)
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = dense.gram(max(1, dense.n // (settings.gram_rows * dense.width)))
-        if not np.abs(gram).max() < 0.1 * np.finfo(kind).max:
+            if width > settings.widest_gram:
+                found = _largest(lambda V: dense.gram_product(step, V), width, settings)
+            else:
+                gram = dense.gram(step)
+                if not np.abs(gram).max() < most:
+                    return None
+                few = width <= 2 * settings.rank
+                multiply = gram.__matmul__
+                found = (
+                    np.linalg.eigh(gram) if few else _largest(multiply, width, settings)
+                )
+        values, vectors = found
+        if not values.max() < most:
             return None
-        values, vectors = _largest(gram, settings)
         values = np.maximum(values, 0.0)
-        rest = settings.rest * values.min() if len(values) < len(gram) else values.min()
+        rest = settings.rest * values.min() if len(values) < width else values.min()
         return cls(dense, values, vectors.astype(kind), float(rest), settings)
 
     def most_active(self, problems: int) -> int:
@@ -127,21 +143,24 @@ class SharedRows:
         return (W + (part @ self.vectors.T).astype(np.float64) * sizes) * rest
 
 
-def _largest(gram: Vector, settings: SharedStepsSettings) -> tuple[Vector, Vector]:
+def _largest(
+    multiply: Callable[[Vector], Vector], width: int, settings: SharedStepsSettings
+) -> tuple[Vector, Vector]:
     """Return the largest eigenvalues of a matrix and their vectors, or nearly.
 
     A few steps of subspace iteration from fixed random vectors are enough for a
-    preconditioner (Halko, Martinsson and Tropp, SIAM Review 53, 2011).
+    preconditioner (Halko, Martinsson and Tropp, SIAM Review 53, 2011). Values are NaN
+    if products overflow.
     """
-    width, rank = len(gram), settings.rank
-    if width <= 2 * rank:
-        return np.linalg.eigh(gram)
     random = np.random.default_rng(0)
-    basis = random.standard_normal((width, rank + settings.more_vectors))
+    basis = random.standard_normal((width, settings.rank + settings.more_vectors))
     for _ in range(settings.power_steps):
-        basis = np.linalg.qr(gram @ basis)[0]
-    values, turn = np.linalg.eigh(basis.T @ gram @ basis)
-    return values[-rank:], (basis @ turn)[:, -rank:]
+        basis = np.linalg.qr(multiply(basis))[0]
+    small = basis.T @ multiply(basis)
+    if not np.isfinite(small).all():
+        return np.full(1, np.nan), basis[:, :1]
+    values, turn = np.linalg.eigh(small)
+    return values[-settings.rank :], (basis @ turn)[:, -settings.rank :]
 
 
 def _sizes(W: Vector) -> Vector:
