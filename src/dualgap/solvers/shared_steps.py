@@ -77,8 +77,8 @@ class SharedStepsSettings:
     group_share: float = 0.25
     #: Most steps of the search in the span of a few directions.
     search_steps: int = 30
-    #: The search ends when a step would gain less than this part of P.
-    search_accuracy: float = 1e-9
+    #: The search ends when a step would gain less than this part of the gap.
+    search_accuracy: float = 1e-4
     #: A step of the search gains at least this part of what its slope promises.
     least_gain: float = 1e-4
     #: Part of a step at which the search ends, for rounding hides its gain.
@@ -256,7 +256,7 @@ class SharedPoint:
         point = cls.at(rows, batch, problems, W, residual)
         np.copyto(residual, np.where(point.positive, one, -one))
         if ridge:
-            sums = point.sums(range(count), lambda k, block: residual[k, block])
+            sums = point.sums(count, lambda b: residual[:, b] * point.cost[:, b])
             mean = point.cost.mean(axis=1, dtype=np.float64)
             factor = 2.0 * point.largest
             W[:] = rows.solve(factor[:, None] * sums, factor * dense.n * mean)
@@ -272,17 +272,14 @@ class SharedPoint:
         for name in ("problems", "largest", "positive", "residual", "W", "steps"):
             setattr(self, name, getattr(self, name)[some])
 
-    def sums(
-        self, some: Sequence[int], weights: Callable[[int, slice], Floats]
-    ) -> Vector:
-        """Return sums of rows with the weights times costs, a row for each problem."""
+    def sums(self, count: int, weights: Callable[[slice], Floats]) -> Vector:
+        """Return sums of rows with weights, a block at a time, for several problems."""
         dense = self.rows.dense
 
         def of_strip(strip: slice) -> Vector:
-            total = np.zeros((len(some), dense.width))
+            total = np.zeros((count, dense.width))
             for block in dense.blocks(strip):
-                own = np.stack([weights(k, block) * self._cost(k)[block] for k in some])
-                dense.add_sums(dense.X[block], own.T, total)
+                dense.add_sums(dense.X[block], weights(block).T, total)
             return total
 
         return np.sum(list(dense.over_strips(of_strip)), axis=0)
@@ -347,24 +344,22 @@ class SharedPoint:
         self, many: list[int], weight: Vector, stopped: Callable[[], bool]
     ) -> None:
         """Set P, D and steps of problems with many active rows, by shared passes."""
-        dense, inside = self.rows.dense, np.stack([self.inside(k) for k in many])
-        place = {k: j for j, k in enumerate(many)}
-        sums = self.sums(many, lambda k, b: self.residual[k, b] * inside[place[k], b])
-        for k, rows, own in zip(many, inside, sums, strict=True):
-            self.steps[k], weight[k] = self._values(k, np.flatnonzero(rows), own)
-        cost = self.cost if len(self.cost) == 1 else self.cost[many]
+        dense = self.rows.dense
+        weights = np.stack([self.inside(k) * self._cost(k) for k in many])
+        sums = self.sums(len(many), lambda b: self.residual[many, b] * weights[:, b])
+        for k, own, row in zip(many, sums, weights, strict=True):
+            self.steps[k], weight[k] = self._values(k, np.flatnonzero(row), own)
 
         def product(going: Numbers, P: Vector) -> Vector:
             sizes = _sizes(P)[:, None]
             directions = (P / sizes).astype(dense.X.dtype)
-            own = cost if len(cost) == 1 else cost[going]
-            rows = inside[going]
+            own = weights[going]
 
             def of_strip(strip: slice) -> Vector:
                 total = np.zeros(P.shape)
                 for block in dense.blocks(strip):
                     images = dense.scores(dense.X[block], directions)
-                    images *= (own[:, block] * rows[:, block]).T
+                    images *= own[:, block].T
                     dense.add_sums(dense.X[block], images, total)
                 return total
 
@@ -446,6 +441,7 @@ class SharedPoint:
         """
         settings, w, cost = self.rows.settings, self.W[k], self._cost(k)
         gram, theta = directions @ directions.T, np.zeros(len(directions))
+        least = settings.search_accuracy * (self.primal[k] - self.dual[k])
 
         def at(theta: Vector) -> tuple[float, Vector, Vector]:
             moved = w + theta @ directions
@@ -462,7 +458,7 @@ class SharedPoint:
         for _ in range(settings.search_steps):
             step = _newton_step(gradient, bent)
             gain = -float(gradient @ step)
-            if not gain > settings.search_accuracy * value:
+            if not gain > least:
                 break
             length, new = 1.0, at(theta + step)
             while not new[0] <= value - settings.least_gain * length * gain:
