@@ -27,7 +27,7 @@ float32 keeps a problem from its accuracy, the ordinary solver trains it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
