@@ -13,14 +13,20 @@ from dualgap.kernel import (
     SWAP,
     BlockSolver,
     KernelAuto,
+    KernelOneClass,
     KernelProblem,
+    KernelRegression,
+    KernelSimplex,
     Laplacian,
+    Linear,
     Precomputed,
 )
+from dualgap.problems.base import Claim
 from dualgap.solvers.kernel import block
 from dualgap.solvers.kernel.interior import interior_point
 from dualgap.training import solve
 
+from ... import qp
 from .test_block import check_certificate, fit, hinge, matrix, points
 
 
@@ -118,7 +124,114 @@ def test_a_fit_that_met_its_target_is_not_solved_again(monkeypatch):
     problem = hinge(X, np.where(X[:, 0] > 0, 1, -1), 1.0)
     solver = BlockSolver()
     state = solver.start(problem, core.Random(0), None)
+    while state.moved:
+        solver.step(state, core.Stop())
+    state.met, state.source.precise = True, True
     solver.step(state, core.Stop())
-    state.moved, state.met, state.source.precise = False, True, True
-    solver.reject(state)
     assert not state.tried
+
+
+ROWS = np.random.default_rng(7).normal(size=(30, 4))
+TARGETS = ROWS @ [1.0, -2.0, 0.5, 0.0] + 0.3 * np.random.default_rng(8).normal(size=30)
+NASTY = {
+    "a large column": (ROWS * [1e4, 1.0, 1.0, 1.0], TARGETS, {"C": 1.0}),
+    "large C": (ROWS, TARGETS, {"C": 1e6}),
+    "large C without a tube": (ROWS, TARGETS, {"C": 1e6, "epsilon": 0.0}),
+    "a tiny tube": (ROWS, TARGETS, {"C": 1e3, "epsilon": 1e-9}),
+    "tiny targets": (ROWS, 1e-6 * TARGETS, {"C": 1.0, "epsilon": 1e-8}),
+    "a far row": (ROWS * np.where(np.arange(30) == 3, 1e3, 1.0)[:, None], TARGETS, {}),
+    "a far target": (ROWS, TARGETS + 1e5 * (np.arange(30) == 3), {"C": 100.0}),
+    "repeated rows": (np.repeat(ROWS[:6], 5, axis=0), TARGETS, {"C": 1e4}),
+    "zero rows": (ROWS * (np.arange(30) % 3 > 0)[:, None], TARGETS, {"C": 1e4}),
+    "weights of 0": (
+        ROWS * [1e2, 1.0, 1.0, 1e-2],
+        TARGETS,
+        {"C": 1e3, "sample_weight": np.arange(30) % 4 / 2.0},
+    ),
+}
+#: Digits of C that a grid of alpha would not have: the rows fit their targets exactly.
+EXACT = (np.random.default_rng(1).normal(size=(10, 20)), TARGETS[:10], {"C": 1e8})
+
+
+def regression(X, y, kernel, options):
+    return KernelRegression(X, y, **{"C": 1.0, **options}, kernel=kernel)
+
+
+def bracket(problem):
+    """A bracket of the optimum by a generic solver."""
+    every = np.arange(problem.n)
+    K = problem.gram.block(every, every).astype(np.float64)
+    return qp.Box(
+        K, problem.linear, problem.lower, problem.upper, problem.epsilon,
+        total=problem.total,
+    ).optimum()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_regression_on_which_pairs_crawl_is_proved_in_few_epochs(name):
+    X, y, options = NASTY[name]
+    for kernel in (Linear(), RBF(gamma=0.01)):
+        problem = regression(X, y, kernel, options)
+        solution = solve(problem, KernelAuto(), tol=1e-3, max_iter=40)
+        found = solution.certificate
+        assert found.certified
+        lower, upper = bracket(problem)
+        off = 1e-6 * upper + found.rounding
+        assert lower - off <= found.primal <= (1.0 + 1e-3) * upper + off
+        assert (1.0 - 1e-3) * lower - off <= found.dual <= upper + off
+
+
+def test_the_point_is_proved_with_more_digits_than_those_of_a_large_C():
+    for problem in (
+        regression(*EXACT[:2], Linear(), EXACT[2]),
+        hinge(EXACT[0], np.where(EXACT[1] > 0.0, 1, -1), 1e8, Linear()),
+    ):
+        solution = solve(problem, KernelAuto(), tol=1e-3, max_iter=40)
+        assert solution.certificate.certified
+        assert math.fsum(solution.alpha * problem.y) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.1, 3.0])
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e6])
+def test_the_optimality_conditions_of_regression_hold(C, epsilon):
+    weight = np.arange(30) % 5 / 2.0
+    options = {"C": C, "epsilon": epsilon, "sample_weight": weight}
+    problem = regression(ROWS, TARGETS, RBF(gamma=0.2), options)
+    alpha = interior_point(problem, 1e-9, core.Stop())
+    assert (np.abs(alpha) <= problem.cost).all()
+    assert math.fsum(alpha) == 0.0
+    found = problem.certify(alpha)
+    assert found.gap - found.rounding <= max(1e-7, 1e-10 * C) * found.dual
+
+
+def test_the_optimality_conditions_of_one_class_and_of_the_simplex_hold():
+    weight = np.arange(30) % 5 / 2.0
+    for problem in (
+        KernelOneClass(ROWS * [1e4, 1.0, 1.0, 1.0], 0.3, kernel=Linear()),
+        KernelOneClass(ROWS, 0.05, kernel=RBF(gamma=0.5), sample_weight=weight),
+        KernelOneClass(ROWS * (np.arange(30) % 2)[:, None], 0.7, kernel=Linear()),
+        KernelSimplex(ROWS, TARGETS, kernel=RBF(gamma=0.5)),
+    ):
+        alpha = interior_point(problem, 1e-9, core.Stop())
+        proof = problem.prove(Claim(alpha=alpha)).certificate
+        lower, upper = bracket(problem)
+        size = max(abs(upper), problem.floor)
+        assert proof.gap - proof.rounding <= 1e-7 * size
+        assert proof.dual <= upper + 1e-7 * size + proof.rounding
+        assert proof.primal >= lower - 1e-7 * size - proof.rounding
+
+
+def test_an_idle_solver_without_a_proof_leaps():
+    """No pair improves D by its own numbers, but the proof fails."""
+    problem = regression(*EXACT[:2], Linear(), EXACT[2])
+    solver = BlockSolver()
+    state = solver.start(problem, core.Random(0), None)
+    solver.step(state, core.Stop())
+    while state.moved:
+        solver.step(state, core.Stop())
+    state.source.precise = True
+    assert not state.tried
+    solver.step(state, core.Stop())
+    assert state.tried
+    assert state.leapt is not None
+    assert solver.claim(state).alpha is state.leapt

@@ -132,6 +132,9 @@ class BlockState(KernelState):
     rejected: int = 0
     #: Whether the interior-point method has been tried.
     tried: bool = False
+    #: Its point, until the next epoch. The core rounds alpha to the digits of C, which
+    #: are too few if C is very large.
+    leapt: Vector | None = None
     whole: bool = True  # F is K c
     #: The active rows, if shrinking has left rows out; None if all rows are active.
     part: ActiveSet | None = None
@@ -491,19 +494,22 @@ class BlockSolver(KernelSolver):
                 return
             state.whole = True
         state.epochs += 1
+        state.leapt = None
         try:
             steps = state.block.step(self.settings.inner_accuracy, stop)
         except ValueError as error:  # the step met negative curvature
             raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
-        before = state.dual
+        before, idle = state.dual, not (state.moved or steps)
         state.measure()
         # With a large C the gap may be large while D rises well by its own measure, but
         # the interior-point method would have solved such a problem.
         least = self.settings.least_rise * (state.primal - state.dual)
         stalled = state.tried and state.dual - before < least
         state.moved = steps > 0 and not stalled
-        if state.updates > self.settings.interior_after * state.problem.n**2:
+        slow = state.updates > self.settings.interior_after * state.problem.n**2
+        # A proof has failed where no step is left.
+        if slow or (idle and not (state.met or state.rough)):
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.
         block = state.block
@@ -518,25 +524,27 @@ class BlockSolver(KernelSolver):
         """Solve a small problem by the interior-point method if progress is slow."""
         n = state.problem.n
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
-        # interior_point does not support the dual terms of regression and one class.
-        known = state.problem.loss.name in ("hinge", "squared_hinge")
-        if state.tried or n > self.settings.interior_rows or not (room and known):
+        if state.tried or n > self.settings.interior_rows or not room:
             return
         state.tried = True
         tol = 0.1 * min(state.tol, self.settings.interior_tol)
         # With more threads than the fit has, BLAS waits for busy processors.
         with limited(self.threads):
             alpha = interior_point(state.problem, tol, stop)
-        if alpha is not None:
-            self._activate_all(state, alpha)
-            # Cancellation may hide from the estimate that this point is optimal. NaN
-            # makes the loop ask for a proof.
-            state.primal = math.nan
+        if alpha is None:
+            return
+        state.leapt = alpha
+        self._activate_all(state, alpha)
+        # Cancellation may hide from the estimate that this point is optimal. A gap of 0
+        # makes the loop ask for a proof.
+        state.moved, state.primal = True, state.dual
 
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
 
     def claim(self, state: BlockState) -> Claim:
+        if state.leapt is not None:
+            return Claim(alpha=state.leapt, hint=KernelHint(stop=state.stop))
         alpha = state.alpha()
         hint = KernelHint(state.near(state.stop), state.stop)
         return Claim(alpha=alpha, hint=hint)
@@ -550,8 +558,6 @@ class BlockSolver(KernelSolver):
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
-        if not (state.moved or state.met or state.rough):
-            self._leap(state, state.stop)
         finer = state.rejected >= self.settings.patience or not state.moved
         self._look_again(state, finer, stop=None)
 

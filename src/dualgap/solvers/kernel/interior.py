@@ -1,15 +1,21 @@
 """Interior-point method for small kernel problems.
 
-Problem    min 1/2 a'Qa - sum_i a_i over 0 <= a_i <= u_i, with y'a = 0 if the bias is
-           unpenalised. Q_ij = y_i y_j k_ij + delta_ij in float64, plus y_i y_j if the
-           bias is penalised (problem.py).
-Update     s_i a_i = t_i (u_i - a_i) = mu,  g = Qa - 1 + b y = s - t:
-           (Q + diag(s/a + t/(u - a))) da + y db = mu/a - mu/(u - a) - g - b y,
-           y'da = -y'a; predictor and corrector share one Cholesky factor
+Problem    min 1/2 z'Kz + sum_j q_j a_j over 0 <= a_j <= u_j, with sum_i z_i = total if
+           the bias is unpenalised; z_i is the sum of sigma_j a_j over the variables of
+           row i. Two classes have one variable a row, sigma = y and q = -1; one class
+           has one, sigma = 1 and q = 0. Regression has a pair, z = a+ - a-, with
+           q = epsilon - p and epsilon + p. K is in float64, with delta_i added to its
+           diagonal, and 1 to all of it if the bias is penalised.
+Update     s_j a_j = t_j (u_j - a_j) = mu,  g_j = q_j + sigma_j (Kz + b)_i = s_j - t_j.
+           With r = mu/a - mu/(u - a) - g, D = s/a + t/(u - a), W_i the sum of 1/D_j
+           over the variables of row i, and w_j = 1/(D_j W_i), their shares:
+           (K + diag(1/W)) dz + db = sum_j sigma_j w_j r_j,  sum_i dz_i = total - sum z,
+           da_j = sigma_j w_j dz_i, and for a pair (r+ + r-)/(D+ + D-) more for each;
+           predictor and corrector share one Cholesky factor
 Guarantee  the gap s'a + t'(u - a) falls to `tol` of the objective in some 20 to 40
            steps, whatever C is. If rounding stops the steps, the result is the best
            point so far.
-Cost       n^3/3 operations a step; 16 n^2 bytes
+Cost       n^3/3 operations a step, n rows also for regression; 16 n^2 bytes
 Source     Mehrotra, SIAM J. Optim. 2, 1992; for SVMs: Fine and Scheinberg, JMLR 2,
            2001, and Ferris and Munson, SIAM J. Optim. 13, 2002
 
@@ -19,14 +25,16 @@ thousands of steps per variable, for example with C = 1e6 and overlapping classe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from ... import core
 from ...losses import Vector
-from ...problems.kernel import KernelProblem
+from .base import BoxedProblem
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class KernelInteriorSettings:
 
     #: Most steps.
     most_steps: int = 80
-    #: Attempts to factor: without a ridge, then with 1e-15 to 1e-9 of Q's diagonal.
+    #: Attempts to factor: without a ridge, then with 1e-15 to 1e-9 of K's diagonal.
     ridges: int = 5
     #: The method goes on to this fraction of the target gap.
     beyond: float = 1e-4
@@ -54,14 +62,52 @@ SETTINGS = KernelInteriorSettings()
 Cholesky = tuple[Vector, bool]
 
 
-def interior_point(
-    problem: KernelProblem, tol: float, stop: core.Stop
-) -> Vector | None:
-    """Return dual variables of a KernelProblem at a relative gap of about `tol`.
+class _Dual(NamedTuple):
+    """The dual problem; arrays of its variables have shape (1, n), or (2, n) of pairs.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n, n)
+    delta : ndarray of shape (n,)
+    sign, linear, upper : ndarray of shape (1, n) or (2, n)
+        ``sigma``, ``q`` and ``u``.
+    total : float or None
+        None if the bias is penalised.
+    """
+
+    K: Vector
+    delta: Vector
+    sign: Vector
+    linear: Vector
+    upper: Vector
+    total: float | None
+
+    def signed(self, a: Vector) -> Vector:
+        """Return z, shape (n,)."""
+        z: Vector = (self.sign * a).sum(axis=0)
+        return z
+
+
+class _Point(NamedTuple):
+    """Variables and multipliers; without an upper bound room is 1, and t is 0."""
+
+    a: Vector
+    room: Vector
+    b: float
+    s: Vector
+    t: Vector
+
+    @property
+    def gap(self) -> float:
+        return float(np.vdot(self.s, self.a) + np.vdot(self.t, self.room))
+
+
+def interior_point(problem: BoxedProblem, tol: float, stop: core.Stop) -> Vector | None:
+    """Return dual variables at a relative gap of about `tol`.
 
     Parameters
     ----------
-    problem : KernelProblem
+    problem : KernelProblem or BoxProblem
     tol : float
         Target of the relative gap.
     stop : core.Stop
@@ -74,56 +120,73 @@ def interior_point(
     """
     used = np.flatnonzero(problem.cost > 0.0)
     y = problem.y[used].astype(np.float64)
-    Q = problem.gram.block(used, used).astype(np.float64, copy=False)
+    K = problem.gram.block(used, used).astype(np.float64, copy=False)
     if not problem.free_bias:
-        Q += 1.0
-    Q *= np.outer(y, y)
-    delta = problem.delta[used]
-    Q[np.diag_indices_from(Q)] += delta
-    a = _solve(Q, y, problem.upper[used], delta, problem.free_bias, tol, stop)
+        K += 1.0
+    delta = problem.loss.diagonal(problem.cost[used])
+    K[np.diag_indices_from(K)] += delta
+    sign = np.stack([y, -y] if problem.two_sided else [y])
+    dual = _Dual(
+        K,
+        delta,
+        sign,
+        problem.epsilon - sign * problem.linear[used],
+        np.broadcast_to(problem.upper[used], sign.shape),
+        problem.total if problem.free_bias else None,
+    )
+    a = _solve(dual, tol, stop)
     if a is None:
         return None
-    out = np.zeros(problem.n)
-    out[used] = a
+    out, z = np.zeros(problem.n), dual.signed(a)
+    out[used] = y * (_balanced(z) if dual.total == 0.0 else z)
     return out
 
 
-def _solve(
-    Q: Vector,
-    y: Vector,
-    u: Vector,
-    delta: Vector,
-    balanced: bool,
-    tol: float,
-    stop: core.Stop,
-) -> Vector | None:
+def _balanced(z: Vector) -> Vector:
+    """Round z so that its entries, which add up to about 0, do so exactly."""
+    unit = math.ldexp(1.0, math.frexp(float(np.abs(z).max()))[1] - 53)
+    if unit == 0.0:
+        return z
+    z = np.trunc(z / unit) * unit
+    off = math.fsum(z.tolist())
+    i = int(np.argmax(z * math.copysign(1.0, off)))
+    if abs(off) <= abs(z[i]):
+        z[i] -= off
+    return z
+
+
+def _solve(dual: _Dual, tol: float, stop: core.Stop) -> Vector | None:
+    """Return the variables of the best point, or None."""
     # The room u - a is updated step by step, because near the bound the computed
     # difference would be 0. Variables without an upper bound have t = 0, and their room
     # is not used.
+    K, delta, sign, q, u, total = dual
     boxed = np.isfinite(u)
     # Start in the middle of the box, whatever its size. From a start near 0 the first
-    # step of a box of 1e8 makes no progress.
-    bend = float(np.diagonal(Q).mean())  # 0 only if all rows are 0; then all are boxed
-    a = np.where(boxed, 0.5 * u, 1.0 / bend if bend > 0.0 else 0.0)
-    g = Q @ a - 1.0
-    s, t = np.maximum(g, 0.0) + 1.0, np.where(boxed, np.maximum(-g, 0.0) + 1.0, 0.0)
-    b, room = 0.0, np.where(boxed, u - a, 1.0)
+    # step of a box of 1e8 makes no progress. Without a box, where delta makes the
+    # diagonal positive, all a_i sqrt(k_ii) are equal: rows may differ much in length.
+    diagonal = np.diagonal(K)
+    a = 0.5 * u if boxed.all() else (diagonal * diagonal.min())[None] ** -0.5
+    g = q + sign * (K @ dual.signed(a))
+    unit = float(np.abs(q).mean()) or float(np.abs(g).mean()) or 1.0
+    s, t = np.maximum(g, 0.0) + unit, np.where(boxed, np.maximum(-g, 0.0) + unit, 0.0)
+    point = _Point(a, np.where(boxed, u - a, 1.0), 0.0, s, t)
     best, least = None, np.inf
     for _ in range(SETTINGS.most_steps):
         if stop.requested or stop.expired:
             return None
-        off = float(y @ a) if balanced else 0.0
-        gap = float(s @ a + t @ room)
-        objective = float(a.sum()) - 0.5 * float(a @ (g + 1.0))
-        # P - D of the hinge, or of the squared hinge, at this b.
-        slope = g + b * y
+        a, gap = point.a, point.gap
+        off = 0.0 if total is None else float(dual.signed(a).sum()) - total
+        objective = -0.5 * float(np.vdot(a, q + g))
+        # P - D of the linear losses, or of the squared hinge, at this b.
+        slope = g + point.b * sign
         if boxed.all():
-            found = float(slope @ a + u @ np.maximum(0.0, -slope))
+            found = float(np.vdot(slope, a) + np.vdot(u, np.maximum(0.0, -slope)))
         else:
             part, lost = 0.5 * delta * a, slope < delta * a
             loss = np.divide(0.5 * slope**2, delta, out=np.zeros_like(a), where=lost)
             found = float(loss.sum() + ((slope - part) * a)[~lost].sum())
-        found += abs(b * off)
+        found += abs(point.b * off)
         if found <= 2.0 * least:
             best, least = np.minimum(a, u), min(least, found)
         # Go somewhat beyond the target, so that variables near a bound reach it. Stop
@@ -132,60 +195,60 @@ def _solve(
         beyond = SETTINGS.beyond
         if gap <= beyond * near and (found <= near or gap <= beyond**2 * near):
             break
-        factor = _factor(Q, s / a + t / room)
-        if factor is None:
-            break
-        moved = _step(factor, y, (a, room, b, s, t), boxed, g, off, balanced, gap)
+        moved = _step(dual, point, boxed, slope, off)
         if moved is None:
             break
-        a, room, b, s, t = moved
-        g = Q @ a - 1.0
+        point = moved
+        g = q + sign * (K @ dual.signed(point.a))
     if best is None:
         return None
     best = np.where(best < SETTINGS.snap * best.max(), 0.0, best)
     return np.asarray(np.where(boxed & (best > (1.0 - SETTINGS.snap) * u), u, best))
 
 
-def _factor(Q: Vector, diagonal: Vector) -> Cholesky | None:
-    """Return the Cholesky factor of Q + diag, or None if there is none.
+def _factor(K: Vector, diagonal: Vector) -> Cholesky | None:
+    """Return the Cholesky factor of K + diag, or None if there is none.
 
-    If Q has low rank and the diagonal is tiny, rounding may make the matrix indefinite.
+    If K has low rank and the diagonal is tiny, rounding may make the matrix indefinite.
     A small ridge is then added, which makes the step shorter.
     """
     more = 0.0
     for _ in range(SETTINGS.ridges):
-        M = Q.copy()
+        M = K.copy()
         M[np.diag_indices_from(M)] += diagonal + more
         try:
             return linalg.cho_factor(M, lower=True, overwrite_a=True)
         except linalg.LinAlgError:
-            more = 100.0 * more or 1e-15 * float(np.diagonal(Q).max())
+            more = 100.0 * more or 1e-15 * float(np.diagonal(K).max())
         except ValueError:  # not finite
             return None
     return None
 
 
 def _step(
-    factor: Cholesky,
-    y: Vector,
-    point: tuple[Vector, Vector, float, Vector, Vector],
-    boxed: Vector,
-    g: Vector,
-    off: float,
-    balanced: bool,
-    gap: float,
-) -> tuple[Vector, Vector, float, Vector, Vector] | None:
+    dual: _Dual, point: _Point, boxed: Vector, slope: Vector, off: float
+) -> _Point | None:
     """Make one predictor-corrector step; return None if rounding leaves no step."""
-    a, room, b, s, t = point
-    along = linalg.cho_solve(factor, y) if balanced else y
+    (a, room, b, s, t), gap, sign = point, point.gap, dual.sign
+    D = s / a + t / room
+    W = (1.0 / D).sum(axis=0)
+    share = sign / (D * W)
+    factor = _factor(dual.K, 1.0 / W)
+    if factor is None:
+        return None
+    balanced = dual.total is not None
+    along = linalg.cho_solve(factor, np.ones_like(W)) if balanced else W
 
     def toward(low: Vector, high: Vector) -> tuple[Vector, float, Vector, Vector]:
         """Return the direction to s a = low and t (u - a) = high."""
-        da = linalg.cho_solve(factor, low / a - high / room - g - b * y)
-        db = 0.0
+        r = low / a - high / room - slope
+        dz, db = linalg.cho_solve(factor, (share * r).sum(axis=0)), 0.0
         if balanced:
-            db = (float(y @ da) + off) / float(y @ along)
-            da = da - db * along
+            db = (float(dz.sum()) + off) / float(along.sum())
+            dz = dz - db * along
+        da = share * dz
+        if len(a) > 1:
+            da = da + r.sum(axis=0) / D.sum(axis=0)
         return da, db, low / a - s - s / a * da, high / room - t + t / room * da
 
     def longest(da: Vector, ds: Vector, dt: Vector) -> float:
@@ -197,11 +260,11 @@ def _step(
     zero = np.zeros_like(a)
     da, _, ds, dt = toward(zero, zero)
     h = longest(da, ds, dt)
-    left = float((s + h * ds) @ (a + h * da) + (t + h * dt) @ (room - h * da))
-    mu = gap / (len(a) + np.count_nonzero(boxed)) * (left / gap) ** 3
+    left = float(np.vdot(s + h * ds, a + h * da) + np.vdot(t + h * dt, room - h * da))
+    mu = gap / (a.size + np.count_nonzero(boxed)) * (left / gap) ** 3
     da, db, ds, dt = toward(mu - da * ds, np.where(boxed, mu + da * dt, 0.0))
     h = min(1.0, SETTINGS.damping * longest(da, ds, dt))
     if not (np.isfinite(da).all() and h > SETTINGS.shortest_step):
         return None
     lower = np.where(boxed, h * da, 0.0)
-    return a + h * da, room - lower, b + h * db, s + h * ds, t + h * dt
+    return _Point(a + h * da, room - lower, b + h * db, s + h * ds, t + h * dt)
