@@ -28,6 +28,7 @@ from dualgap.solvers.auto import (
     measured_cost,
     predicted_passes,
     remaining,
+    settles,
     successor,
 )
 from dualgap.solvers.dcd import cost
@@ -411,6 +412,22 @@ def test_wide_classes_that_overlap_are_for_newton(noise, C, loss, expected, seed
         assert tried == SETTINGS.least_epochs - 1
     work = [passes_of(s, problem, 1e-3) for s in (DCD(), SmoothingNewton())]
     assert (work[0] < work[1]) == (expected == ["dcd"])
+
+
+@pytest.mark.parametrize("scale", [10.0, 100.0])
+@pytest.mark.parametrize(("apart", "expected"), [(8.0, ["dcd"]), (1.0, ["newton"])])
+def test_long_rows_of_classes_apart_are_for_dcd(scale, apart, expected):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(4000) < 0.5, 1, -1)
+    X = rng.standard_normal((4000, 40)) + (apart / math.sqrt(40.0)) * y[:, None]
+    problem = Problem(scale * X, y, loss="squared_hinge", fit_intercept=True)
+    assert predicted_passes(DCD(), problem, 1e-3) > 10.0 * predicted_passes(
+        SmoothingNewton(), problem, 1e-3
+    )
+    assert settles(problem) == (expected == ["dcd"])
+    solution = solve(problem, Auto(), tol=1e-3)
+    assert solution.certificate.certified
+    assert methods(solution) == expected
 
 
 def test_a_warm_start_is_not_judged_by_its_first_epochs():

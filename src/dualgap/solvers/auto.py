@@ -8,11 +8,12 @@ Update     the update of the method that runs. :func:`choose` decides which meth
            1. :func:`expected_cost` predicts the passes of `dcd` from the mean of
               c_i q_i, the digits of `tol` and the share of rows that stay active. If
               they exceed the passes of Newton's method by the factor `margin`, that
-              method begins. If the rows are few (`few_rows`), interior point replaces
-              Newton's method, which then takes many steps. If the rows are so few
-              that some plane separates any labels, `dcd` begins in any case. Otherwise
-              the method of the fewest passes begins where a pass takes no longer than
-              its call: Newton's with the squared hinge or a large mean of
+              method begins, unless :func:`settles` sees on samples that a plane nearly
+              separates the classes. If the rows are few (`few_rows`), interior point
+              replaces Newton's method, which then takes many steps. If the rows are so
+              few that some plane separates any labels, `dcd` begins in any case.
+              Otherwise the method of the fewest passes begins where a pass takes no
+              longer than its call: Newton's with the squared hinge or a large mean of
               c_i q_i, else interior point.
            2. Otherwise `dcd` begins. Once it has spent `share` of the cost of its
               successor, and whenever that doubles, :func:`remaining` extrapolates
@@ -52,7 +53,7 @@ from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
 from .registry import register
 from .smoothing_newton import SmoothingNewton
-from .some_rows import few_rows
+from .some_rows import few_rows, some_of
 
 logger = logging.getLogger("dualgap")
 
@@ -88,6 +89,14 @@ class AutoSettings:
     class_sample: int = 1000
     #: A class surrounds the origin if this share of it scores <= 0 against its mean.
     surrounding: float = 0.25
+    #: `settles` samples every row of this distance; half the sample takes twice that.
+    settling_stride: int = 8
+    #: Epochs of `dcd` on such a sample.
+    settling_epochs: int = 4
+    #: Passes of Newton's method from which on a sample is cheap beside them.
+    settling_passes: float = 16.0
+    #: The active rows of overlapping classes grow by more when the sample doubles.
+    settling_growth: float = 1.25
 
 
 SETTINGS = AutoSettings()
@@ -110,12 +119,15 @@ class SolverPlan:
         alternative.
     successor_passes : float or None
         Passes of the solver that may take over; None if there is none to compare with.
+    settled : bool
+        Whether `dcd` begins because :func:`settles` says so.
     """
 
     solver: Solver
     reason: str
     passes: float = math.nan
     successor_passes: float | None = None
+    settled: bool = False
 
 
 def choose(
@@ -161,11 +173,18 @@ def choose(
         slow = predicted_passes(
             DCD(), problem, goal, settings
         ) >= settings.margin * predicted_passes(other, problem, goal, settings)
+    settled = False
     if slow and not (warm_started or separable):
+        settled = (
+            isinstance(other, SmoothingNewton)
+            and other_passes >= settings.settling_passes
+            and settles(problem, settings)
+        )
+    if slow and not (warm_started or separable or settled):
         reason = _expectation(other_passes, DCD(), passes)
         return SolverPlan(other, reason, other_passes)
     reason = _expectation(passes, other, other_passes)
-    return SolverPlan(DCD(), reason, passes, other_passes)
+    return SolverPlan(DCD(), reason, passes, other_passes, settled)
 
 
 def successor(solver: Solver, problem: BinaryProblem) -> Solver:
@@ -250,6 +269,26 @@ def active_share(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> f
     return 1.0 if beyond > settings.surrounding * len(some) else active
 
 
+def settles(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> bool:
+    """Whether hardly more rows stay active if there are twice as many of them.
+
+    If a plane nearly separates the classes, about as many rows as there are features
+    stay active, however many rows there are, and `dcd` soon skips all others. Of
+    overlapping classes, a fixed share stays active. A few epochs on samples tell.
+    """
+    if not math.isinf(problem.loss.slope):
+        return False
+    active = []
+    for stride in (2 * settings.settling_stride, settings.settling_stride):
+        part = some_of(problem, np.arange(0, problem.n, stride, dtype=np.uint32))
+        solver = DCD()
+        state = solver.start(part, core.Random(0), None)
+        for _ in range(settings.settling_epochs):
+            solver.step(state, core.Stop())
+        active.append(state.last_visited)
+    return active[1] <= settings.settling_growth * active[0]
+
+
 def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     """Predict the cost until the gap is `tol` from the cost and the gap so far.
 
@@ -309,6 +348,8 @@ class AutoState(State):
     spent: float = 0.0
     #: Passes after which it is next compared with its successor; None: never.
     retest: float | None = None
+    #: Whether `dcd` began because few rows stay active.
+    settled: bool = False
     #: Passes of the running method and log10 of its relative gap, after each epoch.
     trace: list[tuple[float, float]] = field(default_factory=list)
 
@@ -414,6 +455,7 @@ class Auto(Solver):
         )  # fmt: skip
         logger.info("auto: %s begins: %s", plan.solver.name, plan.reason)
         state.predicted, state.other = plan.passes, plan.successor_passes
+        state.settled = plan.settled
         if not isinstance(plan.solver, DCD):
             self._run(state, plan.solver, plan.passes)
         elif plan.successor_passes is not None:
@@ -447,6 +489,7 @@ class Auto(Solver):
         problem, inner = state.problem, state.inner
         if (
             state.warm_started
+            or state.settled
             or not isinstance(inner, DCDState)
             or not math.isinf(problem.loss.slope)
             or isinstance(successor(state.engine, problem), InteriorPoint)

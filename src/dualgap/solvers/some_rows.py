@@ -171,6 +171,15 @@ def distinct_share(problem: BinaryProblem) -> float:
     return count / drawn if count < SETTINGS.few_distinct * drawn else 1.0
 
 
+def some_of(problem: BinaryProblem, rows: NDArray[np.uint32]) -> BinaryProblem:
+    """Return the problem of some rows."""
+    part = copy.copy(problem)
+    part.rows = core.chosen_rows(problem.rows, rows, problem.intercept_scaling)
+    part.n, part.y, part.q = len(rows), problem.y[rows], problem.q[rows]
+    part.cost = problem.cost[rows]
+    return part
+
+
 def without_duplicates(
     problem: BinaryProblem,
 ) -> tuple[BinaryProblem, NDArray[np.uint32] | None]:
@@ -192,9 +201,7 @@ def without_duplicates(
         return problem, None
     first = np.empty(count, dtype=np.uint32)
     first[group[::-1]] = np.arange(n - 1, -1, -1, dtype=np.uint32)
-    merged = copy.copy(problem)
-    merged.rows = core.chosen_rows(problem.rows, first, problem.intercept_scaling)
-    merged.n, merged.y, merged.q = count, problem.y[first], problem.q[first]
+    merged = some_of(problem, first)
     merged.cost = np.bincount(group, problem.cost, count).astype(np.float64)
     return merged, group
 
