@@ -128,3 +128,15 @@ def test_a_decided_label_holds_for_all_values_within_the_bounds(
 @pytest.mark.parametrize("name", ["ovr", "ovo", "crammer_singer"])
 def test_names_lead_to_reductions(name):
     assert len(reduction_of(name, 4).names(np.arange(4))) == len(reduction_of(name, 4))
+
+
+@pytest.mark.parametrize("libsvm", [True, False])
+@pytest.mark.parametrize("classes", [3, 4, 7])
+def test_one_row_wins_the_votes_that_it_wins_among_others(classes, libsvm):
+    pairs = OneVsOne(classes, libsvm=libsvm)
+    rng = np.random.default_rng(classes)
+    # Zeros are votes too, and many rows have ties.
+    values = rng.integers(-1, 2, size=(60, len(pairs.subjects))).astype(float)
+    together = pairs.decide(values)
+    alone = [pairs.decide(values[k : k + 1]) for k in range(60)]
+    np.testing.assert_array_equal(np.concatenate(alone), together)

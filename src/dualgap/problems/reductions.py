@@ -356,6 +356,11 @@ class OneVsOne(Reduction):
     def decide(self, values: Vector) -> Codes:
         if self.classes == 2 or self.confident:
             return super().decide(values)
+        if len(values) == 1:  # as below, without a call for each class
+            pairs = np.array(self.subjects)
+            ahead = values[0] <= 0.0 if self.second > 0 else values[0] > 0.0
+            winners = np.where(ahead, pairs[:, 0], pairs[:, 1])
+            return np.array([np.bincount(winners, minlength=self.classes).argmax()])
         # Positive for the first class: a value of 0 is a vote for the second one.
         first, won = values.T > 0.0, np.zeros((self.classes, len(values)), np.int32)
         if self.second > 0:
