@@ -241,12 +241,12 @@ def data():
 
 
 def test_bits_are_the_same_for_any_number_of_threads(data):
-    model = LinearSVC(C=10.0, tol=1e-8, solver=SHARED)
+    model = LinearSVC(C=10.0, solver=SHARED)
     models = [clone(model).set_params(n_jobs=jobs).fit(*data) for jobs in (1, 3)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
     assert models[0].certificate_.primal == models[1].certificate_.primal
-    assert models[0].n_iter_ == models[1].n_iter_ >= 2
+    assert models[0].n_iter_ == models[1].n_iter_ > 2
 
 
 def after(epochs, action):
@@ -346,7 +346,7 @@ def test_a_path_starts_from_the_last_models(data):
     assert all(one.certificate.certified for one in [*cold, *path])
     steps_of = [sum(part.certificate.epochs for one in way for part in one)
                 for way in (path, cold)]  # fmt: skip
-    assert steps_of[0] < steps_of[1]
+    assert steps_of[0] < 0.9 * steps_of[1]
     for one, other in zip(path, cold, strict=True):
         assert one.certificate.dual <= other.certificate.primal
         assert other.certificate.dual <= one.certificate.primal

@@ -77,8 +77,10 @@ class SharedStepsSettings:
     group_share: float = 0.25
     #: Most steps of the search in the span of a few directions.
     search_steps: int = 30
-    #: The search ends when a step would gain less than this part of the gap.
+    #: The search ends when a step would gain less than this part of what the first did,
     search_accuracy: float = 1e-4
+    #: or less than this many roundings of P.
+    search_rounding: float = 1e-3
     #: A step of the search gains at least this part of what its slope promises.
     least_gain: float = 1e-4
     #: Part of a step at which the search ends, for rounding hides its gain.
@@ -441,7 +443,8 @@ class SharedPoint:
         """
         settings, w, cost = self.rows.settings, self.W[k], self._cost(k)
         gram, theta = directions @ directions.T, np.zeros(len(directions))
-        least = settings.search_accuracy * (self.primal[k] - self.dual[k])
+        rounding = settings.search_rounding * float(np.finfo(spanned.dtype).eps)
+        first = 0.0
 
         def at(theta: Vector) -> tuple[float, Vector, Vector]:
             moved = w + theta @ directions
@@ -458,7 +461,8 @@ class SharedPoint:
         for _ in range(settings.search_steps):
             step = _newton_step(gradient, bent)
             gain = -float(gradient @ step)
-            if not gain > least:
+            first = first or gain
+            if not gain > max(settings.search_accuracy * first, rounding * value):
                 break
             length, new = 1.0, at(theta + step)
             while not new[0] <= value - settings.least_gain * length * gain:
