@@ -2,10 +2,14 @@
 //
 // Problem    for every labelling: min over w of
 //            1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i)
-// Update     smoothing_newton.hpp, over all rows together
-// Guarantee  as in smoothing_newton.hpp
+// Update     smoothing_newton.hpp, over all rows together, or over the rows of the
+// rarer
+//            label and those of the other label that have a loss
+// Guarantee  as in smoothing_newton.hpp. P counts all rows, and the dual variables of
+//            the rows that are left out are 0, which is a dual point of the problem
 // Cost       as in smoothing_newton.hpp; the labellings one after another, each over
-//            its rows of positive cost
+//            its rows of positive cost. Where one label is rare, passes over few rows,
+//            and a product with all rows whenever others join them
 // Source     as in smoothing_newton.hpp
 #pragma once
 
@@ -15,6 +19,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +32,12 @@ namespace dualgap {
 struct LabellingTuning {
   // Share of a target gap that ends the steps: a proof adds what rounding may hide.
   static constexpr double kSafe = 0.999;
+  // Rows of the common label for one of the rare label from which few of them matter.
+  static constexpr std::size_t kRare = 16;
+  // Rows of the common label that begin, for each feature.
+  static constexpr Index kBegin = 4;
+  // Share of the target gap to leave among the rows that have joined.
+  static constexpr double kAmong = 0.5;
 };
 
 // When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
@@ -90,27 +101,26 @@ class LabellingSolver : private LabellingTuning {
  private:
   bool minimise(const Labelling &of, const LabellingSettings &settings,
                 std::vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
-    const Index n = rows_.rows(), width = rows_.width();
     std::vector<Order> kept;
-    std::vector<std::int8_t> y;
-    Vec cost;
-    for (Index i = 0; i < n; ++i) {
+    std::size_t positive = 0;
+    for (Index i = 0; i < rows_.rows(); ++i) {
       if (of.cost[i] == 0.0) continue;
       kept.push_back(static_cast<Order>(i));
-      y.push_back(of.y[i]), cost.push_back(of.cost[i]);
+      positive += of.y[i] > 0;
     }
-    SomeRows data{make_set_(kept), std::move(y), std::move(cost),
-                  Vec(static_cast<std::size_t>(width)), 0.0};
-    SmoothingNewton newton(std::move(data), loss_, false, team_, algebra_);
-    const Vec origin(static_cast<std::size_t>(width));
+    const std::size_t least = std::min(positive, kept.size() - positive);
+    if (entries(kept) > settings.free && least * kRare < kept.size()) {
+      const auto rare = static_cast<std::int8_t>(least == positive ? 1 : -1);
+      const auto done = minimise_rare(of, kept, rare, settings, epochs, poll, stop);
+      if (done) return *done;
+    }
+    SmoothingNewton newton(taken(of, kept), loss_, false, team_, algebra_);
+    const Vec origin(static_cast<std::size_t>(rows_.width()));
     if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
-    const double entries =
-        static_cast<double>(kept.size()) * static_cast<double>(width);
-    // The gap is relative to P here, and to D in a proof.
-    const double enough = kSafe * settings.tol / (1.0 + settings.tol);
     int steps = 0;
     for (bool ended = false; !ended;) {
-      const double goal = steps * entries < settings.free ? settings.goal : enough;
+      const bool few = steps * entries(kept) < settings.free;
+      const double goal = few ? settings.goal : enough(settings);
       const int most = std::min(settings.epoch, settings.most - steps);
       const auto run = newton.run(goal, true, std::numeric_limits<double>::infinity(),
                                   most, settings.rules, poll, stop);
@@ -121,10 +131,98 @@ class LabellingSolver : private LabellingTuning {
       ended = run.stuck || steps >= settings.most ||
               gap <= std::max(goal * newton.primal(), kSafe * settings.atol);
     }
-    std::copy(newton.w().begin(), newton.w().end(), of.w);
-    std::fill_n(of.alpha, n, 0.0);
-    for (std::size_t t = 0; t < kept.size(); ++t) of.alpha[kept[t]] = newton.alpha()[t];
+    give(newton, kept, of);
     return true;
+  }
+
+  // As `minimise`, over the rows of the label `rare` and those of the other label that
+  // turn out to have a loss. Nothing if these are most of the rows.
+  std::optional<bool> minimise_rare(const Labelling &of, const std::vector<Order> &kept,
+                                    std::int8_t rare, const LabellingSettings &settings,
+                                    std::vector<Epoch> &epochs, Poll &poll,
+                                    const Stop &stop) {
+    const std::size_t begin = epochs.size();
+    const auto first = static_cast<std::size_t>(kBegin * rows_.width());
+    const std::size_t every = std::max<std::size_t>(kept.size() / first, 1);
+    std::vector<bool> joined(kept.size());
+    for (std::size_t t = 0; t < kept.size(); ++t)
+      joined[t] = of.y[kept[t]] == rare || t % every == 0;
+    // With a bias, the constant that has no loss at the rows of the common label.
+    Vec w(static_cast<std::size_t>(rows_.width()));
+    if (rows_.constant() != 0.0) w.back() = -rare / rows_.constant();
+    double tau = settings.tau;
+    const double goal = enough(settings);
+    const RowLoss loss_of(loss_);
+    std::vector<Order> some;
+    std::vector<std::pair<double, std::size_t>> missed;  // margins, and places in kept
+    for (int steps = 0;;) {
+      some.clear();
+      for (std::size_t t = 0; t < kept.size(); ++t)
+        if (joined[t]) some.push_back(kept[t]);
+      if (2 * some.size() > kept.size()) {
+        epochs.resize(begin);
+        return std::nullopt;
+      }
+      SmoothingNewton newton(taken(of, some), loss_, false, team_, algebra_);
+      if (!newton.start(w.data(), tau, poll, stop)) return false;
+      const int most = std::min(settings.epoch, settings.most - steps);
+      const auto run =
+          newton.run(kAmong * goal, true, std::numeric_limits<double>::infinity(), most,
+                     settings.rules, poll, stop);
+      if (run.outcome == Outcome::kLeft) return false;
+      steps += run.steps;
+      w = newton.w(), tau = newton.tau();
+      double primal = newton.primal();
+      missed.clear();
+      for (std::size_t t = 0; t < kept.size(); ++t) {
+        if (joined[t]) continue;
+        const auto i = static_cast<Index>(kept[t]);
+        const double u = 1.0 - of.y[i] * rows_.dot(i, w.data());
+        if (!(u > 0.0)) continue;
+        primal += of.cost[i] * loss_of.value(u);
+        missed.emplace_back(-u, t);
+      }
+      if (poll(static_cast<Index>(entries(kept)))) return false;
+      epochs.push_back({primal, newton.dual(), steps});
+      const double gap = primal - newton.dual();
+      if (steps >= settings.most || (run.stuck && missed.empty()) ||
+          gap <= std::max(goal * primal, kSafe * settings.atol)) {
+        give(newton, some, of);
+        return true;
+      }
+      // The rows of largest loss join, as many as there are.
+      if (missed.size() > some.size()) {
+        const auto last = missed.begin() + static_cast<std::ptrdiff_t>(some.size());
+        std::nth_element(missed.begin(), last, missed.end());
+        missed.erase(last, missed.end());
+      }
+      for (const auto &[margin, t] : missed) joined[t] = true;
+    }
+  }
+
+  double entries(const std::vector<Order> &some) const {
+    return static_cast<double>(some.size()) * static_cast<double>(rows_.width());
+  }
+
+  // The gap is relative to P here, and to D in a proof.
+  static double enough(const LabellingSettings &settings) {
+    return kSafe * settings.tol / (1.0 + settings.tol);
+  }
+
+  SomeRows taken(const Labelling &of, const std::vector<Order> &some) const {
+    std::vector<std::int8_t> y;
+    Vec cost;
+    for (const Order i : some) y.push_back(of.y[i]), cost.push_back(of.cost[i]);
+    return {make_set_(some), std::move(y), std::move(cost),
+            Vec(static_cast<std::size_t>(rows_.width())), 0.0};
+  }
+
+  // Writes the point of a method over some rows.
+  void give(const SmoothingNewton &newton, const std::vector<Order> &some,
+            const Labelling &of) const {
+    std::copy(newton.w().begin(), newton.w().end(), of.w);
+    std::fill_n(of.alpha, rows_.rows(), 0.0);
+    for (std::size_t t = 0; t < some.size(); ++t) of.alpha[some[t]] = newton.alpha()[t];
   }
 
   const Rows &rows_;

@@ -28,11 +28,13 @@ from .data import LOSSES, job, odd_rows
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def several(seed=0, n=60, d=4, classes=3, X=None, weight=True, **options):
+def several(seed=0, n=60, d=4, classes=3, X=None, weight=True, codes=None, **options):
     """One problem for each of several classes, over rows with weights."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, d))
-    codes = np.argmax(rows @ rng.normal(size=(d, classes)) + rng.normal(size=(n, 1)), 1)
+    if codes is None:
+        scores = rows @ rng.normal(size=(d, classes)) + rng.normal(size=(n, 1))
+        codes = np.argmax(scores, 1)
     weights = rng.uniform(0.1, 3.0, n) if weight else None
     return LinearBatch(
         rows if X is None else X(rows),
@@ -191,6 +193,47 @@ def test_what_is_not_small_is_left_to_the_ordinary_solver():
     for d, small in [(127, True), (128, False)]:  # few rows are for the squared hinge
         wide = several(2, n=20, d=d, loss="squared_hinge")
         assert (solved(wide) is not None) == small
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared_hinge"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("spread", [0.3, 2.0])
+@pytest.mark.cases(6)
+def test_few_rows_beside_those_of_a_rare_class_matter(loss, layout, bias, spread):
+    """Rows of the other classes join where they have a loss."""
+    rng = np.random.default_rng(8)
+    codes = np.arange(1500) % 30
+    rows = spread * rng.normal(size=(30, 6))[codes] + rng.normal(size=(1500, 6))
+    options = {"X": lambda _: layout(rows), "weight": False, "classes": 30}
+    batch = several(n=1500, codes=codes, loss=loss, fit_intercept=bias, **options)
+    found = solved(batch)
+    assert len(found.bounds) == 30
+    for k, bounds in enumerate(found.bounds):
+        of, alpha = batch.problem(k), found.alpha[k]
+        alpha = alpha.dense()
+        assert core.in_box(alpha, of.cost, of.core_loss)
+        assert bounds.meets(1e-3)
+        own = of.prove(Claim(found.w[k], alpha)).certificate
+        assert bounds.primal == own.primal
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
+
+
+def test_rare_classes_are_small_up_to_more_rows():
+    n, d = 5000, 4
+    assert n * (d + 1) > SETTINGS.most_entries
+    codes = np.arange(n) % 32
+    common = np.where(codes < 8, codes, 8)
+    assert solved(several(9, n=n, d=d, loss="hinge", C=1e-3)) is None
+    for loss, own, small in [
+        ("hinge", codes, True),
+        ("squared_hinge", codes, False),
+        ("hinge", common, False),
+    ]:
+        many = several(9, n=n, d=d, classes=32, codes=own, loss=loss, C=1e-3)
+        if own is common:  # as many problems, of classes that are not rare
+            many.reduction.counts = lambda codes, rows: np.full(32, n // 16 + 1)
+        assert (solved(many) is not None) == small
 
 
 def test_the_smallest_problems_are_solved_to_rounding():

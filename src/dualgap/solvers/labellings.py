@@ -40,6 +40,13 @@ class SmallLabellingsSettings:
     most_steep_entries: int = 150_000
     #: Features of the largest steep problem.
     most_steep_features: int = 128
+    #: Rows for one of a class from which classes are rare, as in the core.
+    rare: int = 16
+    #: Rows times features of the largest problem of many classes that are rare, whose
+    #: loss has a largest slope: few rows of the others matter.
+    most_rare_entries: int = 4_000_000
+    #: Features of such a problem.
+    most_rare_features: int = 128
     #: Least mean of c_i q_i of a steep problem: below, `dcd` takes few epochs.
     steep: float = 5.0
     #: Problems of some ten rows are solved to rounding level: `tol` ends only a fit
@@ -75,7 +82,22 @@ def are_small(solver: object, batch: LinearBatch) -> bool:
     if type(solver) is not Auto or batch.joint or rows.streamed or rows.free_bias:
         return False
     steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
-    return few_enough(rows.n, rows.width, rows.loss, steepness)
+    return few_enough(rows.n, rows.width, rows.loss, steepness) or are_rare(batch)
+
+
+def are_rare(batch: LinearBatch) -> bool:
+    """Whether the core solves the problems because their positive rows are rare."""
+    rows = batch.rows
+    if (
+        not batch.many
+        or math.isinf(rows.loss.slope)
+        or rows.n <= Auto.settings.separable_rows * rows.width
+        or rows.width > SETTINGS.most_rare_features
+        or rows.n * rows.width > SETTINGS.most_rare_entries
+    ):
+        return False
+    counts = batch.reduction.counts(batch.codes, np.arange(rows.n))
+    return SETTINGS.rare * float(np.median(counts)) < rows.n
 
 
 def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole | None:
