@@ -30,6 +30,7 @@ from .models import certify
 from .models.linear import constant_remarks
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps
+from .problems.reductions import refuse_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,6 +145,7 @@ def report(
             "the coefficients of a linear model there is certify)"
         )
     given, before, (model, X) = model, X, unwrap(model, X)
+    refuse_labels(model, "report")
     if hasattr(model, "_items"):
         refuse_items("report")
     certificate = _certificate(model, X, y, options)

@@ -353,8 +353,10 @@ def read_as_trained(
     loaded = None if whole or is_store(path) else load_plain(model)
     if loaded is None:
         from ..models.files import load_parts
+        from ..problems.reductions import refuse_labels
 
         loaded = load_parts(model)
+        refuse_labels(loaded[0], "the command line")
     fitted, notes, scaling = loaded
     remedy = f"give data like the training data of {model}"
     base, columns = base_of(notes), columns_of(notes, label)

@@ -246,7 +246,7 @@ class CertainLabels(CertainDecisions):
 
         Returns
         -------
-        ndarray of shape (n_samples,), bool
+        ndarray of shape (n_samples,) or (n_samples, n_labels), bool
             True where training to the end cannot change the label that `predict`
             returns.
 
@@ -258,6 +258,7 @@ class CertainLabels(CertainDecisions):
         bounds = self._problem_bounds(X, comparable=True)
         codes = self._reduction.decided(*bounds)
         labels = self.predict(X)
+        labels = labels.toarray() if hasattr(labels, "toarray") else labels
         certain: NDArray[np.bool_] = codes >= 0
         certain[certain] = self.classes_[codes[certain]] == labels[certain]
         return certain
@@ -345,6 +346,7 @@ class CertainLabels(CertainDecisions):
                 "no label, such as -1 or '?'"
             )
         certain = self.certified_labels(X)
+        labels = labels.toarray() if hasattr(labels, "toarray") else labels
         kind = np.asarray(undecided).dtype.kind
         if labels.dtype.kind in "biuf" and kind in "biuf":
             found: NDArray[np.generic] = np.where(certain, labels, undecided)
@@ -375,7 +377,8 @@ class CertainLabels(CertainDecisions):
         -------
         ndarray of shape (n_samples,)
             Labels, of the type of `classes_` if `undecided` has this type, else
-            objects.
+            objects. A model of several labels per row returns a table of 0 and 1,
+            (n_samples, n_labels), sparse if y was and `undecided` is None.
         """
         labels = self._decide(self._values(X))
         return labels if undecided is None else self._decided(labels, X, undecided)

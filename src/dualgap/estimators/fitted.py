@@ -11,7 +11,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_outlier_detector
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from ..certificate import Certificate
 from ..data.types import Matrix, MatrixLike, ProblemLabel
@@ -31,12 +36,16 @@ from ..problems.binary import BinaryProblem
 from ..problems.duals import Table, expanded
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
-from ..problems.reductions import OneVsOne, reduction_of
+from ..problems.reductions import (
+    OneVsOne,
+    has_labels,
+    reduction_of,
+)
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
 from .arguments import check_array
-from .input import checked_weights, encode, weights
+from .input import checked_weights, encode, multilabelled, weights
 from .parameters import KERNELS
 
 if TYPE_CHECKING:
@@ -131,6 +140,8 @@ def terms_of_linear(model: BaseEstimator) -> LinearTerms:
     check_is_fitted(model)
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     multi_class = getattr(model, "multi_class", "ovr")
+    if has_labels(model):
+        multi_class = "labels"
     return LinearTerms(
         coef=coef,
         intercept=np.broadcast_to(np.asarray(model.intercept_, np.float64), len(coef)),
@@ -166,8 +177,17 @@ def binary_of(
     ValueError
         If the shape of the coefficients does not match the data.
     """
-    classes, codes = _labels(y, X.shape[0], terms.classes)
-    reduction = reduction_of(terms.multi_class, len(classes))
+    if terms.multi_class == "labels":
+        check_consistent_length(X, y)
+        data = multilabelled(terms.class_weight, X, y, sample_weight)
+        classes, codes, weight, factor = (
+            data.classes, data.codes, data.weight, data.factor,
+        )  # fmt: skip
+        reduction = reduction_of(terms.multi_class, len(classes), data.table)
+    else:
+        classes, codes = _labels(y, X.shape[0], terms.classes)
+        reduction = reduction_of(terms.multi_class, len(classes))
+        weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
     tables = reduction.tables if terms.multi_class == "crammer_singer" else 0
     rows = tables if tables > 2 else len(reduction)
     expected = (rows, X.shape[1])
@@ -176,7 +196,6 @@ def binary_of(
             f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
             f"classes and {X.shape[1]} features need {expected}; give the training data"
         )
-    weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
     return LinearBatch(
         X,
         classes,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
@@ -19,7 +19,7 @@ from ..data.rows import Points
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
-from .arguments import check_sample_weight, validate_data
+from .arguments import check_array, check_sample_weight, validate_data
 from .parameters import refuse_huge_of
 
 __all__ = [
@@ -30,7 +30,11 @@ __all__ = [
     "checking",
     "class_factors",
     "encode",
+    "has_label_table",
+    "label_factors",
+    "label_table",
     "labelled",
+    "multilabelled",
     "refuse_masks",
     "refuse_store",
     "rows_to_predict",
@@ -317,6 +321,9 @@ class TrainingData:
         Index of the class of every row.
     factor : ndarray of shape (K,)
         Class weights.
+    table : csc_matrix of shape (n, K) or None
+        1 where a row has a label, if rows have any number of labels; then the codes are
+        the numbers of the rows, and the class weights are pairs.
     items : sequence or None
         X as it was given, if a kernel function has to make numbers of it; then X is the
         kernel matrix.
@@ -330,6 +337,7 @@ class TrainingData:
     codes: NDArray[np.intp]
     factor: Vector
     items: MatrixLike | None = None
+    table: csc_matrix | None = None
 
     @property
     def costs(self) -> Vector:
@@ -353,6 +361,93 @@ def unlabelled(
     rows = X.X if isinstance(X, Points) else X
     weight = checked_weights(sample_weight, rows)
     return TrainingData(X, y, sample_weight, weight, _NONE, _NONE, np.empty(0), items)
+
+
+def has_label_table(y: object) -> bool:
+    """Whether y is a table of labels: two columns or more."""
+    if type(y) is np.ndarray and y.ndim == 1:
+        return False
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.shape(cast(ArrayLike, y))
+    except ValueError:  # rows of several lengths, which scikit-learn's checks refuse
+        return False
+    return len(shape) == 2 and shape[1] > 1
+
+
+def label_table(y: ArrayLike) -> csc_matrix:
+    """Return the table of the labels of all rows, 0 or 1 with the ones stored.
+
+    Raises
+    ------
+    ValueError
+        If y has other values.
+    """
+    known = check_array(y, accept_sparse="csc", dtype=None, input_name="y")
+    values = known.data if issparse(known) else known
+    wrong = values[(values != 0) & (values != 1)]
+    if wrong.size:
+        raise ValueError(
+            f"y has {known.shape[1]} columns and the value {wrong.flat[0]!s}; give one "
+            "class per row, of shape (n_samples,), or one column of 0 and 1 per label"
+        )
+    table = csc_matrix(known, dtype=np.int8, copy=issparse(known))
+    table.sum_duplicates()
+    table.eliminate_zeros()
+    return table
+
+
+def label_factors(
+    class_weight: dict[Label, float] | str | None, positive: Vector, total: float
+) -> Vector:
+    """Return the factors of rows without and with each label, shape (labels, 2).
+
+    `positive` has the summed weights of the rows with each label.
+
+    Raises
+    ------
+    ValueError
+        If a key is not 0 or 1, or a weight is negative or not finite.
+    """
+    if class_weight is None:
+        return np.ones((len(positive), 2))
+    if isinstance(class_weight, str):  # "balanced"
+        sides = np.stack([np.maximum(total - positive, 0.0), positive], axis=1)
+        present = (sides > 0.0).sum(axis=1, keepdims=True)
+        ones = np.ones_like(sides)
+        return np.divide(total, present * sides, out=ones, where=sides > 0.0)
+    wrong = [key for key in class_weight if key not in (0, 1)]
+    if wrong:
+        raise ValueError(
+            f"class_weight has the key {wrong[0]!r}, but a row has a label or not; "
+            "give the keys 0 and 1"
+        )
+    factor = np.array([class_weight.get(0, 1.0), class_weight.get(1, 1.0)], float)
+    if not (np.isfinite(factor) & (factor >= 0.0)).all() or not factor.any():
+        raise ValueError(
+            f"class_weight={class_weight!r}: weights must be finite, zero or positive, "
+            "and not all zero"
+        )
+    return np.tile(factor, (len(positive), 1))
+
+
+def multilabelled(
+    class_weight: dict[Label, float] | str | None,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+) -> TrainingData:
+    """Return the data of a classification with a table of labels."""
+    table = label_table(y)
+    n, labels = table.shape
+    weight = checked_weights(sample_weight, X)
+    if weight is None and class_weight is not None:
+        weight = np.ones(n)
+    own = np.ones(n) if weight is None else weight
+    factor = label_factors(class_weight, table.T @ own, float(own.sum()))
+    given, classes = cast("NDArray[np.generic]", y), np.arange(labels)
+    return TrainingData(
+        X, given, sample_weight, weight, classes, np.arange(n), factor, table=table
+    )
 
 
 def labelled(

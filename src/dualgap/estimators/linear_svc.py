@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -24,9 +24,9 @@ from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
 from ..memory import make_room
 from ..problems.batch import MANY, LinearBatch
-from ..problems.constant import constant_sentence
+from ..problems.constant import constant_sentence, label_sentence
 from ..problems.duals import Table, expanded
-from ..problems.reductions import Reduction, reduction_of
+from ..problems.reductions import MultiLabel, Reduction, has_labels, reduction_of
 from ..solvers import SequentialDual, Solver, get_solver
 from ..solvers.labellings import are_small
 from ..training.batch import Job
@@ -42,7 +42,16 @@ from .fitted import (
     table_of,
     terms_of_linear,
 )
-from .input import ROWS, TrainingData, labelled, refuse_masks, validated
+from .input import (
+    ROWS,
+    TrainingData,
+    has_label_table,
+    labelled,
+    multilabelled,
+    refuse_masks,
+    refuse_store,
+    validated,
+)
 from .parameters import (
     ClassWeight,
     File,
@@ -115,7 +124,8 @@ class LinearSVC(
         total weight: ``n/(n_classes * count)``, where sample weights count. One versus
         the rest, with more than two classes, the factor applies to the positive class
         of each binary problem and the other rows have factor 1, as in LIBLINEAR and
-        scikit-learn.
+        scikit-learn. For a y of several columns the keys of a dict are 0 and 1, and
+        "balanced" weighs the rows of each column by itself.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
         Treatment of more than two classes. "ovr" trains one binary problem per class
         against the rest. "ovo" trains one per pair of classes, on a copy of their rows.
@@ -157,7 +167,10 @@ class LinearSVC(
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,), float64
         Constants of the decision function; 0 without an intercept.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted. With two, the second one is the positive class.
+        Labels, sorted; the second of two is positive. Of a table y, the column numbers.
+    multilabel_ : bool
+        Whether y had several columns, one per label. Then `coef_` has one row per
+        label, even for two, and `n_support_` counts the support vectors with each one.
     support_ : ndarray of shape (n_support,), intp
         Rows with a positive dual variable in at least one binary problem, sorted.
     n_support_ : ndarray of shape (n_classes,), int32
@@ -277,10 +290,12 @@ class LinearSVC(
         support_: NDArray[np.intp] = field(init=False)
         n_support_: NDArray[np.int32] = field(init=False)
         dual_coef_: Table = field(init=False)
+        _labels: Literal["dense", "sparse"] = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
 
     def fit(
@@ -299,8 +314,9 @@ class LinearSVC(
             Training rows. A :class:`dualgap.data.RowStore` larger than its buffer is
             read block by block in every epoch; memory then holds the model, the dual
             variables and the buffer.
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or strings. Optional for a store that has labels.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, numbers or strings. Optional for a store that has labels. Two
+            columns or more, of 0 and 1, are labels of which a row may have any number.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C, zero or positive: the integer k counts like k equal rows. If
             both y and `sample_weight` are omitted, the weights of the store are used.
@@ -339,6 +355,9 @@ class LinearSVC(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
         self._check_joint()
+        table = has_label_table(y)
+        if table:
+            self._check_labels(X)
         if self.checkpoint is not None:
             check_target(self.checkpoint)
             if not isinstance(self.random_state, Integral):
@@ -350,7 +369,9 @@ class LinearSVC(
         if isinstance(X, RowSource):
             y, sample_weight = self._of_store(X, y, sample_weight)
         else:
-            X, y = validated(self, X, y)
+            X, y = validated(self, X, y, multi_output=table)
+        if table:
+            return multilabelled(self.class_weight, X, y, sample_weight)
         return labelled(self.class_weight, X, y, sample_weight)
 
     def _of_store(
@@ -385,6 +406,15 @@ class LinearSVC(
                 "multi_class='crammer_singer'; use multi_class='ovr'"
             )
 
+    def _check_labels(self, X: MatrixLike) -> None:
+        """Refuse what does not go with a table of labels."""
+        refuse_store(X, "a table of labels", "give one class per row")
+        if self.multi_class != "ovr":
+            raise ValueError(
+                f"multi_class={self.multi_class!r} is not supported for a y of several "
+                "columns, one per label; use multi_class='ovr'"
+            )
+
     def _batch(
         self, data: TrainingData, job: Job | None = None, *, copies: bool = True
     ) -> LinearBatch:
@@ -394,7 +424,7 @@ class LinearSVC(
         left share the rows of a problem.
         """
         self._make_room(data)
-        reduction = self._reduction_of(len(data.classes))
+        reduction = reduction_of(self.multi_class, len(data.classes), data.table)
         threads = 1 if job is None else max(1, job.threads // len(reduction))
         batch = LinearBatch(
             data.X,
@@ -465,7 +495,9 @@ class LinearSVC(
     def _keep(self, data: TrainingData, batch: LinearBatch, found: Solutions) -> None:
         self._set(self._attributes(data, batch, found.w))
         self._forget_stream()
-        if self.multi_class == "ovr":
+        if data.table is not None:
+            self._labels = "sparse" if issparse(data.y) else "dense"
+        elif self.multi_class == "ovr":
             self._fit_rows = rows_of_fit(batch.codes, batch.rows)
         packed = batch.packed(found.duals)
         self.support_, self.n_support_, self.dual_coef_ = packed
@@ -481,11 +513,25 @@ class LinearSVC(
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
         if batch.joint or is_silent():  # a joint problem compares the classes
             return ""
-        return constant_sentence(
+        labels = batch.several == MultiLabel.several
+        sentence = label_sentence if labels else constant_sentence
+        return sentence(
             batch, found.w, found.bounds, self.tol, self.atol, self.class_weight
         )
 
     # ------------------------------------------------------------------ prediction
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether the model was fitted with one column of 0 and 1 per label."""
+        check_is_fitted(self)
+        return has_labels(self)
+
+    def _decide(self, values: Vector) -> NDArray[np.generic]:
+        if not self.multilabel_:
+            return super()._decide(values)
+        table = self._reduction.decide(values)
+        return csr_matrix(table) if self._labels == "sparse" else table
 
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return decision scores: positive for the second class, or one per class.
@@ -509,7 +555,7 @@ class LinearSVC(
         return self._reduction.scores(values)
 
     def _reduction_of(self, classes: int) -> Reduction:
-        return reduction_of(self.multi_class, classes)
+        return reduction_of("labels" if has_labels(self) else self.multi_class, classes)
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""

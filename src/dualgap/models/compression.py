@@ -35,7 +35,7 @@ from ..kernels.functions import refuse_items
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import OneVsOne, certificate_of
+from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
 from ..training import solve
@@ -128,6 +128,7 @@ def compress(
     True
     """
     model = own(model)
+    refuse_labels(model, "compress")
     if not isinstance(model, (LinearSVC, SVC)):
         raise TypeError(
             f"model is of type {type(model).__name__}; give a LinearSVC or SVC"

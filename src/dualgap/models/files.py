@@ -310,7 +310,11 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
     face = _FACES.get(record["estimator"])
     if face is None:
         raise ValueError(f"its estimator {record['estimator']!r} is unknown")
-    file.expect_fields(record, _FIELDS | face.fields)
+    # Only models of several labels per row have this field.
+    labels = (
+        {"labels": str} if face.estimator is LinearSVC and "labels" in record else {}
+    )
+    file.expect_fields(record, _FIELDS | face.fields | labels)
     known = set(face.estimator().get_params(deep=False))
     given = set(record["parameters"])
     if not known - face.later - _LATER <= given <= known:

@@ -36,7 +36,7 @@ from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
 from ..kernels.functions import Rows
 from ..losses import Vector
-from ..problems.reductions import Reduction, reduction_in
+from ..problems.reductions import Reduction, reduction_in, refuse_labels
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -331,6 +331,7 @@ def problems_of(
         If the model trains all classes together.
     """
     model, X = unwrap(model, X)
+    refuse_labels(model, "a bound for rows left out")
     _, codes = encode(np.asarray(y))
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
         raise ValueError(

@@ -13,7 +13,7 @@ from ..estimators.base import need_duals
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
-from ..problems.reductions import certificate_of, reduction_of
+from ..problems.reductions import certificate_of, has_labels, reduction_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -45,6 +45,8 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     if duals:
         need_duals(model, "duals=True")
     fields, tensors = file.linear_parts(model)
+    if has_labels(model):
+        fields["labels"] = model._labels
     if duals:
         fields["n_rows"] = int(model._n_rows)
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
@@ -56,6 +58,11 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     """Set the attributes of a linear model from the fields and tensors of a file."""
     classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
     kind = getattr(model, "multi_class", "ovr")
+    if "labels" in record:
+        if kind != "ovr" or record["labels"] not in ("dense", "sparse"):
+            raise ValueError(f"labels in its record is {record['labels']!r}")
+        model._labels = record["labels"]
+        kind = "labels"
     reduction, together = reduction_of(kind, classes), kind == "crammer_singer"
     problems = len(reduction) if not together or classes == 2 else classes
     n, d = record["n_rows"], model.n_features_in_
@@ -84,7 +91,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     if "n_support" in expected:
         counts = tensors["n_support"]
         if not 0 <= counts.min() <= counts.max() < 2**31 or (
-            n is not None and counts.sum() != size
+            n is not None and kind != "labels" and counts.sum() != size
         ):
             raise ValueError("n_support does not match the number of support vectors")
         model.n_support_ = counts.astype(np.int32)

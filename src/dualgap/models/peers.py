@@ -18,6 +18,7 @@ from ..estimators.svc import SVC
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import get_loss
+from ..problems.reductions import refuse_labels
 from .peer_files import (
     LIBLINEAR_JOINT,
     LIBLINEAR_LOSSES,
@@ -144,6 +145,7 @@ def write_liblinear(
     """
     model = own(model)
     check_is_fitted(model)
+    refuse_labels(model, "write_liblinear")
     if hasattr(model, "kernel") or not hasattr(model, "coef_"):
         kernel = hasattr(model, "_fitted_kernel")
         remedy = "use write_libsvm" if kernel else "give a linear SVM"

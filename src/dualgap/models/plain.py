@@ -186,7 +186,7 @@ def load_plain(
         parameters = DEFAULTS | record["parameters"]
         if record["estimator"] != "LinearSVC" or set(parameters) != set(DEFAULTS):
             return None
-        if parameters["multi_class"] != "ovr":
+        if parameters["multi_class"] != "ovr" or "labels" in record:
             return None
         scaling = Scaling.taken_from(tensors)
         model = PlainLinearSVC(parameters)

@@ -43,7 +43,7 @@ from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.reductions import OneVsOne, certificate_of
+from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
 from .linear import linear_terms
 from .single_problems import single_terms
 
@@ -179,6 +179,7 @@ def write_proof(
     docs/proof-format.md specifies the file and what is checked.
     """
     model, X = unwrap(model, X)
+    refuse_labels(model, "write_proof")
     check_target(path)
     if hasattr(model, "_items"):
         refuse_items("write_proof")

@@ -25,6 +25,7 @@ from .crammer_singer import CrammerSingerProblem
 from .duals import SparseDuals, StoredDuals, Table, narrowed
 from .reductions import (
     Joint,
+    MultiLabel,
     OneVsOne,
     OneVsRest,
     Reduction,
@@ -239,7 +240,7 @@ class LinearBatch(Batch):
         self.classes, self.codes, self.reduction = classes, codes, reduction
         self.several, self.joint = reduction.several, isinstance(reduction, Joint)
         self.count, self.names = len(reduction), reduction.names(classes)
-        self.many = self.count > MANY and type(reduction) is OneVsRest
+        self.many = self.count > MANY and type(reduction) in (OneVsRest, MultiLabel)
         self._taken: list[int] = []  # bytes of the dual variables of each problem
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
@@ -376,6 +377,8 @@ class LinearBatch(Batch):
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""
         weight, factor = self.parts[0]
+        if self.several == MultiLabel.several:
+            return self.reduction.sides(self.codes, weight, factor, self.C)
         total = np.bincount(self.codes, weight, len(factor)) * self.C
         return self.reduction.costs(total.tolist(), factor.tolist())
 
@@ -410,9 +413,7 @@ class LinearBatch(Batch):
             ``y_i alpha_i``.
         """
         if self.many:
-            support, coef = narrowed(
-                duals, np.array(self.reduction.subjects), self.codes
-            )
+            support, coef = narrowed(duals, self.reduction.signs, self.codes)
         else:
             places = None
             if self.points is not None:
@@ -421,7 +422,7 @@ class LinearBatch(Batch):
             table = self.reduction.pack(alpha, self.codes, places)
             support = np.flatnonzero(table.any(axis=0))
             coef = np.ascontiguousarray(table[:, support])
-        counts = np.bincount(self.codes[support], minlength=len(self.classes))
+        counts = self.reduction.counts(self.codes, support)
         return support, counts.astype(np.int32), coef
 
     def stored(self, alpha: Vector) -> SparseDuals:

@@ -27,10 +27,16 @@ from ..certificate import Bounds
 from ..losses import Loss, Vector
 from .batch import LinearBatch
 from .binary import BinaryProblem
-from .degenerate import sentence_about
+from .degenerate import names_of, sentence_about
 from .reductions import OneVsOne
 
-__all__ = ["Constants", "constant_problems", "constant_sentence", "moments"]
+__all__ = [
+    "Constants",
+    "constant_problems",
+    "constant_sentence",
+    "label_sentence",
+    "moments",
+]
 
 
 @dataclass(frozen=True)
@@ -203,6 +209,40 @@ def constant_problems(
         tol,
         atol,
     )
+
+
+def label_sentence(
+    batch: LinearBatch,
+    models: Sequence[Vector],
+    bounds: Sequence[Bounds],
+    tol: float,
+    atol: float,
+    class_weight: object,
+) -> str:
+    """Return a sentence about labels that no row has, or all, and constant models."""
+    sides = zip(*batch.class_costs(), strict=True)
+    alone = [k for k, costs in enumerate(sides) if min(costs) == 0.0]
+    found = constant_problems(batch, models, bounds, tol, atol)
+    found = sorted(set(found) - set(alone))
+    sentences = []
+    if alone:
+        who = names_of(alone, batch.names, "labels")
+        sentences.append(
+            f"all training rows agree on {who}, which every row has or none, so their "
+            "problems have rows of one kind; drop these columns of y, or give rows of "
+            "both kinds"
+        )
+    if found:
+        sentences.append(
+            sentence_about(
+                found,
+                batch.names,
+                loss=batch.rows.loss,
+                several="labels",
+                class_weight=class_weight,
+            )
+        )
+    return ". Moreover, ".join(sentences)
 
 
 def constant_sentence(

@@ -20,25 +20,35 @@ class DegenerateWarning(UserWarning):
     """
 
 
+def names_of(found: Sequence[int], names: Sequence[str], several: str) -> str:
+    """Return the names of some problems, and how many of all they are."""
+    if len(found) == 1:
+        return names[found[0]]
+    first = [
+        names[k].removeprefix("class ").removeprefix("label ") for k in found[:_NAMED]
+    ]
+    more = ", ..." if len(found) > _NAMED else ""
+    return f"{len(found)} of {len(names)} {several} ({', '.join(first)}{more})"
+
+
 def sentence_about(
     found: Sequence[int],
     names: Sequence[str],
     *,
     loss: str | Loss,
     multi_class: str | None = None,
+    several: str = "",
     class_weight: object = None,
 ) -> str:
     """Return a sentence about models that are no better than a constant.
 
-    `multi_class` is None for an estimator that has no such parameter.
+    `multi_class` is None for an estimator that has no such parameter. `several` is a
+    plural noun for the problems: classes, or pairs with "ovo".
     """
-    who, have = names[found[0]], "has"
-    if len(found) > 1:
-        several = "pairs" if multi_class == "ovo" else "classes"
-        first = [names[k].removeprefix("class ") for k in found[:_NAMED]]
-        more = ", ..." if len(found) > _NAMED else ""
-        who = f"{len(found)} of {len(names)} {several} ({', '.join(first)}{more})"
-        have = "have"
+    who = names_of(
+        found, names, several or ("pairs" if multi_class == "ovo" else "classes")
+    )
+    have = "have" if len(found) > 1 else "has"
     other_loss = get_loss(loss).name != "squared_hinge"
     remedies = ["loss='squared_hinge'"] if other_loss else []
     if multi_class == "ovr" and len(names) > 1:

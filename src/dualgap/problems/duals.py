@@ -6,7 +6,7 @@ of all dual variables take less memory than a table of classes times rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
@@ -86,19 +86,21 @@ class Dense(Sequence[Vector]):
 
 
 def narrowed(
-    duals: Sequence[StoredDuals], positive: NDArray[np.intp], codes: NDArray[np.intp]
+    duals: Sequence[StoredDuals],
+    signs: Callable[[NDArray[np.intp], int], NDArray[np.int8]],
+    codes: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], sparse.csr_matrix]:
     """Return the rows with a dual variable, and ``y_i alpha_i`` at them, as CSR.
 
-    Problem k is about the class `positive[k]` against the rest.
+    `signs` returns the labels in problem k, -1 or +1, of rows with some codes.
     """
     parts = [SparseDuals.of(alpha) for alpha in duals]
     rows = np.concatenate([part.rows for part in parts])
     values = np.concatenate([part.values for part in parts])
     ends = np.cumsum([0, *(len(part.rows) for part in parts)])
-    for k, own in enumerate(positive):
+    for k in range(len(parts)):
         at = slice(ends[k], ends[k + 1])
-        values[at] *= np.where(codes[rows[at]] == own, 1.0, -1.0)
+        values[at] *= signs(codes[rows[at]], k)
     used = np.zeros(len(codes), bool)
     used[rows] = True
     support = np.flatnonzero(used)

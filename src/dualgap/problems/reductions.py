@@ -1,5 +1,7 @@
 """Several classes as binary problems: one versus the rest, one versus one, or joint.
 
+Several labels per row are as many independent problems.
+
 The classes of a reduction are numbers, 0 to K - 1. A decision is positive for the
 positive class of its problem: the class itself, one versus the rest, and the second
 class of a pair. :class:`SVC` counts as LIBSVM does: with three classes or more the
@@ -16,6 +18,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from ..certificate import Certificate
 from ..data.types import ProblemLabel
@@ -24,13 +27,16 @@ from .duals import Table, dense_table
 
 __all__ = [
     "Joint",
+    "MultiLabel",
     "OneVsOne",
     "OneVsRest",
     "Reduction",
     "certificate_of",
+    "has_labels",
     "problem_name",
     "reduction_in",
     "reduction_of",
+    "refuse_labels",
     "refuse_missing",
     "weights_of_rows",
 ]
@@ -104,6 +110,20 @@ class Reduction(ABC):
         A joint problem has no such sums.
         """
         return [], []
+
+    def sides(
+        self, codes: Codes, weight: Vector | None, factor: Vector, C: float
+    ) -> tuple[list[float], list[float]]:
+        """Return the summed costs of the positive rows of each problem, and the rest.
+
+        A joint problem has no such sums.
+        """
+        total = np.bincount(codes, weight, len(factor)) * C
+        return self.costs(total.tolist(), factor.tolist())
+
+    def counts(self, codes: Codes, rows: Codes) -> Codes:
+        """Return how many of some rows each class has, (K,)."""
+        return np.bincount(codes[rows], minlength=self.classes)
 
     @abstractmethod
     def pack(
@@ -211,6 +231,78 @@ class OneVsRest(Reduction):
     def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
         if self.classes == 2:
             return lower.ravel(), upper.ravel()
+        return lower, upper
+
+
+class MultiLabel(OneVsRest):
+    """Independent problems of each label: the rows that have it against the others.
+
+    The codes are the numbers of the rows. A class weight is a pair of factors, for the
+    rows without the label and for the rows with it.
+
+    Parameters
+    ----------
+    labels : int
+    table : csc_matrix of shape (n, labels), optional
+        1 where a row has a label. Predictions do not need it.
+    """
+
+    several = "labels"
+
+    def __init__(self, labels: int, table: sparse.csc_matrix | None = None) -> None:
+        super().__init__(labels)
+        self.subjects, self.table = range(labels), table
+
+    def names(self, classes: NDArray[np.generic]) -> list[str]:
+        return [f"label {label!s}" for label in classes.tolist()]
+
+    def rows(self, k: int) -> Codes:
+        """Return the rows that have label k."""
+        assert self.table is not None
+        indices, ends = self.table.indices, self.table.indptr
+        found: Codes = indices[ends[k] : ends[k + 1]]
+        return found
+
+    def signs(self, codes: Codes, k: int) -> Signs:
+        assert self.table is not None
+        signs = np.full(self.table.shape[0], -1, np.int8)
+        signs[self.rows(k)] = 1
+        return signs[codes]
+
+    def all_signs(self, codes: Codes) -> Signs:
+        return np.stack([self.signs(codes, k) for k in range(self.classes)])
+
+    def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
+        without, having = factor[k]
+        return weight * np.where(self.signs(codes, k) > 0, having, without)
+
+    def sides(
+        self, codes: Codes, weight: Vector | None, factor: Vector, C: float
+    ) -> tuple[list[float], list[float]]:
+        weight = np.ones(len(codes)) if weight is None else weight
+        positive = np.array([weight[self.rows(k)].sum() for k in range(self.classes)])
+        negative = np.maximum(weight.sum() - positive, 0.0)
+        own = C * positive * factor[:, 1], C * negative * factor[:, 0]
+        return own[0].tolist(), own[1].tolist()
+
+    def counts(self, codes: Codes, rows: Codes) -> Codes:
+        assert self.table is not None
+        used = np.zeros(self.table.shape[0])
+        used[codes[rows]] = 1.0
+        return (self.table.T @ used).astype(np.intp)
+
+    def decide(self, values: Vector) -> Codes:
+        """Return 1 where a row has a label and 0 elsewhere, (n, labels)."""
+        return (values > 0.0).astype(np.intp)
+
+    def decided(self, lower: Vector, upper: Vector) -> Codes:
+        """Return the labels that bounds prove, (n, labels); -1 where undecided."""
+        return np.where(lower > 0.0, 1, np.where(upper <= 0.0, 0, -1))
+
+    def scores(self, values: Vector) -> Vector:
+        return values
+
+    def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
         return lower, upper
 
 
@@ -418,8 +510,12 @@ class OneVsOne(Reduction):
         return certain - first, possible - first
 
 
-def reduction_of(multi_class: str, classes: int) -> Reduction:
-    """Return the reduction of K classes by a word of `LinearSVC`."""
+def reduction_of(
+    multi_class: str, classes: int, table: sparse.csc_matrix | None = None
+) -> Reduction:
+    """Return the reduction of K classes by a word of `LinearSVC`, or of K labels."""
+    if multi_class == "labels" or table is not None:
+        return MultiLabel(classes, table)
     if multi_class == "crammer_singer":
         return Joint(classes)
     if multi_class == "ovo" and classes > 2:
@@ -464,9 +560,31 @@ def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
             )
 
 
+def has_labels(model: object) -> bool:
+    """Whether a fitted classifier gives each row any number of labels."""
+    return hasattr(model, "_labels")
+
+
+def refuse_labels(model: object, who: str) -> None:
+    """Raise an error if a classifier gives each row any number of labels.
+
+    Raises
+    ------
+    ValueError
+        Naming what needs one class per row.
+    """
+    if has_labels(model):
+        raise ValueError(
+            f"model was fitted with a column of y per label, which {who} does not "
+            "support; fit a model on one column, y[:, k]"
+        )
+
+
 def reduction_in(model: Classifier) -> Reduction:
     """Return the reduction of a fitted classifier of dualgap or scikit-learn."""
     classes = len(model.classes_)
+    if has_labels(model):
+        return MultiLabel(classes)
     if hasattr(model, "kernel"):
         ties = getattr(model, "break_ties", False)
         return OneVsOne(classes, libsvm=True, break_ties=ties)

@@ -1,0 +1,166 @@
+"""LinearSVC with a table of labels: a column of y for each."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+
+from dualgap import LinearSVC, certify, load_model, save_model
+from dualgap.model_selection import GridSearchCV as OwnGridSearchCV
+from dualgap.models import cv_bounds, loo_bounds, write_liblinear, write_proof
+
+X, Y = make_multilabel_classification(150, 6, n_classes=4, random_state=0)
+X = X / 10
+WEIGHT = np.arange(150) % 3 + 0.5
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.cases(8)
+def test_the_problems_are_those_of_one_model_per_column(
+    loss, class_weight, weight, many
+):
+    """Also where more than 20 of them have sparse dual variables."""
+    table = np.tile(Y, (1, 6)) if many else Y
+    own = LinearSVC(loss=loss, class_weight=class_weight).fit(X, table, weight)
+    assert own.multilabel_
+    assert own.certificate_.certified
+    assert sparse.issparse(own.dual_coef_) == many
+    parts, point = own.certificate_.parts, own.dual_coef_ @ X[own.support_]
+    for k, part in enumerate(parts):
+        one = LinearSVC(loss=loss, class_weight=class_weight)
+        if class_weight == "balanced":  # where scikit-learn counts no sample weights
+            sides = [WEIGHT[table[:, k] == s].sum() if weight is not None else
+                     np.sum(table[:, k] == s) for s in (0, 1)]  # fmt: skip
+            total = sum(sides)
+            one.class_weight = {s: total / (2 * sides[s]) for s in (0, 1)}
+        one.fit(X, table[:, k], weight)
+        assert part.name == f"label {k}"
+        assert part.dual <= one.certificate_.primal
+        assert one.certificate_.dual <= part.primal
+        # 1/2 ||w - w(alpha)||^2 <= P - D
+        most = np.sqrt(2 * (part.primal - part.dual)) + 1e-9
+        assert np.linalg.norm(own.coef_[k] - point[k]) <= most
+    again = certify(own, X, table, sample_weight=weight)
+    for mine, theirs in zip(parts, again.parts, strict=True):
+        assert theirs.primal == pytest.approx(mine.primal, rel=1e-12)
+
+
+def test_predictions_are_those_of_scikit_learns_wrapper():
+    own = LinearSVC().fit(X, Y)
+    rest = OneVsRestClassifier(LinearSVC()).fit(X, Y)
+    np.testing.assert_array_equal(own.classes_, rest.classes_)
+    np.testing.assert_array_equal(own.predict(X), rest.predict(X))
+    np.testing.assert_allclose(own.decision_function(X), rest.decision_function(X))
+    assert own.score(X, Y) == rest.score(X, Y) == (own.predict(X) == Y).all(1).mean()
+    counts = [(Y[own.support_, k] == 1).sum() for k in range(4)]
+    assert own.n_support_.tolist() == counts
+
+
+@pytest.mark.parametrize(
+    "form", [sparse.csr_matrix, sparse.csc_array, np.ndarray.tolist]
+)
+def test_forms_of_the_table(form):
+    own, table = LinearSVC().fit(X, Y), form(Y)
+    other = LinearSVC(n_jobs=2).fit(X, table)
+    np.testing.assert_array_equal(other.coef_, own.coef_)
+    found = other.predict(X)
+    assert sparse.issparse(found) == sparse.issparse(table)
+    if sparse.issparse(found):
+        found = found.toarray()
+    np.testing.assert_array_equal(found, own.predict(X))
+
+
+def test_two_labels_have_two_problems():
+    own = LinearSVC().fit(X, Y[:, :2])
+    assert own.coef_.shape == (2, 6)
+    assert own.decision_function(X).shape == own.predict(X).shape == (150, 2)
+    assert not LinearSVC().fit(X, Y[:, :1].ravel()).multilabel_
+    assert not own.fit(X, Y[:, 0]).multilabel_
+
+
+def test_copies_keep_the_labels(tmp_path):
+    own = LinearSVC().fit(X, sparse.csr_matrix(Y))
+    save_model(own, tmp_path / "model.safetensors", duals=True)
+    for other in (
+        pickle.loads(pickle.dumps(own)),
+        load_model(tmp_path / "model.safetensors"),
+    ):
+        assert (other.predict(X) != own.predict(X)).nnz == 0
+        assert other.certificate_ == own.certificate_
+
+
+def test_a_warm_start_begins_at_the_optimum():
+    own = LinearSVC(warm_start=True).fit(X, Y)
+    assert own.fit(X, Y).n_iter_ == 0
+
+
+def test_searches_of_both_kinds():
+    grid = {"C": [0.1, 1.0]}
+    plain = GridSearchCV(LinearSVC(), grid, cv=3).fit(X, Y)
+    own = OwnGridSearchCV(LinearSVC(), grid, cv=3).fit(X, Y)
+    assert plain.cv_results_["mean_test_score"] == pytest.approx(
+        own.cv_results_["mean_test_score"]
+    )
+
+
+def test_a_label_that_no_row_has_or_all_is_named():
+    table = Y.copy()
+    table[:, 1], table[:, 2] = 0, 1
+    with pytest.warns(match=r"agree on 2 of 4 labels \(1, 2\)"):
+        own = LinearSVC().fit(X, table)
+    assert own.certificate_.certified
+    assert not own.predict(X)[:, 1].any()
+    assert own.predict(X)[:, 2].all()
+
+
+def test_certain_labels():
+    own = LinearSVC().fit(X, sparse.csr_matrix(Y)).bound_optimum(X, Y)
+    certain = own.certified_labels(X)
+    assert certain.shape == Y.shape
+    assert certain.any()
+    better = LinearSVC(tol=1e-9).fit(X, Y).predict(X)
+    assert (own.predict(X).toarray() == better)[certain].all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"multi_class": "ovo"}, "multi_class='ovo'"),
+        ({"class_weight": {2: 1.0}}, "key 2"),
+        ({"class_weight": {0: 0.0, 1: 0.0}}, "not all zero"),
+    ],
+)
+def test_wrong_parameters_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(**change).fit(X, Y)
+
+
+def test_wrong_tables_are_refused():
+    for table, message in [
+        (2 * Y, "the value 2"),
+        (Y[1:], "inconsistent"),
+        (np.where(Y > 0, np.nan, 0.0), "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LinearSVC().fit(X, table)
+
+
+def test_what_needs_one_class_per_row_is_refused(tmp_path):
+    own, path = LinearSVC().fit(X, Y), str(tmp_path / "file")
+    for use in (
+        lambda: loo_bounds(own, X, Y),
+        lambda: cv_bounds(own, X, Y),
+        lambda: write_liblinear(own, path),
+        lambda: write_proof(own, X, Y, path),
+    ):
+        with pytest.raises(ValueError, match="a column of y per label"):
+            use()
