@@ -31,6 +31,7 @@ KINDS = {
     "regression": solvers,
     "one-class": solvers,
     "crammer-singer": solvers,
+    "logistic": solvers,
     "kernel": kernel,
     "kernel-regression": kernel,
     "kernel-one-class": kernel,

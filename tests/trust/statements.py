@@ -40,6 +40,7 @@ from dualgap.kernel import (
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
+from . import logistic  # noqa: F401  (its attack is registered)
 from .attacks import (
     ATTACKS,
     Group,

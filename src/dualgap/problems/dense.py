@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .. import core
 from ..certificate import Bounds
@@ -81,6 +81,10 @@ class DenseRows:
     def blocks(self, strip: slice) -> Iterator[slice]:
         """Yield the blocks of a strip."""
         return blocks_of(strip.stop, strip.start)
+
+    def take(self, block: slice, kind: DTypeLike) -> Floats:
+        """Return the rows of a block in this type."""
+        return self.X[block].astype(kind, copy=False)
 
     def over_strips(self, work: Callable[[slice], T]) -> Iterator[T]:
         """Yield what `work` returns for each strip, in the order of the strips."""

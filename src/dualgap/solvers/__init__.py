@@ -7,6 +7,7 @@ from .base import Solver, State
 from .crammer_singer import SequentialDual
 from .dcd import DCD
 from .interior_point import InteriorPoint
+from .logistic import LogisticNewton
 from .newton import ResidualNewton
 from .papers.cutting_planes import OCAS, CuttingPlane
 from .papers.mpu import MPU
@@ -34,6 +35,7 @@ __all__ = [
     "Auto",
     "CuttingPlane",
     "InteriorPoint",
+    "LogisticNewton",
     "PairDescent",
     "Pegasos",
     "RegressionDCD",

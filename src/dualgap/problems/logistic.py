@@ -1,0 +1,443 @@
+"""Logistic regression of two or more classes, and its certificate.
+
+P(W, b) = 1/2 ||W||^2 + sum_i c_i l_i,   l_i = log sum_k exp(s_ik) - s_{i,y_i},
+          s_ik = w_k.x_i + b_k
+D(p) = sum_i c_i H(p_i) - 1/2 ||V||^2,   v_k = sum_i c_i ([y_i = k] - p_ik) x_i,
+       H the entropy of the probabilities p_i of row i,
+       sum_i c_i ([y_i = k] - p_ik) = 0 for every class k with an unpenalised bias b_k
+
+With two classes w_0 = b_0 = 0. The p of the model W gives P - D = 1/2 ||W - V||^2
+(docs/certificate-proof.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
+
+from .. import core
+from ..blas import one_thread
+from ..certificate import Bounds
+from ..checks import check_costs, check_vector
+from ..data.types import MatrixLike
+from ..losses import Vector
+from ..memory import make_room_for
+from .base import EMPTY, Claim, Proof
+from .dense import DenseRows, Floats, unchecked
+from .linear_rows import RowsProblem
+from .rounding import Rounding, Values
+
+__all__ = ["LogisticProblem", "RowOutcome", "SparseRows"]
+
+#: Bound on the relative error of exp and log1p, in units of rounding. NumPy promises 4.
+FUNCTIONS = 8.0
+#: exp(-t) is 0 in float64 from this t on, so an error of u t of the argument is at most
+#: this many roundings of the value.
+LARGEST = 746.0
+#: Far larger than what underflows in a probability.
+_SMALL = 2.0**-960
+
+
+class SparseRows(DenseRows):
+    """CSR rows with a constant feature, in the place of dense ones."""
+
+    def __init__(
+        self,
+        X: sparse.csr_matrix,
+        constant: float,
+        pool: ThreadPoolExecutor | None = None,
+    ) -> None:
+        super().__init__(X, constant, pool)
+        ends, X = X.indptr, self.X
+        self.parts = {
+            s.start: sparse.csr_matrix(
+                (
+                    X.data[ends[s.start] : ends[s.stop]],
+                    X.indices[ends[s.start] : ends[s.stop]],
+                    ends[s.start : s.stop + 1] - ends[s.start],
+                ),
+                shape=(s.stop - s.start, self.d),
+            )
+            for s in self.strips
+        }
+
+    def blocks(self, strip: slice) -> Iterator[slice]:
+        yield strip
+
+    def take(self, block: slice, kind: DTypeLike) -> sparse.csr_matrix:
+        return self.parts[block.start].astype(kind, copy=False)
+
+    @property
+    def chain(self) -> int:
+        return -(-self.n // len(self.strips)) + len(self.strips) + 12
+
+    def add_sums(self, X: sparse.csr_matrix, weights: Floats, out: Floats) -> None:
+        out[:, : self.d] += (X.T @ weights).T
+        if self.constant:
+            out[:, self.d] += self.constant * weights.sum(axis=0)
+
+
+class RowOutcome(NamedTuple):
+    """Loss and probabilities of some rows, from their scores.
+
+    Attributes
+    ----------
+    loss, entropy : ndarray of shape (n,)
+    wrong : ndarray of shape (n,)
+        Probability of all classes but the own one, without cancellation.
+    residual : ndarray of shape (outputs, n)
+        ``[y_i = k] - p_ik``; of the second class alone where there are two.
+    """
+
+    loss: Vector
+    entropy: Vector
+    wrong: Vector
+    residual: Vector
+
+    @classmethod
+    def of(cls, S: Vector, codes: NDArray[np.intp]) -> RowOutcome:
+        """Compute them from scores of shape (outputs, n), to a few roundings each."""
+        if len(S) == 1:
+            (score,), positive = S, codes == 1
+            size = np.abs(score)
+            small = np.exp(-size)
+            log, total = np.log1p(small), 1.0 + small
+            small /= total
+            right = (score > 0.0) == positive
+            wrong = np.where(right, small, 1.0 / total)
+            loss = np.where(right, log, log + size)
+            residual = np.where(positive, wrong, -wrong)[None]
+            return cls(loss, log + small * size, wrong, residual)
+        every, top = np.arange(S.shape[1]), S.argmax(axis=0)
+        below = S[top, every] - S
+        P = np.exp(-below)
+        P[top, every] = 0.0
+        rest = P.sum(axis=0)
+        log, total = np.log1p(rest), 1.0 + rest
+        P /= total
+        entropy = log + np.einsum("ij,ij->j", P, below)
+        P[top, every] = 1.0 / total
+        wrong = np.where(top == codes, rest / total, 1.0 - P[codes, every])
+        loss = below[codes, every] + log
+        np.negative(P, out=P)
+        P[codes, every] = wrong
+        return cls(loss, entropy, wrong, P)
+
+
+class _RowSums(NamedTuple):
+    """Sums over all rows."""
+
+    loss: float
+    entropy: float
+    wrong: float  # sum c_i (1 - p_{i,y_i})
+    moved: float  # bound on what the errors of the scores change in the loss
+    reach: float  # bound on sum c_i ||x_i|| |residuals of row i|
+    bent: float  # the same with entropies in the place of residuals
+    used: float
+    slope: float  # size of sum c_i residual_i
+
+
+class LogisticProblem(RowsProblem):
+    """Logistic regression: rows, classes and costs. The bias is not penalised.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        As for :class:`dualgap.problems.BinaryProblem`.
+    codes : array-like of shape (n,)
+        Class of every row, 0 to K - 1.
+    C : float, default=1.0
+        Weight of the loss, which is a sum over the examples.
+    classes : int, optional
+        Number of classes K, 2 or more. Defaults to the largest code and 1.
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, zero or positive.
+    fit_intercept : bool, default=False
+        Whether there is a bias, which is not part of the norm.
+    n_jobs : int, default=1
+        Number of threads that share the rows.
+
+    Attributes
+    ----------
+    outputs : int
+        Rows of the model: 1 for two classes, else K.
+    length : int
+        Entries of a row of the model: d, and the bias. A primal point has
+        ``outputs * length`` entries.
+
+    Raises
+    ------
+    ValueError
+        If X or a code is invalid, or a class has no row with a positive cost.
+    """
+
+    kind: ClassVar[str] = "logistic"
+    intercept_scaling = 0.0
+
+    def __init__(
+        self,
+        X: MatrixLike,
+        codes: ArrayLike,
+        C: float = 1.0,
+        *,
+        classes: int | None = None,
+        sample_weight: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        n_jobs: int = 1,
+    ) -> None:
+        self._set_rows(X)
+        self.codes = np.ascontiguousarray(codes, np.intp)
+        self.C, self.free_bias = float(C), fit_intercept
+        self.cost = check_costs(C, sample_weight, self.n)
+        self.classes = int(self.codes.max()) + 1 if classes is None else classes
+        if self.codes.shape != (self.n,):
+            raise ValueError(
+                f"codes has shape {self.codes.shape}, but X has {self.n} rows; give "
+                "one class per row"
+            )
+        if self.codes.min() < 0 or self.codes.max() >= max(self.classes, 2):
+            raise ValueError(
+                f"codes go from {self.codes.min()} to {self.codes.max()}; number the "
+                f"{self.classes} classes from 0"
+            )
+        self.classes = max(self.classes, 2)
+        self.totals = np.bincount(self.codes, self.cost, self.classes)
+        if fit_intercept and not self.totals.all():
+            empty = int(np.flatnonzero(self.totals == 0.0)[0])
+            raise ValueError(
+                f"class {empty} has no row with a positive weight, so its intercept "
+                "has no optimum; leave the class out, or set fit_intercept=False"
+            )
+        self.outputs = 1 if self.classes == 2 else self.classes
+        self.length = self.d + fit_intercept
+        self.threads = n_jobs
+        pool = None
+        if n_jobs > 1:
+            make_room_for(n_jobs)
+            pool = ThreadPoolExecutor(n_jobs)
+        arrays, constant = self.rows.arrays, float(fit_intercept)
+        if len(arrays) == 1:
+            self.passes = DenseRows(arrays[0], constant, pool)
+        else:
+            own = sparse.csr_matrix(tuple(arrays), shape=(self.n, self.d), copy=False)
+            self.passes = SparseRows(own, constant, pool)
+
+    @property
+    def n_duals(self) -> int:
+        return 0
+
+    def table(self, w: Vector) -> Vector:
+        """Return a point as an array of shape (outputs, length)."""
+        return w.reshape(self.outputs, self.length)
+
+    def coef(self, w: Vector) -> tuple[Vector, Vector]:  # type: ignore[override]
+        """Return coefficients (outputs, d) and intercepts (outputs,) of a point."""
+        W = self.table(w)
+        bias = W[:, self.d] if self.free_bias else np.zeros(self.outputs)
+        return W[:, : self.d].copy(), bias.copy()
+
+    def point(self, coef: Vector, intercept: ArrayLike = 0.0) -> Vector:
+        """Return the point of coefficients and intercepts; inverts :meth:`coef`."""
+        W = np.zeros((self.outputs, self.length))
+        W[:, : self.d] = coef
+        if self.free_bias:
+            W[:, self.d] = intercept
+        return W.ravel()
+
+    def zero(self) -> Vector:
+        """Return the model that has only a bias, the best one."""
+        W = np.zeros((self.outputs, self.length))
+        if self.free_bias:
+            bias = np.log(self.totals)
+            W[:, self.d] = (
+                bias[1] - bias[0] if self.outputs == 1 else bias - bias.mean()
+            )
+        return W.ravel()
+
+    def combine(self, alpha: Vector) -> Vector:
+        return self.zero()
+
+    def scores(self, W: Vector) -> Vector:
+        """Return the scores of all rows, (outputs, n)."""
+        S = np.empty((self.outputs, self.n))
+
+        def of_strip(strip: slice) -> None:
+            for block in self.passes.blocks(strip):
+                X = self.passes.take(block, np.float64)
+                S[:, block] = self.passes.scores(X, W).T
+
+        for _ in self.passes.over_strips(of_strip):
+            pass
+        return S
+
+    def sums(self, weights: Vector) -> Vector:
+        """Return the sums of the rows with weights of shape (outputs, n)."""
+
+        def of_strip(strip: slice) -> Vector:
+            total = np.zeros((self.outputs, self.length))
+            for block in self.passes.blocks(strip):
+                own = np.ascontiguousarray(weights[:, block].T)
+                X = self.passes.take(block, np.float64)
+                self.passes.add_sums(X, own, total)
+            return total
+
+        return np.sum(list(self.passes.over_strips(of_strip)), axis=0)
+
+    def outcome(self, S: Vector) -> RowOutcome:
+        """Return the outcomes of all rows at given scores."""
+        found = self.passes.over_strips(
+            lambda strip: RowOutcome.of(S[:, strip], self.codes[strip])
+        )
+        parts = zip(*found, strict=True)
+        return RowOutcome(*(np.concatenate(part, axis=-1) for part in parts))
+
+    def balance(self, S: Vector, accuracy: float, steps: int = 50) -> Vector:
+        """Move the scores to the best bias, by Newton's method; return the change.
+
+        It ends once the sum of the residuals is this accurate, relative to their size.
+        """
+        change = np.zeros(self.outputs)
+        off_before = math.inf
+        for _ in range(steps if self.free_bias else 0):
+            now = self.outcome(S)
+            slope = now.residual @ self.cost
+            off = float(np.abs(slope).sum())
+            if off <= accuracy * float(now.wrong @ self.cost) or not off < off_before:
+                break
+            step = self._bias_step(now, slope)
+            size = float(np.abs(step).max() if self.outputs == 1 else np.ptp(step))
+            if not 0.0 < size < math.inf:
+                break
+            if size > 0.1:  # the longest step that surely lowers the loss
+                step *= math.log1p(size) / size
+            else:  # converges quadratically, until rounding hides the rest
+                off_before = off
+            S += step[:, None]
+            change += step
+        return change
+
+    def _bias_step(self, now: RowOutcome, slope: Vector) -> Vector:
+        P = self.probabilities(now)
+        bent = P * (self.cost * (1.0 - P))
+        if self.outputs == 1:
+            return slope / max(float(bent.sum()), 2.0**-1022)
+        H = -(P * self.cost) @ P.T
+        np.fill_diagonal(H, bent.sum(axis=1))
+        scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), 2.0**-1022))
+        H *= scale[:, None] * scale
+        null = 1.0 / scale  # equal changes of all biases change nothing
+        null /= np.sqrt(null @ null)
+        H += np.outer(null, null) + 1e-14 * np.eye(len(H))
+        step: Vector = scale * np.linalg.solve(H, scale * slope)
+        return step - step.mean()
+
+    def probabilities(self, now: RowOutcome) -> Vector:
+        """Return the probabilities of the classes of the outputs, (outputs, n)."""
+        if self.outputs == 1:
+            return np.where(self.codes == 1, 1.0 - now.wrong, now.wrong)[None]
+        P = -now.residual
+        P[self.codes, np.arange(self.n)] = 1.0 - now.wrong
+        return P
+
+    def prove(self, claim: Claim) -> Proof:
+        """Return a primal point with proved bounds on P there and on D.
+
+        D is of the probabilities of this model with the best bias. The default is the
+        model that has only a bias.
+        """
+        w = self.zero()
+        if claim.w is not None:
+            w = check_vector("w", claim.w, w.size)
+        with contextlib.ExitStack() as stack, unchecked():
+            one_thread(self.threads, stack)
+            return Proof(w, EMPTY, self._bounds(self.table(w)).certificate)
+
+    def _bounds(self, W: Vector) -> Bounds:
+        S, passes = self.scores(W), self.passes
+        coef, bias = np.ascontiguousarray(W[:, : self.d]), W[:, self.d :]
+        lengths = np.sqrt((coef * coef).sum(axis=1) * (1.0 + Rounding.summed))
+        longest, last = float(lengths.max()), float(np.abs(bias).max(initial=0.0))
+        there = self._sums(self.outcome(S), longest, last)
+        norm = float(core.squared_norm(coef.ravel()))
+        rounding = Rounding(
+            self.n, self.length * self.outputs, len(passes.strips), passes.chain
+        )
+        # An error u t of an argument of exp changes it by u t at most; t <= LARGEST.
+        each = (self.classes + 4.0 * FUNCTIONS) * Rounding.unit
+        relative = each + LARGEST * Rounding.unit
+        values = Values(
+            there.loss, 0.0, 0.0, relative * there.loss + there.moved, 0.0, 0.0,
+            there.reach, there.used, self.d + 4.0, longest, last,
+        )  # fmt: skip
+        primal = 0.5 * norm + there.loss
+        error = rounding.of_primal(values, norm)
+        if not math.isfinite(primal + error):
+            return Bounds.proved(math.inf, 0.0, 0.0)
+        if self.balance(S, 32.0 * Rounding.unit).any():
+            there = self._sums(self.outcome(S), 0.0, 0.0)
+        V = self.sums(self.outcome(S).residual * self.cost)[:, : self.d]
+        length = float(core.squared_norm(np.ascontiguousarray(V).ravel()))
+        # The exact dual point has the probabilities that belong to the scores S.
+        drift = rounding.of_sum(there.used, there.reach)
+        drift += Rounding.slack * (each * there.reach + Rounding.unit * there.bent)
+        most = math.sqrt(length * (1.0 + rounding.norm) + 2.0**-1000) + drift
+        relative += rounding.term + rounding.closing
+        lost = Rounding.slack * relative * there.entropy + rounding.underflow
+        off, dual, less = 0.0, 0.0, 0.0
+        if self.free_bias:
+            off = (each + Rounding.summed) * there.wrong
+            off = 2.0 * (off + 2.0 * Rounding.unit * there.entropy) + there.slope
+            off *= Rounding.slack * (1.0 if self.outputs == 1 else 0.5)
+        for _ in range(3 if off else 1):  # D bounds ||W*||, and so its own error
+            gap = primal + error - (dual - less)
+            most_W = math.sqrt(norm) * (1.0 + rounding.norm) + math.sqrt(2.0 * gap)
+            sure = there.entropy - lost
+            if off:
+                sure -= off * self._spread(primal + error, most_W)
+            scale = min(1.0, max(sure, 0.0) / (most * most))
+            dual = scale * (there.entropy - 0.5 * scale * length)
+            less = dual - scale * (sure - 0.5 * scale * most * most)
+            less += 8.0 * Rounding.unit * scale * (there.entropy + most * most)
+            less = max(less, 0.0)
+        return Bounds.proved(primal, error, dual, less)
+
+    def _sums(self, now: RowOutcome, longest: float, last: float) -> _RowSums:
+        """Return the sums of a proof, for rows of W up to this length."""
+        cost, wrong = self.cost, now.wrong + self.classes * _SMALL
+        q = self.q * (1.0 + 2.0 * (self.d + 2) * Rounding.unit)
+        size = np.sqrt(q + 2.0**-1000)
+        off = (self.d + 4.0) * longest * size + 4.0 * last
+        off *= 2.0 * Rounding.slack * Rounding.unit
+        moved = off * np.minimum(1.0, now.wrong * np.exp(np.minimum(off, 700.0)))
+        sides = 1.0 if self.outputs == 1 else 2.0
+        reach = sides * cost * size
+        return _RowSums(
+            float((cost * now.loss).sum()),
+            float((cost * now.entropy).sum()),
+            float((cost * wrong).sum()),
+            Rounding.slack * float((cost * moved).sum()),
+            Rounding.slack * float((reach * wrong).sum()),
+            Rounding.slack * float((reach * now.entropy).sum()),
+            float(np.count_nonzero(cost)),
+            float(np.abs((now.residual * cost).sum(axis=1)).sum()),
+        )
+
+    def _spread(self, primal: float, longest: float) -> float:
+        """Bound the distance of two best biases, from bounds on P and on ||W*||.
+
+        Row i of class y has a loss of at most P/c_i, and at least b_k - b_y - ||w_k -
+        w_y|| ||x_i||, for every k.
+        """
+        used = self.cost > 0.0
+        q = self.q[used] * (1.0 + 2.0 * (self.d + 2) * Rounding.unit)
+        most = primal / self.cost[used] + 1.5 * longest * np.sqrt(q + 2.0**-1000)
+        least = np.full(self.classes, math.inf)
+        np.minimum.at(least, self.codes[used], most)
+        return Rounding.slack * float(least.max())

@@ -1,0 +1,399 @@
+"""Newton's method for logistic regression of two or more classes.
+
+Problem    min over W, b of  P(W, b) = 1/2 ||W||^2 + sum_i c_i l_i,
+           l_i = log sum_k exp(s_ik) - s_{i,y_i},  s_ik = w_k.x_i + b_k
+           (one w and b for two classes: l_i = log(1 + exp(-y_i (w.x_i + b))))
+Update     (W, b) <- (W, b) + t S, where H S = -grad P by preconditioned conjugate
+           gradients, and t minimises P along S; then the b that minimises P. The
+           preconditioner has the exact block of H of every class or, for many columns,
+           the largest eigenvalues of X'X, which all classes share, or its diagonal.
+Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
+           probabilities p_ik of the model, and P - D = 1/2 ||grad P||^2.
+Cost       a step: two products of all rows with all classes, two for each conjugate
+           gradient (one for two classes with an exact block), and n d^2 for the block
+           of a class; 8 bytes for each row and class, times a few.
+Source     Lin, Weng and Keerthi, JMLR 9, 2008, for the truncated steps; the
+           certificate and the shared preconditioner are this package's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from .. import core
+from ..blas import one_thread
+from ..losses import Vector
+from ..problems.dense import Floats, unchecked
+from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
+from .base import TINY, Solver, State, new_order
+from .registry import register
+from .shared_steps import SharedRows
+
+#: Returns nearly H^-1 R for R of shape (outputs, length).
+Preconditioner = Callable[[Vector], Vector]
+
+
+@dataclass(frozen=True)
+class LogisticNewtonSettings:
+    """Tuning constants of `LogisticNewton`."""
+
+    #: Most columns for exact blocks of several classes.
+    blocks: int = 128
+    #: Most entries of the model for the exact matrix of several classes, or of two.
+    whole: int = 200
+    whole_of_two: int = 400
+    #: Most columns for eigenvalues of X'X, and fewest rows per column.
+    shared: int = 2500
+    rows_per_column: float = 1.0
+    #: Conjugate gradients stop at this share of the first squared residual, later less.
+    residual: float = 0.02
+    #: Most conjugate gradients of a step.
+    most_gradients: int = 300
+    #: Most evaluations of the search along a step, and its slope as part of the first.
+    search_steps: int = 30
+    search_slope: float = 0.1
+    #: Sum of the residuals of a class that a best bias leaves, as part of their sizes.
+    balance: float = 1e-11
+    #: Smallest relative gain of a step: less is rounding.
+    gain: float = 1e-14
+    #: Least second derivative by a bias, as part of the cost of the wrong classes.
+    least: float = 1e-9
+    #: A step that raises P by more than this part is undone.
+    rounded: float = 1e-9
+
+
+@dataclass(kw_only=True)
+class LogisticNewtonState(State):
+    """Model, its scores at all rows, and the gradient."""
+
+    problem: LogisticProblem = field(kw_only=False)  # type: ignore[assignment]
+    W: Vector  # (outputs, length)
+    scores: Vector  # (outputs, n)
+    now: RowOutcome = field(init=False)
+    gradient: Vector = field(init=False)
+    shared: SharedRows | None = None
+    squares: Vector | None = None  # mean squares of the columns
+    precise: bool = False  # whether conjugate gradients have float64 rows
+
+    @property
+    def penalised(self) -> Vector:
+        """The model without the biases."""
+        W = self.W.copy()
+        W[:, self.problem.d :] = 0.0
+        return W
+
+    def look(self) -> None:
+        """Compute the gradient, P and D at the model."""
+        problem, plain = self.problem, self.penalised
+        self.now = now = problem.outcome(self.scores)
+        V = problem.sums(now.residual * problem.cost)
+        self.gradient = plain - V
+        v, total = V[:, : problem.d], float(problem.cost @ now.entropy)
+        length = float((v * v).sum())
+        self.primal = 0.5 * float((plain * plain).sum())
+        self.primal += float(problem.cost @ now.loss)
+        # D of the best p between those of the model and the classes themselves.
+        scale = min(1.0, total / max(length, TINY))
+        self.dual = scale * (total - 0.5 * scale * length)
+        self.visited += problem.n * problem.outputs
+
+    def finite(self) -> bool:
+        return math.isfinite(self.primal)
+
+
+@register("logistic")
+@dataclass(frozen=True)
+class LogisticNewton(Solver):
+    """Newton's method with conjugate gradients, for logistic regression."""
+
+    name: ClassVar[str] = "newton"
+    settings: ClassVar[LogisticNewtonSettings] = LogisticNewtonSettings()
+    losses: ClassVar[tuple[str, ...]] = ("logistic",)
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    @property
+    def free_bias(self) -> bool:
+        return True
+
+    def check(self, problem: LogisticProblem) -> None:
+        """Accept every problem of its kind: they all have their rows in memory."""
+
+    def check_warm(self, problem: LogisticProblem, warm: Vector) -> Vector:
+        warm = np.array(warm, np.float64).ravel()
+        if warm.shape != problem.zero().shape or not np.isfinite(warm).all():
+            raise ValueError(
+                f"warm start: a model of {warm.size} finite numbers is needed with "
+                f"{problem.zero().size} entries; start cold"
+            )
+        return warm
+
+    def start(
+        self, problem: LogisticProblem, rng: core.Random, warm: Vector | None
+    ) -> LogisticNewtonState:
+        W = problem.table(problem.zero() if warm is None else warm.copy())
+        state = LogisticNewtonState(
+            problem, rng, new_order(0), W=W, scores=np.zeros((len(W), problem.n))
+        )
+        one_thread(problem.threads, state.resources)
+        with unchecked():
+            if warm is None:
+                state.scores += W[:, problem.d :] if problem.free_bias else 0.0
+            else:
+                state.scores = problem.scores(W)
+            state.look()
+        return state
+
+    def step(self, state: LogisticNewtonState, stop: core.Stop) -> None:
+        problem, settings = state.problem, self.settings
+        with unchecked():
+            step = self._direction(state, stop)
+            if stop.requested or stop.expired:
+                return
+            state.epochs += 1
+            before = state.W, state.scores, state.primal, state.dual
+            t = self._search(state, step)
+            if t > 0.0:
+                state.W = state.W + t * step
+                change = problem.balance(state.scores, settings.balance)
+                if problem.free_bias:
+                    state.W[:, problem.d] += change
+                state.look()
+            *_, primal, dual = before
+            lower = primal - state.primal > settings.gain * abs(primal)
+            nearer = state.dual - dual > settings.gain * abs(dual)
+            if not state.primal <= primal * (1.0 + settings.rounded):
+                state.W, state.scores = before[:2]
+                state.look()
+                lower = nearer = False
+        state.updates += 1
+        state.moved = lower or nearer
+        if not (state.moved or state.precise):
+            state.moved = state.precise = True
+
+    def _direction(self, state: LogisticNewtonState, stop: core.Stop) -> Vector:
+        """Return nearly ``-H^-1 gradient``, by conjugate gradients."""
+        problem, settings = state.problem, self.settings
+        P = problem.probabilities(state.now)
+        solve, exact = self._preconditioner(state, P)
+        R = -state.gradient
+        S, Y = np.zeros_like(R), solve(R)
+        if exact:
+            return Y
+        precise = state.precise or problem.length <= settings.blocks
+        kind = np.dtype(np.float64) if precise else problem.passes.X.dtype
+        P = np.ascontiguousarray(P.T, kind)
+        D, left = Y.copy(), float((R * Y).sum())
+        share = state.primal - state.dual
+        share /= max(state.primal, TINY)
+        goal = min(1.0, max(share, 1e-6)) * settings.residual * left
+        for _ in range(settings.most_gradients):
+            if not left > goal or stop.requested or stop.expired:
+                break
+            H = self._product(state, D, P)
+            bent = float((D * H).sum())
+            if not bent > 0.0:
+                break
+            length = left / bent
+            S += length * D
+            R -= length * H
+            Y = solve(R)
+            before, left = left, float((R * Y).sum())
+            D = Y + (left / before) * D
+            state.visited += problem.n * problem.outputs
+        return S
+
+    def _product(self, state: LogisticNewtonState, D: Vector, P: Floats) -> Vector:
+        """Return ``H D``, by products in the type of P, (n, outputs)."""
+        problem, passes, kind = state.problem, state.problem.passes, P.dtype
+        size = max(float(np.abs(D).max()), TINY)
+        direction, largest = (D / size).astype(kind), float(problem.cost.max())
+        cost = (problem.cost / largest).astype(kind)[:, None]
+
+        def of_strip(strip: slice) -> Vector:
+            total = np.zeros_like(D)
+            for block in passes.blocks(strip):
+                X, p = passes.take(block, kind), P[block]
+                Z = p * passes.scores(X, direction)
+                own = Z if problem.outputs == 1 else Z.sum(axis=1, keepdims=True)
+                Z -= p * own
+                Z *= cost[block]
+                passes.add_sums(X, Z, total)
+            return total
+
+        total = np.sum(list(passes.over_strips(of_strip)), axis=0)
+        H: Vector = total * (size * largest)
+        H[:, : problem.d] += D[:, : problem.d]
+        return H
+
+    def _preconditioner(
+        self, state: LogisticNewtonState, P: Vector
+    ) -> tuple[Preconditioner, bool]:
+        """Return nearly ``H^-1``, and whether it is exact."""
+        problem, settings = state.problem, self.settings
+        bent = problem.cost * P * (1.0 - P)
+        least = settings.least * float(problem.cost @ state.now.wrong)
+        two = problem.outputs == 1
+        if state.W.size <= (settings.whole_of_two if two else settings.whole):
+            return _inverse(_matrix(problem, P, bent, least)), True
+        if problem.length <= settings.blocks:
+            return _inverse(_grams(problem, bent, least)), False
+        weight, passes = bent.sum(axis=1), problem.passes
+        narrow = problem.length <= settings.shared
+        many = problem.n >= settings.rows_per_column * problem.length
+        if narrow and many and not isinstance(passes, SparseRows):
+            if state.shared is None:
+                state.shared = SharedRows.of(passes)
+            if state.shared is not None:
+                shared = state.shared
+                return lambda R: shared.solve(R, weight), False
+        if state.squares is None:
+            state.squares = _mean_squares(problem)
+        diagonal = 1.0 + weight[:, None] * state.squares
+        return lambda R: R / diagonal, False
+
+    def _search(self, state: LogisticNewtonState, step: Vector) -> float:
+        """Move the scores to the t that nearly minimises P along a step; return t."""
+        problem, settings = state.problem, self.settings
+        image, plain = problem.scores(step), step[:, : problem.d]
+        first = float((state.W[:, : problem.d] * plain).sum())
+        square = float((plain * plain).sum())
+        now, moved, t, most = state.now, state.scores, 0.0, math.nan
+        if not np.isfinite(image).all():
+            return 0.0
+        low, high = 0.0, math.inf
+        for _ in range(settings.search_steps):
+            slope = first + t * square
+            slope -= float((problem.cost * now.residual * image).sum())
+            if t == 0.0:
+                if not slope < 0.0:
+                    return 0.0
+                most, t = settings.search_slope * -slope, 1.0
+            else:
+                more = t * first + 0.5 * t * t * square
+                more += float((problem.cost * (now.loss - state.now.loss)).sum())
+                if abs(slope) <= most and (slope <= 0.0 or more <= 0.0):
+                    break
+                low, high = (t, high) if slope < 0.0 else (low, t)
+                new = t - slope / max(square + self._bent(problem, now, image), TINY)
+                if not low < new < high:
+                    new = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
+                t = new
+            moved = state.scores + t * image
+            now = problem.outcome(moved)
+        state.scores = moved
+        return t if t < math.inf else 0.0
+
+    @staticmethod
+    def _bent(problem: LogisticProblem, now: RowOutcome, image: Vector) -> float:
+        """Return the second derivative of the loss along a step."""
+        P = problem.probabilities(now)
+        mean = (P * image).sum(axis=0)
+        if problem.outputs == 1:
+            return float((problem.cost * mean * (1.0 - P[0]) * image[0]).sum())
+        return float((problem.cost * (P * (image - mean) ** 2).sum(axis=0)).sum())
+
+    def iterate(self, state: LogisticNewtonState) -> tuple[Vector, None]:
+        return state.W.ravel(), None
+
+
+def _pieces(problem: LogisticProblem, strip: slice) -> Iterator[tuple[slice, Vector]]:
+    """Yield the rows of a strip, dense, with their constant feature."""
+    passes, kind = problem.passes, np.dtype(np.float64)
+    for block in passes.blocks(strip):
+        X = passes.take(block, kind)
+        for start in range(block.start, block.stop, 1024):
+            piece = slice(start, min(start + 1024, block.stop))
+            own = X[piece.start - block.start : piece.stop - block.start]
+            full = np.ones((piece.stop - piece.start, problem.length))
+            full[:, : problem.d] = own.toarray() if hasattr(own, "toarray") else own
+            yield piece, full
+
+
+def _grams(problem: LogisticProblem, bent: Vector, least: float) -> Vector:
+    """Return the block of H of every class, with at least `least` for its bias."""
+
+    def of_strip(strip: slice) -> Vector:
+        total = np.zeros((problem.outputs, problem.length, problem.length))
+        for piece, X in _pieces(problem, strip):
+            for H, h in zip(total, bent[:, piece], strict=True):
+                root = X * np.sqrt(h)[:, None]
+                H += root.T @ root
+        return total
+
+    H = np.sum(list(problem.passes.over_strips(of_strip)), axis=0)
+    H[:, range(problem.d), range(problem.d)] += 1.0
+    if problem.free_bias:  # near 0 where all rows are right or wrong for sure
+        H[:, problem.d, problem.d] += least
+    return np.asarray(H)
+
+
+def _matrix(problem: LogisticProblem, P: Vector, bent: Vector, least: float) -> Vector:
+    """Return H, as one block."""
+    if problem.outputs == 1:
+        return _grams(problem, bent, least)
+    outputs, length = problem.outputs, problem.length
+    grams, size = _grams(problem, problem.cost * P, least), outputs * length
+
+    def of_strip(strip: slice) -> Vector:
+        total = np.zeros((size, size))
+        for piece, X in _pieces(problem, strip):
+            root = P[:, piece].T * np.sqrt(problem.cost[piece])[:, None]
+            wide = (root[:, :, None] * X[:, None, :]).reshape(len(X), size)
+            total -= wide.T @ wide
+        return total
+
+    H = np.sum(list(problem.passes.over_strips(of_strip)), axis=0)
+    for k in range(outputs):
+        own = slice(k * length, (k + 1) * length)
+        H[own, own] += grams[k]
+    if problem.free_bias:  # equal changes of all biases change nothing
+        H[length - 1 :: length, length - 1 :: length] += bent.sum() / outputs**2
+    return np.asarray(H)[None]
+
+
+def _inverse(H: Vector) -> Preconditioner:
+    """Return the inverse of some blocks, (blocks, size, size), by Cholesky factors."""
+    scale = 1.0 / np.sqrt(np.maximum(np.einsum("kii->ki", H), TINY))
+    factors = [_factor(one) for one in H * scale[:, :, None] * scale[:, None, :]]
+
+    def solve(R: Vector) -> Vector:
+        rows = zip(factors, R.reshape(scale.shape) * scale, strict=True)
+        found = [cho_solve(f, row, check_finite=False) for f, row in rows]
+        return (scale * np.stack(found)).reshape(R.shape)
+
+    return solve
+
+
+def _factor(H: Vector) -> tuple[Vector, bool]:
+    """Return the Cholesky factor of a matrix whose diagonal is 1, or nearly so."""
+    one = np.eye(len(H))
+    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-6):  # rounding may make it indefinite
+        with contextlib.suppress(LinAlgError):
+            factor: Vector = cho_factor(H + more * one, lower=True, check_finite=False)[
+                0
+            ]
+            return factor, True
+    return one, True  # numbers that overflow
+
+
+def _mean_squares(problem: LogisticProblem) -> Vector:
+    """Return the mean squares of the columns, and 1 for the bias."""
+    total, passes = np.zeros(problem.length), problem.passes
+    for strip in passes.strips:
+        for block in passes.blocks(strip):
+            X = passes.take(block, np.dtype(np.float64))
+            square = X.multiply(X) if hasattr(X, "multiply") else X * X
+            total[: problem.d] += np.asarray(square.sum(axis=0)).ravel()
+    total /= problem.n
+    total[problem.d :] = 1.0
+    return total

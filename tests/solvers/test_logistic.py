@@ -1,0 +1,193 @@
+"""Newton's method for logistic regression: twin, certificates, optima, limits."""
+
+from __future__ import annotations
+
+import decimal
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.problems.base import Claim
+from dualgap.problems.logistic import FUNCTIONS, LogisticProblem, RowOutcome
+from dualgap.solvers import LogisticNewton
+from dualgap.training import solve
+
+from ..twins import logistic as twin
+from .data import LAYOUTS, close
+
+
+def data(classes, n=120, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    codes = np.argmax(
+        X @ rng.normal(size=(d, classes)) + rng.gumbel(size=(n, classes)), 1
+    )
+    codes[:classes] = np.arange(classes)
+    return X, codes
+
+
+def fit(problem, tol=1e-10, **options):
+    return solve(problem, LogisticNewton(), tol=tol, **options)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_steps_are_those_of_the_twin(layout, classes):
+    X, codes = data(classes)
+    stored = LAYOUTS[layout](X)
+    weight = np.random.default_rng(1).choice([0.0, 1.0, 2.5], len(X))
+    problem = LogisticProblem(stored, codes, 2.0, sample_weight=weight)
+    seen = stored.toarray() if sparse.issparse(stored) else stored
+    theirs = twin.Newton(np.asarray(seen, float), codes, problem.cost, classes)
+    solver = LogisticNewton()
+    ours = solver.start(problem, core.Random(0), None)
+    for _ in range(6):
+        off = np.abs(ours.gradient - theirs.gradient(ours.W)).max()
+        assert off <= 1e-9 * ours.primal
+        assert ours.primal == pytest.approx(theirs.primal(ours.W), rel=1e-12)
+        solver.step(ours, core.Stop())
+        theirs.step()
+    close(ours.W, theirs.W, 1e-6)
+    # P - D is half of the squared gradient.
+    for W in (ours.W, 1.1 * ours.W):
+        found = problem.prove(Claim(W.ravel())).certificate
+        half = 0.5 * (theirs.gradient(W) ** 2).sum()
+        assert found.gap == pytest.approx(half, abs=1e-10 * found.primal)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_every_preconditioner_finds_the_optimum(classes):
+    X, codes = data(classes, n=300, d=8)
+    best = fit(LogisticProblem(X, codes, 3.0, fit_intercept=True)).certificate
+    for settings in (
+        {"whole": 0, "whole_of_two": 0},
+        {"whole": 0, "whole_of_two": 0, "blocks": 0},
+        {"whole": 0, "whole_of_two": 0, "blocks": 0, "shared": 0},
+    ):
+        for rows in (X, X.astype(np.float32), sparse.csr_matrix(X)):
+            problem = LogisticProblem(rows, codes, 3.0, fit_intercept=True)
+            solver = LogisticNewton()._with_settings(**settings)
+            found = solve(problem, solver, tol=1e-9).certificate
+            assert found.certified
+            assert found.primal == pytest.approx(best.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_unpenalised_bias_has_the_optimum_of_another_solver(classes):
+    X, codes = data(classes)
+    problem = LogisticProblem(X, codes, 0.7, fit_intercept=True)
+    K = problem.outputs
+
+    def objective(v):
+        W = v.reshape(K, -1)
+        S = X @ W[:, :-1].T + W[:, -1]
+        S = np.column_stack([np.zeros(len(X)), S]) if K == 1 else S
+        own = S[np.arange(len(X)), codes]
+        loss = np.log(np.exp(S).sum(axis=1)) - own
+        return 0.5 * (W[:, :-1] ** 2).sum() + 0.7 * loss.sum()
+
+    other = minimize(objective, np.zeros(K * 6), method="BFGS", options={"gtol": 1e-6})
+    found = fit(problem)
+    assert found.certificate.certified
+    assert found.certificate.primal == pytest.approx(other.fun, rel=1e-8)
+    assert objective(found.w) == pytest.approx(found.certificate.primal, rel=1e-12)
+
+
+HARD = {
+    "separable": lambda X, y: X + 6.0 * np.eye(X.shape[1])[y],
+    "columns": lambda X, y: X * np.logspace(-4, 6, X.shape[1]),
+    "outliers": lambda X, y: (
+        X * np.where(np.arange(len(X)) % 40 == 7, 1e5, 1.0)[:, None]
+    ),
+    "offset": lambda X, y: X + 1e4,
+    "float32": lambda X, y: (X + 3.0 * np.eye(X.shape[1])[y]).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_hard_data_end_at_the_accuracy(name, classes, C):
+    X, codes = data(classes, n=200, d=6)
+    problem = LogisticProblem(HARD[name](X, codes), codes, C, fit_intercept=True)
+    found = fit(problem, tol=1e-3, max_iter=200).certificate
+    assert found.certified, found
+
+
+def test_one_row_one_class_and_codes_that_are_none():
+    found = fit(LogisticProblem(np.array([[2.0]]), [1], 3.0)).certificate
+    assert found.certified
+    with pytest.raises(ValueError, match="class 0 has no row with a positive weight"):
+        LogisticProblem(np.array([[2.0]]), [1], 3.0, fit_intercept=True)
+    with pytest.raises(ValueError, match="number the 2 classes from 0"):
+        LogisticProblem(np.eye(2), [0, 2], classes=2)
+    with pytest.raises(ValueError, match="give one class per row"):
+        LogisticProblem(np.eye(2), [0, 1, 1])
+    with pytest.raises(ValueError, match="start cold"):
+        fit(LogisticProblem(np.eye(2), [0, 1]), warm=np.zeros(5))
+
+
+def test_limits_keep_the_best_model_with_its_certificate():
+    X, codes = data(3, n=400)
+    problem = LogisticProblem(X, codes, 1e4, fit_intercept=True)
+    found = fit(problem, max_iter=2)
+    assert found.certificate.status is Status.EPOCH_LIMIT
+    assert 0.0 < found.certificate.dual <= found.certificate.primal
+    again = problem.prove(Claim(found.w)).certificate
+    assert again.primal == found.certificate.primal
+    found = fit(problem, on_epoch=lambda info: info.epoch == 3)
+    assert (found.certificate.status, found.certificate.epochs) == (
+        Status.INTERRUPTED,
+        3,
+    )
+    found = fit(problem, time_limit=1e-9)
+    assert found.certificate.status is Status.TIME_LIMIT
+    assert found.certificate.primal < np.inf
+    warm = fit(problem, warm=fit(problem).w)
+    assert (warm.certificate.certified, warm.certificate.epochs) == (True, 0)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("layout", [np.float64, np.float32, sparse.csr_matrix])
+def test_threads_change_no_bit(classes, layout):
+    X, codes = data(classes, n=3000, d=9)
+    X = X.astype(layout) if layout in (np.float32, np.float64) else layout(X)
+    one, three = (
+        fit(LogisticProblem(X, codes, 1.0, fit_intercept=True, n_jobs=jobs), 1e-6)
+        for jobs in (1, 3)
+    )
+    assert (one.w == three.w).all()
+    assert one.certificate.bounds == three.certificate.bounds
+
+
+def test_exp_and_log1p_are_as_accurate_as_the_proof_assumes():
+    rng = np.random.default_rng(0)
+    t = np.concatenate([rng.uniform(0, 700, 2000), 10.0 ** rng.uniform(-300, 1, 2000)])
+    small = np.exp(-t)
+    with decimal.localcontext(decimal.Context(prec=60, Emin=-(10**6))):
+        for value, e, log in zip(t, small, np.log1p(small), strict=True):
+            exact = (-decimal.Decimal(value)).exp()
+            assert (
+                abs(decimal.Decimal(float(e)) / exact - 1) <= 0.5 * FUNCTIONS * 2**-52
+            )
+            one = decimal.Decimal(float(e))
+            exact = (1 + one).ln() if one > 1e-20 else one - one * one / 2
+            off = abs(decimal.Decimal(float(log)) / exact - 1)
+            assert off <= 0.5 * FUNCTIONS * 2**-52
+
+
+def test_small_probabilities_keep_their_digits():
+    S = np.array([[-60.0, 800.0, 0.0, 1e-12]])
+    found = RowOutcome.of(S, np.array([0, 1, 1, 0]))
+    assert found.loss[0] == pytest.approx(np.exp(-60.0), rel=1e-14)
+    assert found.wrong[0] == pytest.approx(np.exp(-60.0), rel=1e-14)
+    assert found.loss[1] == 0.0
+    assert found.loss[2] == pytest.approx(np.log(2.0), rel=1e-15)
+    both = np.concatenate([np.zeros_like(S), S])
+    other = RowOutcome.of(both, np.array([0, 1, 1, 0]))
+    for one, two in zip(found[:3], other[:3], strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-13, atol=0)
