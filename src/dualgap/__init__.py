@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         LinearSVC,
         LinearSVCCV,
         LinearSVR,
+        LogisticRegression,
         OneClassSVM,
     )
     from .html_report import report
@@ -42,6 +43,7 @@ _HOME = {
     "LinearSVC": ".estimators",
     "LinearSVCCV": ".estimators",
     "LinearSVR": ".estimators",
+    "LogisticRegression": ".estimators",
     "OneClassSVM": ".estimators",
     "SVR": ".estimators",
     "certify": ".models",
@@ -65,6 +67,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
+    "LogisticRegression",
     "OneClassSVM",
     "__version__",
     "certify",

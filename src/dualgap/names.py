@@ -64,8 +64,7 @@ _NO_L1 = "dualgap has no L1 penalty; keep scikit-learn's, or select columns firs
 _BATCHES = "use LinearSVC, whose partial_fit learns from batches"
 _KERNEL = "use SVC, or LinearSVC if the kernel is linear"
 _LOGISTIC = (
-    "dualgap has no logistic loss; use LinearSVC, and for probabilities "
-    "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"
+    "use LogisticRegression in sklearn.model_selection.GridSearchCV, which chooses C"
 )
 _RIDGE = (
     "use LinearSVC(loss='squared_hinge') with C = 1/(2 alpha): its loss is the square "
@@ -76,8 +75,9 @@ _RIDGE = (
 MODULES = {
     "svm": "import SVC, LinearSVC, SVR, LinearSVR and OneClassSVM from dualgap itself, "
     "or call dualgap.patch_sklearn() and keep sklearn.svm",
-    "linear_model": "import LinearSVC, LinearSVR and LinearOneClassSVM from dualgap "
-    "itself, and keep sklearn.linear_model for other models",
+    "linear_model": "import LogisticRegression, LinearSVC, LinearSVR and "
+    "LinearOneClassSVM from dualgap itself, and keep sklearn.linear_model for other "
+    "models",
 } | {
     name: _WITH_THEM.format(name)
     for name in (
@@ -98,7 +98,7 @@ INSTEAD = {
     "C = 1/(alpha n_samples)",
     "SGDRegressor": "use LinearSVR with C = 1/(alpha n_samples)",
     "SGDOneClassSVM": "use LinearOneClassSVM, with the same nu",
-    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV"), _LOGISTIC),
+    "LogisticRegressionCV": _LOGISTIC,
     **dict.fromkeys(("RidgeClassifier", "RidgeClassifierCV"), _RIDGE),
     "Ridge": "use LinearSVR(loss='squared_epsilon_insensitive', epsilon=0) with "
     "C = 1/(2 alpha), which penalises the intercept too",

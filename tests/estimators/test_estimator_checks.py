@@ -12,7 +12,15 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from dualgap import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM
+from dualgap import (
+    SVC,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    OneClassSVM,
+)
 from dualgap.kernel import KERNEL_SOLVERS
 from dualgap.losses import SmoothedHinge
 from dualgap.solvers import SOLVERS
@@ -66,6 +74,7 @@ FACES = [
     SVR(),
     LinearOneClassSVM(),
     OneClassSVM(),
+    LogisticRegression(),
 ]
 SETTINGS = [
     LinearSVC(loss="hinge", solver="dcd", tol=1e-10, max_iter=100_000),
@@ -74,6 +83,7 @@ SETTINGS = [
     LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
     SVR(kernel="laplacian", C=100.0, epsilon=0.01),
     OneClassSVM(kernel="linear", nu=0.1),
+    LogisticRegression(C=100.0, tol=1e-8),
 ]
 
 

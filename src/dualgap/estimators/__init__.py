@@ -6,6 +6,7 @@ from .kernel_cv import SVCCV, SVRCV
 from .kernel_path import SVCPath, svc_path
 from .linear_svc import LinearSVC
 from .linear_svc_cv import LinearSVCCV
+from .logistic import LogisticRegression
 from .meta import unwrap
 from .novelty import LinearOneClassSVM, OneClassSVM
 from .path import SVMPath, svm_path
@@ -21,6 +22,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
+    "LogisticRegression",
     "OneClassSVM",
     "SVCPath",
     "SVMPath",

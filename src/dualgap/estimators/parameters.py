@@ -361,6 +361,7 @@ _ANSWERS = {
     },
     "gamma": {"gammas": "use gammas, the values to choose from", "": _KERNELS},
     "kernel": {"": _KERNELS},
+    "l1_ratio": {"": "leave it out for the squared norm; there is no L1 penalty"},
     "max_epochs": {"max_rounds": "use max_rounds", "": "use max_iter"},
     "max_iter": {"max_rounds": "use max_rounds, or time_limit in seconds"},
     "nu": {"epsilon": "use C and epsilon", "": "use C"},

@@ -28,6 +28,7 @@ from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.logistic import LogisticRegression
 from ..estimators.meta import own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
 from ..estimators.parameters import KERNELS
@@ -518,6 +519,9 @@ _FACES: dict[str, _Face] = {
     ),
     "LinearOneClassSVM": _Face(
         LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False
+    ),
+    "LogisticRegression": _Face(
+        LogisticRegression, {}, {"coef_order": str}, take_linear, make_linear
     ),
     "SVR": _Face(SVR, *_BOX),
     "OneClassSVM": _Face(OneClassSVM, *_BOX),

@@ -11,6 +11,7 @@ from ..data import model_file as file
 from ..data.model_file import Record, Tensors
 from ..estimators.base import need_duals
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.logistic import LogisticRegression
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
 from ..problems.reductions import certificate_of, has_labels, reduction_of
@@ -81,7 +82,8 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     if "n_support" in tensors and isinstance(model, LinearSVC):
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
-    certificates = certificates_of(record, 1 if together else problems)
+    one = together or isinstance(model, LogisticRegression)
+    certificates = certificates_of(record, 1 if one else problems)
     if record["coef_order"] not in ("C", "F"):
         raise ValueError(f"coef_order in its record is {record['coef_order']!r}")
     model.coef_ = np.asarray(tensors["coef"], order=record["coef_order"])

@@ -1,0 +1,276 @@
+"""Logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from ..data.columns import StoredColumns
+from ..data.rows import check_indices
+from ..data.types import MatrixLike
+from ..losses import Vector
+from ..problems.base import Problem
+from ..problems.batch import SingleBatch
+from ..problems.logistic import LogisticProblem
+from ..solvers import LogisticNewton, Solver, solver_for, solvers_of
+from ..training.batch import Job, Start
+from ..training.solution import Solutions
+from .arguments import validate_data
+from .base import Estimator
+from .callbacks import Fitted
+from .input import TrainingData, labelled, refuse_masks, refuse_store, validated
+from .parameters import ClassWeight, Flag, Positive
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+__all__ = ["LogisticRegression"]
+
+
+@dataclass(eq=False, repr=False)
+class LogisticRegression(
+    LinearClassifierMixin, SparseCoefMixin, Estimator[SingleBatch]
+):
+    r"""Logistic regression with a certificate of optimality.
+
+    It solves the problem of scikit-learn's ``LogisticRegression`` with the squared norm
+    as its penalty, until a relative duality gap of `tol` is proved. More than two
+    classes are trained together (multinomial, softmax).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss, summed over the rows: the inverse of the regularisation.
+    tol : float, default=1e-3
+        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
+        factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved.
+    max_iter : int, default=10000
+        Largest number of steps of Newton's method.
+    time_limit : float, optional
+        Seconds for the fit.
+    fit_intercept : bool, default=True
+        Whether to fit intercepts, which are not penalised.
+    class_weight : dict or "balanced", optional
+        Factor of C for the rows of each class. "balanced" gives all classes the same
+        total weight: ``n/(n_classes * count)``, where sample weights count.
+    solver : {"auto", "newton"} or LogisticNewton, default="auto"
+        Training method: Newton's method with conjugate gradients [1]_, which "auto"
+        chooses.
+    warm_start : bool, default=False
+        Start from the previous model, if it has the same classes and features.
+    random_state : int, RandomState instance or None, default=0
+        Not used, because the method draws nothing at random.
+    n_jobs : int, optional
+        Number of threads, which share the rows; the model is the same bit for bit for
+        any number. None means 1 unless :func:`joblib.parallel_config` sets another
+        number; -1 uses all processors.
+    verbose : int, default=0
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        Weights of the features; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Intercepts; 0 without.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted. With two, the second one is the positive class.
+    n_iter_ : int
+        Number of steps; 0 if a warm start already satisfied `tol`.
+    certificate_ : Certificate
+        Proven bound on the distance from the optimum, of all classes together.
+    history_ : structured ndarray
+        One record per step.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
+
+    See Also
+    --------
+    sklearn.linear_model.LogisticRegression : The same model, without a proof of
+        accuracy.
+    LinearSVC : Linear support vector classifier.
+
+    Notes
+    -----
+    With costs ``c_i = C * sample_weight_i * class_weight[y_i]`` it minimises
+
+    .. math:: P(W, b) = \tfrac12 \|W\|^2
+              + \sum_i c_i \log \sum_k e^{(w_k - w_{y_i}) \cdot x_i + b_k - b_{y_i}}
+
+    with one vector w and the loss :math:`\log(1 + e^{-y_i (w \cdot x_i + b)})` for two
+    classes. The probabilities of a model are a dual point, and the duality gap is half
+    of the squared gradient.
+
+    References
+    ----------
+    .. [1] C.-J. Lin, R. C. Weng, S. S. Keerthi, "Trust region Newton method for
+       large-scale logistic regression", JMLR 9, 2008.
+
+    Examples
+    --------
+    >>> from dualgap import LogisticRegression
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(C=10.0).fit(X, y)
+    >>> model.certificate_.certified
+    True
+    >>> model.predict_proba(X[:1]).round(2)
+    array([[1., 0., 0.]])
+    """
+
+    C: Positive = 1.0
+    _: KW_ONLY
+    fit_intercept: Flag = True
+    class_weight: ClassWeight = None
+    solver: Annotated[
+        str | LogisticNewton,
+        StrOptions({"auto", *solvers_of("logistic")}),
+        LogisticNewton,
+    ] = "auto"
+    warm_start: Flag = False
+
+    if TYPE_CHECKING:
+        classes_: NDArray[np.generic] = field(init=False)
+        coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> TrainingData:
+        remedy = "read the text with dualgap.data.load_svmlight"
+        refuse_store(X, type(self).__name__, remedy)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        X, y = validated(self, X, y)
+        return labelled(self.class_weight, X, y, sample_weight)
+
+    def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
+        columns = StoredColumns(data.X)
+
+        def make(C: float) -> Problem:
+            return LogisticProblem(
+                columns.X,
+                data.codes,
+                C,
+                classes=len(data.classes),
+                sample_weight=data.costs,
+                fit_intercept=self.fit_intercept,
+                n_jobs=job.threads,
+            )
+
+        empty = np.flatnonzero(np.bincount(data.codes, data.costs) == 0.0)
+        if self.fit_intercept and len(empty):
+            raise ValueError(
+                f"class {data.classes[empty[0]]!s} has no row with a positive weight, "
+                "so its intercept has no optimum; leave its rows out, or set "
+                "fit_intercept=False"
+            )
+        problem = make(self.C)
+        assert isinstance(problem, LogisticProblem)
+        name, zero = type(self).__name__, problem.zero()
+        return SingleBatch(problem, name, make, zero, columns=columns)
+
+    def _solver(self, batch: SingleBatch, job: Job) -> Solver:
+        return solver_for(batch.only, self.solver)
+
+    def _warm(self, batch: SingleBatch, solver: Solver) -> Start | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        problem, kept = batch.only, batch.columns.kept
+        coef = csr_matrix(self.coef_).toarray()
+        if coef.shape[0] != problem.outputs or coef.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"warm_start=True: the previous model has coefficients of shape "
+                f"{coef.shape}, but these data have {problem.classes} classes and "
+                f"{self.n_features_in_} features; set warm_start=False for new data"
+            )
+        point = problem.point(coef[:, kept][:, : problem.d], self.intercept_)
+        return lambda k, problem: point
+
+    def _attributes(
+        self, data: TrainingData, batch: SingleBatch, models: Sequence[Vector]
+    ) -> Fitted:
+        coef, intercept = batch.only.coef(models[0])
+        coef = batch.columns.spread(coef)
+        return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
+
+    def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
+        self._set(self._attributes(data, batch, found.w))
+
+    def decision_function(self, X: MatrixLike) -> Vector:
+        """Return decision scores: the log-odds of the second class, or one per class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            One column per class if there are more than two.
+        """
+        check_is_fitted(self)
+        finite = issparse(X) and check_indices(X)
+        X = validate_data(
+            self, X, accept_sparse="csr", reset=False, ensure_all_finite=not finite
+        )
+        scores: Vector = safe_sparse_dot(X, self.coef_.T, dense_output=True)
+        scores += self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: MatrixLike) -> Vector:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+            Probabilities, in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: MatrixLike) -> Vector:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+            Logarithms, finite also where a probability is rounded to 0.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
