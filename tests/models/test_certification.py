@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn import svm
 from sklearn.datasets import load_iris, make_classification
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import Perceptron, SGDClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from dualgap import SVC, LinearSVC, certify
@@ -169,7 +169,7 @@ def fitted(model):
     ("arguments", "error", "message"),
     [
         (
-            {"model": LogisticRegression()},
+            {"model": Perceptron()},
             TypeError,
             "not minimise the objective",
         ),

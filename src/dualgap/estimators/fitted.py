@@ -185,7 +185,7 @@ def binary_of(
         )  # fmt: skip
         reduction = reduction_of(terms.multi_class, len(classes), data.table)
     else:
-        classes, codes = _labels(y, X.shape[0], terms.classes)
+        classes, codes = labels_of(y, X.shape[0], terms.classes)
         reduction = reduction_of(terms.multi_class, len(classes))
         weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
     tables = reduction.tables if terms.multi_class == "crammer_singer" else 0
@@ -327,7 +327,7 @@ def kernel_pairs(
     if hasattr(model, "_bias_of_problems"):
         loss, kind_of_bias = model.loss, model._bias_of_problems()
     X, kernel = rows_of(model, X, sample_weight)
-    classes, codes = _labels(y, X.shape[0], model.classes_)
+    classes, codes = labels_of(y, X.shape[0], model.classes_)
     class_weight = model.class_weight
     if hasattr(model, "class_weight_"):  # scikit-learn's "balanced" counts no weights
         class_weight = dict(zip(classes.tolist(), model.class_weight_, strict=True))
@@ -493,7 +493,7 @@ def kernel_of(model: BaseEstimator) -> Kernel:
 # ---------------------------------------------------------------------- training data
 
 
-def _labels(
+def labels_of(
     y: ArrayLike, n: int, classes: NDArray[np.generic] | None
 ) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
     """Return the classes, and the index of every row's class.

@@ -31,6 +31,12 @@ from ..training.seeds import seeds_of
 from .ensembles import Member, members_of
 from .kernels import certify_kernel
 from .linear import certify_linear, coefficients, linear_terms
+from .logistic import (
+    LOGISTIC,
+    certify_logistic,
+    logistic_coefficients,
+    logistic_terms,
+)
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
@@ -92,10 +98,11 @@ def certify(
     Parameters
     ----------
     model : estimator or ndarray of shape (n_features,) or (n_problems, n_features)
-        A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LinearSVR`, `SVR`,
-        `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of scikit-learn, a fitted
-        estimator of dualgap, or the coefficients of any linear model: one row, or one
-        per class (one versus the rest). The SVMs inside pipelines, searches,
+        A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LogisticRegression`,
+        `LinearSVR`, `SVR`, `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of
+        scikit-learn, a fitted estimator of dualgap, or the coefficients of any linear
+        model: one row, or one per class (one versus the rest, and all together for
+        ``loss="logistic"``). The models inside pipelines, searches,
         `OneVsRestClassifier`, `OneVsOneClassifier`, `CalibratedClassifierCV`,
         `BaggingClassifier` and `BaggingRegressor` are found.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -113,8 +120,9 @@ def certify(
         one-class SVM it is -rho.
     loss : str or record, optional
         Loss that belongs to given coefficients: "hinge" (the default),
-        "squared_hinge", "smoothed_hinge", for regression "epsilon_insensitive" or
-        "squared_epsilon_insensitive", or a record of :mod:`dualgap.losses`.
+        "squared_hinge", "smoothed_hinge", "logistic" (the intercept is not penalised),
+        for regression "epsilon_insensitive" or "squared_epsilon_insensitive", or a
+        record of :mod:`dualgap.losses`.
     epsilon : float, optional
         For coefficients of a regression model: residuals up to `epsilon` cost nothing.
         None means 0.
@@ -238,6 +246,15 @@ def _certify(
     if y is None:
         raise ValueError("y is missing; give the labels of the training rows")
     del given["epsilon"], given["nu"]
+    if isinstance(model, LOGISTIC):
+        _refuse(given, model)
+        logistic = logistic_terms(model)
+        C = _agreed(C, model.C, model)
+        return certify_logistic(logistic, X, y, C, sample_weight, limits)
+    if loss == "logistic" and not hasattr(model, "predict"):
+        del given["loss"]
+        logistic = logistic_coefficients(model, **given)
+        return certify_logistic(logistic, X, y, C, sample_weight, limits)
     if isinstance(model, (_SVC, SVC)):
         _refuse(given, model)
         check_is_fitted(model)

@@ -1,0 +1,134 @@
+"""Certificates of logistic regression from anywhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.linear_model import LogisticRegression as ScikitLearn
+from sklearn.utils.validation import check_is_fitted
+
+from ..certificate import Certificate
+from ..data.types import Label, MatrixLike
+from ..estimators.arguments import check_array
+from ..estimators.fitted import labels_of
+from ..estimators.input import ROWS, weights
+from ..estimators.logistic import LogisticRegression
+from ..losses import Vector
+from ..problems.base import Claim
+from ..problems.logistic import LogisticProblem
+from ..problems.reductions import weights_of_rows
+from ..solvers import solver_for
+from .linear import coefficients
+from .single_problems import ProofLimits, sharpened
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+__all__ = ["LOGISTIC", "certify_logistic", "logistic_coefficients", "logistic_terms"]
+
+LOGISTIC = (ScikitLearn, LogisticRegression)
+
+
+class LogisticTerms(NamedTuple):
+    """Coefficients of logistic regression, and the problem they were trained on."""
+
+    coef: Vector  # (1, d) for two classes, else (classes, d)
+    intercept: Vector
+    fit_intercept: bool
+    class_weight: dict[Label, float] | str | None
+    classes: NDArray[np.generic] | None = None
+
+
+def logistic_terms(model: BaseEstimator) -> LogisticTerms:
+    """Return coefficients and problem of an estimator of LOGISTIC.
+
+    Raises
+    ------
+    ValueError
+        If the model minimises an objective that has no certificate here.
+    """
+    check_is_fitted(model)
+    name, two = type(model).__name__, len(model.coef_) == 1
+    l1 = getattr(model, "l1_ratio", None) or 0.0
+    if l1 or getattr(model, "penalty", "l2") not in ("l2", "deprecated"):
+        raise ValueError(
+            f"{name}(penalty={model.penalty!r}, l1_ratio={l1!r}) cannot be certified; "
+            "train with the squared norm alone: penalty='l2', or l1_ratio=0"
+        )
+    if hasattr(model, "Cs") or not model.C < math.inf:
+        raise ValueError(
+            f"{name} has no single finite C, so its objective has no certificate; "
+            "train LogisticRegression with C=C_"
+        )
+    if model.solver == "liblinear" and model.fit_intercept:
+        raise ValueError(
+            f"{name}(solver='liblinear') penalises the intercept; train with "
+            "solver='lbfgs', or fit_intercept=False"
+        )
+    if getattr(model, "multi_class", "auto") == "ovr" and not two:
+        raise ValueError(
+            f"{name}(multi_class='ovr') trains each class by itself; certify the row "
+            "of each class by its coefficients"
+        )
+    coef = np.asarray(getattr(model.coef_, "toarray", lambda: model.coef_)())
+    return LogisticTerms(
+        coef, model.intercept_, model.fit_intercept, model.class_weight, model.classes_
+    )
+
+
+def logistic_coefficients(
+    model: ArrayLike,
+    intercept: ArrayLike | None,
+    penalize_intercept: bool | None,
+    class_weight: dict[Label, float] | str | None,
+) -> LogisticTerms:
+    """Return given coefficients together with the problem that the caller describes."""
+    if penalize_intercept:
+        raise ValueError(
+            "penalize_intercept=True is not for loss='logistic'; leave it out, or give "
+            "the intercept as the weight of a constant column of X"
+        )
+    found = coefficients(model, intercept, None, None, None)
+    return LogisticTerms(
+        found.coef, found.intercept, intercept is not None, class_weight
+    )
+
+
+def certify_logistic(
+    terms: LogisticTerms,
+    X: MatrixLike,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    limits: ProofLimits,
+) -> Certificate:
+    """Certify logistic regression: P - D is half of the squared gradient."""
+    if C is None:
+        raise ValueError("C is missing; give the weight of the loss")
+    X = check_array(X, **ROWS)
+    classes, codes = labels_of(y, X.shape[0], terms.classes)
+    rows = 1 if len(classes) == 2 else len(classes)
+    if terms.coef.shape != (rows, X.shape[1]):
+        raise ValueError(
+            f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
+            f"classes and {X.shape[1]} features need ({rows}, {X.shape[1]})"
+        )
+    weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
+    problem = LogisticProblem(
+        X,
+        codes,
+        C,
+        classes=len(classes),
+        sample_weight=weights_of_rows(codes, weight, factor),
+        fit_intercept=terms.fit_intercept,
+        n_jobs=effective_n_jobs(limits.n_jobs),
+    )
+    w = problem.point(terms.coef, terms.intercept)
+    proof = problem.prove(Claim(w)).certificate
+    found = sharpened(proof, problem, solver_for(problem), limits, w)
+    return replace(found, tol=math.nan)
