@@ -22,7 +22,7 @@ from dualgap.models import WhatIf
 from .. import qp
 from ..conftest import ROOT
 from ..proofs import certificate
-from . import lemke, nasty, statements
+from . import lemke, logistic, nasty, statements
 from .attacks import close
 from .statements import ATTACKS, Tally, counts, run
 from .verifier import (
@@ -460,6 +460,7 @@ LIES = [
     ("proofs", statements, "check", lambda pairs: [(p, p) for p, _ in pairs], "D ="),
     ("proofs", statements, "check", lambda pairs: [(d, d) for _, d in pairs], "P ="),
     ("simplex", statements, "solve", tight, "is above P*"),
+    ("logistic", logistic, "solve", tight, "is above P*"),
     ("sigmoid", statements, "semidefinite", lambda _: True, "trains indefinite"),
 ]  # fmt: skip
 
