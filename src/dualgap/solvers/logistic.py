@@ -53,7 +53,7 @@ class LogisticNewtonSettings:
     shared: int = 2500
     rows_per_column: float = 1.0
     #: Conjugate gradients stop at this share of the first squared residual, later less.
-    residual: float = 0.02
+    residual: float = 0.1
     #: Most conjugate gradients of a step.
     most_gradients: int = 300
     #: Most evaluations of the search along a step, and its slope as part of the first.
