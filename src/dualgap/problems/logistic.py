@@ -41,6 +41,8 @@ FUNCTIONS = 8.0
 #: exp(-t) is 0 in float64 from this t on, so an error of u t of the argument is at most
 #: this many roundings of the value.
 LARGEST = 746.0
+#: Scores up to which threads would not save time.
+SMALL = 50_000
 #: Far larger than what underflows in a probability.
 _SMALL = 2.0**-960
 
@@ -292,21 +294,26 @@ class LogisticProblem(RowsProblem):
 
     def outcome(self, S: Vector) -> RowOutcome:
         """Return the outcomes of all rows at given scores."""
+        if S.size <= SMALL:
+            return RowOutcome.of(S, self.codes)
         found = self.passes.over_strips(
             lambda strip: RowOutcome.of(S[:, strip], self.codes[strip])
         )
         parts = zip(*found, strict=True)
         return RowOutcome(*(np.concatenate(part, axis=-1) for part in parts))
 
-    def balance(self, S: Vector, accuracy: float, steps: int = 50) -> Vector:
-        """Move the scores to the best bias, by Newton's method; return the change.
+    def balance(
+        self, S: Vector, now: RowOutcome, accuracy: float, steps: int = 50
+    ) -> tuple[Vector, RowOutcome]:
+        """Move the scores to the best bias, by Newton's method.
+
+        Return the change of the bias, and the outcomes there, given those before.
 
         It ends once the sum of the residuals is this accurate, relative to their size.
         """
         change = np.zeros(self.outputs)
         off_before = math.inf
         for _ in range(steps if self.free_bias else 0):
-            now = self.outcome(S)
             slope = now.residual @ self.cost
             off = float(np.abs(slope).sum())
             if off <= accuracy * float(now.wrong @ self.cost) or not off < off_before:
@@ -321,7 +328,8 @@ class LogisticProblem(RowsProblem):
                 off_before = off
             S += step[:, None]
             change += step
-        return change
+            now = self.outcome(S)
+        return change, now
 
     def _bias_step(self, now: RowOutcome, slope: Vector) -> Vector:
         P = self.probabilities(now)
@@ -364,7 +372,8 @@ class LogisticProblem(RowsProblem):
         coef, bias = np.ascontiguousarray(W[:, : self.d]), W[:, self.d :]
         lengths = np.sqrt((coef * coef).sum(axis=1) * (1.0 + Rounding.summed))
         longest, last = float(lengths.max()), float(np.abs(bias).max(initial=0.0))
-        there = self._sums(self.outcome(S), longest, last)
+        now = self.outcome(S)
+        there = self._sums(now, longest, last)
         norm = float(core.squared_norm(coef.ravel()))
         rounding = Rounding(
             self.n, self.length * self.outputs, len(passes.strips), passes.chain
@@ -380,9 +389,10 @@ class LogisticProblem(RowsProblem):
         error = rounding.of_primal(values, norm)
         if not math.isfinite(primal + error):
             return Bounds.proved(math.inf, 0.0, 0.0)
-        if self.balance(S, 32.0 * Rounding.unit).any():
-            there = self._sums(self.outcome(S), 0.0, 0.0)
-        V = self.sums(self.outcome(S).residual * self.cost)[:, : self.d]
+        change, now = self.balance(S, now, 32.0 * Rounding.unit)
+        if change.any():
+            there = self._sums(now, 0.0, 0.0)
+        V = self.sums(now.residual * self.cost)[:, : self.d]
         length = float(core.squared_norm(np.ascontiguousarray(V).ravel()))
         # The exact dual point has the probabilities that belong to the scores S.
         drift = rounding.of_sum(there.used, there.reach)

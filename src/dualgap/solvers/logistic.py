@@ -92,7 +92,7 @@ class LogisticNewtonState(State):
     def look(self) -> None:
         """Compute the gradient, P and D at the model."""
         problem, plain = self.problem, self.penalised
-        self.now = now = problem.outcome(self.scores)
+        now = self.now
         V = problem.sums(now.residual * problem.cost)
         self.gradient = plain - V
         v, total = V[:, : problem.d], float(problem.cost @ now.entropy)
@@ -150,6 +150,7 @@ class LogisticNewton(Solver):
                 state.scores += W[:, problem.d :] if problem.free_bias else 0.0
             else:
                 state.scores = problem.scores(W)
+            state.now = problem.outcome(state.scores)
             state.look()
         return state
 
@@ -160,11 +161,13 @@ class LogisticNewton(Solver):
             if stop.requested or stop.expired:
                 return
             state.epochs += 1
-            before = state.W, state.scores, state.primal, state.dual
+            before = state.W, state.scores, state.now, state.primal, state.dual
             t = self._search(state, step)
             if t > 0.0:
                 state.W = state.W + t * step
-                change = problem.balance(state.scores, settings.balance)
+                change, state.now = problem.balance(
+                    state.scores, state.now, settings.balance
+                )
                 if problem.free_bias:
                     state.W[:, problem.d] += change
                 state.look()
@@ -172,7 +175,7 @@ class LogisticNewton(Solver):
             lower = primal - state.primal > settings.gain * abs(primal)
             nearer = state.dual - dual > settings.gain * abs(dual)
             if not state.primal <= primal * (1.0 + settings.rounded):
-                state.W, state.scores = before[:2]
+                state.W, state.scores, state.now = before[:3]
                 state.look()
                 lower = nearer = False
         state.updates += 1
@@ -290,8 +293,10 @@ class LogisticNewton(Solver):
                 t = new
             moved = state.scores + t * image
             now = problem.outcome(moved)
-        state.scores = moved
-        return t if t < math.inf else 0.0
+        if not t < math.inf:
+            return 0.0
+        state.scores, state.now = moved, now
+        return t
 
     @staticmethod
     def _bent(problem: LogisticProblem, now: RowOutcome, image: Vector) -> float:
