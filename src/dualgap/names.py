@@ -127,7 +127,8 @@ INSTEAD = {
         for name in names
     },
     "RandomizedSearchCV": "keep scikit-learn's, which takes the estimators of dualgap",
-    "CalibratedClassifierCV": "import it from sklearn.calibration",
+    "CalibratedClassifierCV": "use CalibratedClassifier, or import it from "
+    "sklearn.calibration",
     "unpatch": "use unpatch_sklearn",
     "load": "use load_model",
     "save": "use save_model",

@@ -193,7 +193,7 @@ def test_a_path_in_any_order_over_any_matrix_is_the_same():
         ({"Cs": [1.0, -1.0]}, "positive, finite"),
         ({"Cs": []}, "positive, finite"),
         ({"Cs": 0}, "number of values|how many"),
-        ({"Cs": [1.0], "solver": "pegasos"}, "keeps no dual variables"),
+        ({"Cs": [1.0, 2.0], "solver": "pegasos"}, "keeps no dual variables"),
         ({"Cs": [1.0], "loss": "log"}, "loss"),
     ],
 )

@@ -37,12 +37,12 @@ __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
 T = TypeVar("T")
 
 FORMAT = "dualgap-model"
-#: First letters of the tensors of standardised columns, and of the region that contains
-#: the optimum. Older versions of dualgap, which would refuse or ignore these tensors,
-#: tell by the version of the format that they cannot read the file.
-COLUMNS, OPTIMUM = "columns.", "optimum."
+#: First letters of the tensors of standardised columns, of the region that contains the
+#: optimum, and of calibrators. Older versions of dualgap, which would refuse or ignore
+#: these tensors, tell by the version of the format that they cannot read the file.
+COLUMNS, OPTIMUM, CALIBRATION = "columns.", "optimum.", "calibration."
 
-_VERSIONS = {1: "", 2: COLUMNS, 3: OPTIMUM}
+_VERSIONS = {1: "", 2: COLUMNS, 3: OPTIMUM, 4: CALIBRATION}
 
 Path = str | os.PathLike[str]
 Scalar = str | int | float | bool | None

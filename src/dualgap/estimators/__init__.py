@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .calibration import CalibratedClassifier, calibrated
 from .kernel_cv import SVCCV, SVRCV
 from .kernel_path import SVCPath, svc_path
 from .linear_svc import LinearSVC
@@ -18,6 +19,7 @@ __all__ = [
     "SVCCV",
     "SVR",
     "SVRCV",
+    "CalibratedClassifier",
     "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",
@@ -26,6 +28,7 @@ __all__ = [
     "OneClassSVM",
     "SVCPath",
     "SVMPath",
+    "calibrated",
     "svc_path",
     "svm_path",
     "unwrap",

@@ -129,11 +129,16 @@ class FoldFit:
             model._known = self.X_test, self.values
         return model
 
+    def decisions(self) -> Vector:
+        """Return the decisions of all problems at the held-out rows."""
+        if self.values is not None:
+            return self.values
+        found: Vector = self.fitted()._values(self.X_test)
+        return found
+
     def score(self) -> float:
         """Return the estimator's own score at the held-out rows: accuracy or R^2."""
-        values = self.values
-        if values is None:
-            values = self.fitted()._values(self.X_test)
+        values = self.decisions()
         if not len(self.data.classes):
             return float(r2_score(self.y_test, values[:, 0]))
         classes = self.data.classes

@@ -23,7 +23,7 @@ def own(model: BaseEstimator) -> BaseEstimator:
 
 
 def final(model: BaseEstimator) -> BaseEstimator:
-    """Return the model that searches have chosen; any other model as it is.
+    """Return the model of a search or of a calibration; any other model as it is.
 
     Raises
     ------
@@ -33,6 +33,8 @@ def final(model: BaseEstimator) -> BaseEstimator:
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
+        elif hasattr(model, "calibrators_"):
+            model = model.estimator_
         elif hasattr(model, "best_estimator_"):
             model = model.best_estimator_
         elif hasattr(model, "cv_results_") or hasattr(model, "param_grid"):
@@ -52,7 +54,8 @@ def unwrap(
     ----------
     model : estimator
         A fitted model, a `Pipeline` that ends in one, or a search over such models
-        (`GridSearchCV` and the like), one inside the other.
+        (`GridSearchCV` and the like), one inside the other, or a
+        `CalibratedClassifier`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), optional
         Rows that `model` takes. The steps of a pipeline transform them.
 

@@ -342,10 +342,7 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
 
 #: Names that a message lists at most.
 _MOST = 20
-_CALIBRATE = (
-    "for probabilities fit sklearn.calibration."
-    "CalibratedClassifierCV(model, ensemble=False)"
-)
+_CALIBRATE = "for probabilities fit dualgap.CalibratedClassifier(model)"
 _KERNELS = "this model is linear; SVC, SVR and OneClassSVM have kernels"
 #: Remedies for the parameters of scikit-learn's SVMs, each for models that have a
 #: certain parameter; "" is any model.

@@ -8,6 +8,9 @@ support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``
 record contains the kernel with gamma as a number. After `bound_optimum` the tensors
 whose names begin with ``optimum.`` hold the region (``region_files.py``).
 
+The file of a CalibratedClassifier is that of its model, and has the tensors of
+``calibration_files.py``.
+
 LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
 SVR and OneClassSVM are written like SVC. These four have no classes.
 """
@@ -27,9 +30,10 @@ from ..data import model_file as file
 from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
+from ..estimators.calibration import CalibratedClassifier
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
-from ..estimators.meta import own
+from ..estimators.meta import final, own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
 from ..estimators.parameters import KERNELS
 from ..estimators.regression import SVR, LinearSVR
@@ -39,6 +43,11 @@ from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..problems.reductions import certificate_of
 from ..solvers import SOLVERS, solvers_of
+from .calibration_files import (
+    calibration_tensors,
+    set_calibration,
+    taken_calibration,
+)
 from .linear_files import certificates_of, make_linear, support_of, take_linear
 from .region_files import region_tensors, set_region, taken_region
 
@@ -48,7 +57,15 @@ if TYPE_CHECKING:
 
 __all__ = ["load_model", "save_model"]
 
-Model = LinearSVC | SVC | LinearSVR | LinearOneClassSVM | SVR | OneClassSVM
+Model = (
+    LinearSVC
+    | SVC
+    | LinearSVR
+    | LinearOneClassSVM
+    | SVR
+    | OneClassSVM
+    | CalibratedClassifier
+)
 
 _FIELDS: dict[str, type | types.UnionType] = {
     "parameters": dict,
@@ -75,7 +92,8 @@ def save_model(
 
     Parameters
     ----------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
+CalibratedClassifier
         A fitted model, or a fitted pipeline of scikit-learn's StandardScaler and one of
         these. A patched model of scikit-learn is written as dualgap's own.
     path : str or path-like
@@ -110,7 +128,9 @@ def save_model(
     region of `bound_optimum` is stored, so that `decision_bounds` and
     `certified_labels` work as before. For the squared hinge it has a matrix of d x d
     numbers for each problem of up to 2,000 features, at most 32 MB. The files of models
-    with a region have format version 3, which older versions of dualgap refuse.
+    with a region have format version 3, and those of calibrated classifiers version 4,
+    which older versions of dualgap refuse. A loaded CalibratedClassifier has the number
+    of its folds as `cv`.
 
     Examples
     --------
@@ -151,6 +171,11 @@ def save_parts(
 ) -> None:
     """Write a model, the scaling of its columns, and their names."""
     file.safetensors("writing")
+    calibration: Tensors = {}
+    if isinstance(model, CalibratedClassifier):
+        check_is_fitted(model)
+        calibration, model = calibration_tensors(model), model.estimator_
+        names = getattr(model, "feature_names_in_", None) if names is None else names
     model = own(model)
     name = type(model).__name__
     face = _FACES.get(name)
@@ -181,6 +206,7 @@ def save_parts(
     tensors |= region_tensors(model)
     # Make sure that load_model will accept the file.
     _assemble(file.seal(record, tensors), dict(tensors))
+    tensors |= calibration
     if scaling is not None:
         tensors |= scaling.tensors()
     file.write(path, file.seal(record, tensors), tensors)
@@ -213,7 +239,8 @@ def load_model(
 
     Returns
     -------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
+CalibratedClassifier
         The fitted model, or a pipeline of a StandardScaler and the model. It has
         ``certificate_`` but no ``history_``. A linear model has ``dual_coef_`` and
         ``support_`` if they were stored.
@@ -251,7 +278,10 @@ def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     try:
         record, tensors = file.read(name)
         scaling = Scaling.taken_from(tensors)
+        calibration = taken_calibration(tensors)
         model = _assemble(record, tensors)
+        if calibration:
+            model = set_calibration(model, calibration)
         if scaling is not None and len(scaling.scale) != model.n_features_in_:
             raise ValueError(
                 f"the scaling has {len(scaling.scale)} columns, but the model has "
@@ -275,7 +305,7 @@ def _pipeline(scaling: Scaling, model: BaseEstimator) -> Any:
     scaler.n_samples_seen_ = 1
     if hasattr(model, "feature_names_in_"):
         scaler.feature_names_in_ = model.feature_names_in_
-        del model.feature_names_in_
+        del final(model).feature_names_in_
     return make_pipeline(scaler, model)
 
 

@@ -21,6 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn import model_selection
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.calibration import CalibratedClassifier
+from ..estimators.calibrators import Calibrator
 from ..estimators.drop_ins import DROP_INS, exchange, seeing
 from ..estimators.grid_search import GridSearchCV
 from ..estimators.kernel_cv import SVCCV, SVRCV
@@ -66,7 +68,8 @@ def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.Mode
 
     Parameters
     ----------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
+CalibratedClassifier
         A fitted model of dualgap, a patched one of scikit-learn, or a search that has
         trained one on all rows. For a pipeline, see :func:`register_skl2onnx`.
     dtype : {float32, float64}, default=float32
@@ -78,7 +81,9 @@ def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.Mode
         The graph; write it with ``onnx.save(proto, path)``. Its input is ``X``, a dense
         array of shape (n_samples, n_features). Its outputs are ``label``, of shape
         (n_samples,) and the type of ``classes_`` (integers as int64), and ``scores``,
-        the result of ``decision_function``. A regression model has a single output
+        the result of ``decision_function``. A calibrated classifier has
+        ``probabilities``, the result of ``predict_proba``, in place of the scores. A
+        regression model has a single output
         ``prediction``, of shape (n_samples,). A one-class model has the labels 1 and
         -1.
 
@@ -113,12 +118,12 @@ def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.Mode
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype}: use float32 or float64")
-    name = type(model).__name__
+    name, calibrators = type(model).__name__, _calibrators(model)
     model = _checked(model)
     graph = _Graph()
     element = helper.np_dtype_to_tensor_dtype(dtype)
     columns: list[int] = []
-    outputs = []
+    outputs, last = [], "scores"
     if isinstance(model, _REGRESSORS + _ONE_CLASS):
         scores = _single(graph, model, graph.node("Cast", "X", to=_element(True)))
         scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
@@ -128,15 +133,17 @@ def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.Mode
             outputs = [helper.make_tensor_value_info("label", _integer(), ["n"])]
     else:
         labels = _labels(model.classes_)
-        label, scores = _outputs(graph, model, "X", labels)
-        if len(model.classes_) == 2:
+        label, scores = _outputs(graph, model, "X", labels, calibrators)
+        if calibrators:
+            columns, last = [len(labels)], "probabilities"
+        elif len(model.classes_) == 2:
             scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
         else:
             columns = [_columns(model)]
         graph.node("Identity", label, name="label")
         kind = onnx.numpy_helper.from_array(labels).data_type
         outputs = [helper.make_tensor_value_info("label", kind, ["n"])]
-    last = "scores" if outputs else "prediction"
+    last = last if outputs else "prediction"
     graph.node("Cast", scores, name=last, to=element)
     outputs.append(helper.make_tensor_value_info(last, element, ["n", *columns]))
     proto = helper.make_model(
@@ -166,7 +173,8 @@ def register_skl2onnx() -> None:
     whether they are patched before or after skl2onnx is imported.
 
     The second output of classifiers, "probabilities", contains the decision values with
-    one column per class, as with skl2onnx's own classifiers. Two classes have minus and
+    one column per class, as with skl2onnx's own classifiers, and the probabilities of a
+    ``CalibratedClassifier``. Two classes have minus and
     plus the decision value. An SVC with ``decision_function_shape="ovo"`` has a column
     per pair. Regressors have the output "variable", one-class SVMs "label" and
     "scores"; these are columns, as with skl2onnx's own estimators.
@@ -199,7 +207,7 @@ def register_skl2onnx() -> None:
             _single_shapes,
             _convert_single,
         )
-    for estimator in (LinearSVC, LinearSVCCV, SVC, SVCCV):
+    for estimator in (LinearSVC, LinearSVCCV, SVC, SVCCV, CalibratedClassifier):
         update_registered_converter(
             estimator,
             f"Dualgap{estimator.__name__}",
@@ -268,14 +276,16 @@ def _convert(
     from skl2onnx.common.data_types import DoubleTensorType
     from skl2onnx.common.utils_classifier import get_label_classes
 
+    calibrators = _calibrators(operator.raw_operator)
     model = _checked(operator.raw_operator)
     _refuse_old(model, container)
     labels = _labels(np.asarray(get_label_classes(scope, model)))
     if labels.dtype.kind != "O":  # the output type that `_shapes` has declared
         labels = labels.astype(np.int64)
     graph = _Skl2onnxGraph(scope, container)
-    label, scores = _outputs(graph, model, operator.inputs[0].full_name, labels)
-    if len(labels) == 2:
+    X = operator.inputs[0].full_name
+    label, scores = _outputs(graph, model, X, labels, calibrators)
+    if len(labels) == 2 and not calibrators:
         scores = graph.node("Concat", graph.node("Neg", scores), scores, axis=1)
     double = isinstance(operator.inputs[0].type, DoubleTensorType)
     graph.node("Identity", label, name=operator.outputs[0].full_name)
@@ -317,6 +327,14 @@ def _refuse_old(model: BaseEstimator, container: ModelComponentContainer) -> Non
             f"target_opset={container.target_opset} is too old for "
             f"{type(model).__name__}; use {_OPSET} or later"
         )
+
+
+def _calibrators(model: BaseEstimator) -> tuple[Calibrator, ...]:
+    """Return the calibrators of a calibrated classifier; none of another model."""
+    if not isinstance(model, CalibratedClassifier):
+        return ()
+    check_is_fitted(model)
+    return model.calibrators_
 
 
 def _columns(model: BaseEstimator) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,6 +13,11 @@ from scipy import sparse
 from .. import core
 from ..data.rows import accessor_of
 from ..data.types import Matrix
+from ..estimators.calibrators import (
+    Calibrator,
+    SigmoidCalibrator,
+    TemperatureCalibrator,
+)
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
@@ -20,6 +26,7 @@ from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
 from ..kernels.rows import core_kernel
+from ..losses import Vector
 
 if TYPE_CHECKING:
     import onnx
@@ -127,9 +134,16 @@ def _side(graph: Graph, model: BaseEstimator, values: str) -> tuple[str, str]:
 
 
 def _outputs(
-    graph: Graph, model: BaseEstimator, X: str, labels: NDArray[np.generic]
+    graph: Graph,
+    model: BaseEstimator,
+    X: str,
+    labels: NDArray[np.generic],
+    calibrators: Sequence[Calibrator] = (),
 ) -> tuple[str, str]:
-    """Add the labels, shape (n,), and the scores in float64, shape (n, m)."""
+    """Add the labels, shape (n,), and the scores in float64, shape (n, m).
+
+    With calibrators, add the probabilities of all classes in place of the scores.
+    """
     X = graph.node("Cast", X, to=_element(double=True))
     if isinstance(model, LinearSVC):
         coef = _dense(model.coef_)
@@ -143,13 +157,64 @@ def _outputs(
         values = _pair_values(graph, model, X)
         by_class = model.decision_function_shape == "ovr"
         scores, elected = _elect(graph, len(labels), values, by_class, model.break_ties)
-    if len(labels) == 2:
+    if calibrators:
+        scores = _probabilities(graph, calibrators, scores, len(labels))
+        chosen = graph.node("ArgMax", scores, axis=1, keepdims=0)
+    elif len(labels) == 2:
         zero = graph.constant(np.zeros(1))
         chosen = graph.node("Cast", graph.node("Greater", scores, zero), to=_integer())
         chosen = graph.node("Squeeze", chosen, graph.constant(np.array([1])))
     else:
         chosen = graph.node("ArgMax", elected, axis=1, keepdims=0)
     return graph.node("Gather", graph.constant(labels), chosen), scores
+
+
+def _probabilities(
+    graph: Graph, calibrators: Sequence[Calibrator], scores: str, classes: int
+) -> str:
+    """Add the probabilities of all classes in float64, shape (n, K)."""
+    first = calibrators[0]
+    if isinstance(first, TemperatureCalibrator):
+        scores = graph.node("Mul", scores, graph.constant(np.full(1, first.factor)))
+        if classes == 2:
+            scores = graph.node("Concat", graph.node("Neg", scores), scores, axis=1)
+        return str(graph.node("Softmax", scores, axis=1))
+    if isinstance(first, SigmoidCalibrator):
+        lines = np.vstack([of.table for of in calibrators])
+        values = graph.node("Mul", scores, graph.constant(_double(lines[:, 0])))
+        values = graph.node("Add", values, graph.constant(_double(lines[:, 1])))
+        values = graph.node("Sigmoid", values)
+    else:
+        each = [_steps(graph, of.table, scores, c) for c, of in enumerate(calibrators)]
+        values = graph.node("Concat", *each, axis=1)
+    one = graph.constant(np.ones(1))
+    if classes == 2:
+        return str(graph.node("Concat", graph.node("Sub", one, values), values, axis=1))
+    total = graph.node("ReduceSum", values, graph.constant(np.array([1])), keepdims=1)
+    some = graph.node("Greater", total, graph.constant(np.zeros(1)))
+    shares = graph.node("Div", values, graph.node("Where", some, total, one))
+    uniform = graph.constant(np.full((1, classes), 1.0 / classes))
+    return str(graph.node("Where", some, shares, uniform))
+
+
+def _steps(graph: Graph, table: Vector, scores: str, column: int) -> str:
+    """Add the values of a function that is linear between its steps, shape (n, 1)."""
+    steps, heights = table.T
+    at = graph.constant(np.array([column]))
+    values = graph.node("Gather", scores, at, axis=1)
+    for side, end in (("Max", steps[0]), ("Min", steps[-1])):
+        values = graph.node(side, values, graph.constant(np.full(1, end)))
+    # The last step at or before a value: the number of steps after the first that are.
+    before = graph.node("Less", values, graph.constant(_double(steps[1:])))
+    before = graph.node("Cast", graph.node("Not", before), to=_integer())
+    place = graph.node("ReduceSum", before, graph.constant(np.array([1])), keepdims=1)
+    slopes = np.append(np.diff(heights) / np.diff(steps), 0.0)
+    x, y, slope = (
+        graph.node("Gather", graph.constant(_double(of)), place)
+        for of in (steps, heights, slopes)
+    )
+    rise = graph.node("Mul", slope, graph.node("Sub", values, x))
+    return str(graph.node("Add", y, rise))
 
 
 def _pair_values(graph: Graph, model: SVC, X: str) -> str:

@@ -254,9 +254,10 @@ def solve_path(
     Raises
     ------
     ValueError
-        If the solver keeps no dual variables.
+        If the solver keeps no dual variables to start from.
     """
-    check_warm(batch, solver)
+    if len(Cs) > 1 or start is not None:
+        check_warm(batch, solver)
     past: list[tuple[float, Sequence[Vector]]] = []
     batch = batch.for_path()
     if start is not None:

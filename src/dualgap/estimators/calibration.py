@@ -1,0 +1,500 @@
+"""Probabilities of classifiers, fitted to decision values of rows held out of training.
+
+One batch trains the models of all folds, as in the searches. A sigmoid, a step function
+or a temperature turns their decisions at the held-out rows into probabilities.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_classifier,
+)
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+
+from ..certificate import Certificate
+from ..data.rows import Points
+from ..data.types import MatrixLike
+from ..losses import Vector
+from ..training.batch import begin
+from .arguments import check_sample_weight
+from .base import Model, warn_of_models
+from .calibrators import Calibrator, fitted_calibrators, probabilities
+from .folds import CrossValidation, FoldFit, Folds, run, why_ended
+from .input import checked, encode, refuse_masks, refuse_store
+from .linear_svc import LinearSVC
+from .meta import final, own
+from .parameters import ParameterHints
+from .search import ClassifierSearch
+from .svc import SVC
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+    from typing_extensions import Self
+
+__all__ = [
+    "CalibratedClassifier",
+    "calibrated",
+    "held_out_values",
+]
+
+Method: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
+
+# ------------------------------------------------------------------- held-out decisions
+
+
+def _splits(
+    cv: CrossValidation,
+    X: MatrixLike,
+    codes: NDArray[np.intp],
+    classes: NDArray[np.generic],
+    weight: Vector | None,
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return the training and the held-out rows of the folds.
+
+    Raises
+    ------
+    ValueError
+        If a row is not held out exactly once, or a fold has no training row of a class
+        with a positive weight.
+    """
+    counts = np.bincount(codes)
+    rarest = int(counts.argmin())
+    folds = 5 if cv is None else cv
+    if isinstance(folds, Integral) and counts[rarest] < folds:
+        least = int(counts[rarest])
+        remedy = f"use cv={least}, or " if least > 1 else ""
+        raise ValueError(
+            f"cv={folds!r} is more than the {least} rows of class "
+            f"{classes[rarest]!s}; {remedy}give more rows of it"
+        )
+    rows = np.arange(len(codes))
+    split = check_cv(folds, codes, classifier=True).split(X, classes[codes])
+    splits = [(rows[train], rows[test]) for train, test in split]
+    held_out = np.concatenate([test for _, test in splits])
+    if not np.array_equal(np.sort(held_out), rows):
+        raise ValueError(
+            f"cv={cv!r} does not hold out every row exactly once; use folds that do, "
+            "such as cv=5"
+        )
+    for f, (train, _) in enumerate(splits):
+        own = None if weight is None else weight[train]
+        total = np.bincount(codes[train], own, len(classes))
+        if not total.all():
+            raise ValueError(
+                f"fold {f} has no training row of class {classes[total == 0.0][0]!s} "
+                "with a positive weight; change the folds with cv, or sample_weight"
+            )
+    return splits
+
+
+def held_out_values(
+    model: Model,
+    X: MatrixLike,
+    y: NDArray[np.generic],
+    weight: Vector | None,
+    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    name: str,
+) -> Vector:
+    """Return decisions of each row from a model that was not trained on it.
+
+    Parameters
+    ----------
+    model : LinearSVC or SVC
+        Its parameters are those of all folds.
+    splits : list of (train, test)
+        Every row is held out once.
+    name : str
+        What warnings are about.
+
+    Returns
+    -------
+    ndarray of shape (n, n_problems)
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    ValueError
+        If `time_limit` ended the work.
+    """
+    model = clone(model)
+    if hasattr(model, "checkpoint"):
+        model.checkpoint = None
+    X, y, seen = model._seen(X, y)
+    stop = begin(model.time_limit)
+    points = Points.of(X, model._constant)
+    folds = Folds(points, y, weight, splits, stop, model._threads, seen)
+    values: dict[int, Vector] = {}
+    proofs: list[tuple[str, Certificate]] = []
+
+    def take(fits: list[FoldFit]) -> None:
+        for fit in fits:
+            values[fit.fold] = fit.decisions()
+            proofs.extend((f"fold {fit.fold}", part) for part in fit.parts)
+
+    run(folds.walks(model, np.array([model.C])), take, model._job(stop))
+    if len(values) < len(splits):
+        if stop.requested:
+            raise KeyboardInterrupt
+        raise ValueError(
+            f"{name}: {why_ended(stop, model.time_limit)} before the models of all "
+            "folds were trained; give more time"
+        )
+    warn_of_models(name, proofs)
+    found = np.empty((len(y), values[0].shape[1]))
+    for f, (_, test) in enumerate(splits):
+        found[test] = values[f]
+    return found
+
+
+# --------------------------------------------------------------------------- estimator
+
+
+def _refuse_foreign(model: BaseEstimator) -> None:
+    """Raise an error for what has no folds to share, before any work.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    patched = hasattr(model, "_as_own") and is_classifier(model)
+    if not (patched or isinstance(model, (LinearSVC, SVC, ClassifierSearch))):
+        remedy = "use sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"
+        if hasattr(model, "steps"):
+            remedy = (
+                "calibrate its last step: make_pipeline(scaler, "
+                "CalibratedClassifier(SVC())).fit(X, y)"
+            )
+        raise TypeError(
+            f"model is a {type(model).__name__}, but calibration takes a LinearSVC, an "
+            f"SVC or a search for one; {remedy}"
+        )
+    if getattr(model, "decision_function_shape", "ovr") == "ovo":
+        raise ValueError(
+            "decision_function_shape='ovo' has a decision per pair of classes, but "
+            "calibration needs one per class; use 'ovr'"
+        )
+
+
+@dataclass(eq=False, repr=False)
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
+    """Classifier with probabilities, from one fit and folds that share their work.
+
+    It fits `estimator` to all rows, and calibrates decisions of rows that were held out
+    of training. The models of all folds are trained together, as in
+    :class:`SVCCV` and :class:`LinearSVCCV`. The result has the probabilities of
+    scikit-learn's ``CalibratedClassifierCV(estimator, ensemble=False)``, within `tol`
+    of the estimator.
+
+    Parameters
+    ----------
+    estimator : LinearSVC, SVC, LinearSVCCV or SVCCV
+        Classifier to calibrate; a patched one of scikit-learn too. A search chooses its
+        parameters once, on all rows.
+    method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
+        What turns decisions into probabilities: a sigmoid per class (Platt's method),
+        a nondecreasing function per class, which needs some thousand rows, or a
+        softmax with one factor for all classes. Of more than two classes, the
+        probabilities of the first two are divided by their sum.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds. Each row has to be held out exactly once.
+
+    Attributes
+    ----------
+    estimator_ : LinearSVC or SVC
+        The model of all rows.
+    calibrators_ : tuple
+        Fitted functions from decisions to probabilities, one for each class; one alone
+        for two classes, or for a temperature.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, sorted.
+    n_splits_ : int
+        Number of folds.
+    certificate_ : Certificate
+        Certificate of `estimator_`. It says nothing about the probabilities.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has string names.
+
+    See Also
+    --------
+    calibrated : The same for a model that may already be fitted.
+
+    Notes
+    -----
+    ``predict`` returns the class of the largest probability, as scikit-learn's
+    ``CalibratedClassifierCV`` does. That may differ from ``estimator_.predict``.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons
+       to regularized likelihood methods", 1999.
+    .. [2] B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate
+       multiclass probability estimates", KDD 2002.
+    .. [3] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural
+       networks", ICML 2017.
+
+    Examples
+    --------
+    >>> from dualgap import SVC, CalibratedClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CalibratedClassifier(SVC(), cv=5).fit(X, y)
+    >>> model.predict_proba(X[:1]).round(2)
+    array([[0.97, 0.02, 0.01]])
+    """
+
+    estimator: Annotated[BaseEstimator, HasMethods(["fit", "decision_function"])]
+    _: KW_ONLY
+    method: Method = "sigmoid"
+    cv: Annotated[CrossValidation, "cv_object"] = 5
+
+    if TYPE_CHECKING:
+        estimator_: BaseEstimator = field(init=False)
+        calibrators_: tuple[Calibrator, ...] = field(init=False)
+        classes_: NDArray[np.generic] = field(init=False)
+        n_splits_: int = field(init=False)
+
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Train the model of all rows and those of the folds, and calibrate.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, the kernel matrix.
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows in the fits and in the calibration.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+
+        Raises
+        ------
+        TypeError
+            If the estimator is not one that shares its folds.
+        ValueError
+            If a parameter or an argument is invalid, a class has fewer rows than there
+            are folds, or `time_limit` of the estimator ended the work.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a model did not reach its `tol`.
+        """
+        return self._calibrate(X, y, sample_weight, None)
+
+    @checked
+    def _calibrate(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        fitted: BaseEstimator | None,
+    ) -> Self:
+        """Calibrate the model `fitted`, or one that is fitted here."""
+        name = type(self).__name__
+        _refuse_foreign(self.estimator if fitted is None else fitted)
+        refuse_store(X, name, "give an array of some rows")
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None"
+            )
+        labels, n = column_or_1d(y, warn=True), _num_samples(X)
+        if not n:
+            raise ValueError("X has 0 samples; give rows of at least 2 classes")
+        if len(labels) != n:
+            raise ValueError(
+                f"y has {len(labels)} labels, but X has {n} rows; give one per row"
+            )
+        classes, codes = encode(labels)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds only one class, {classes[0]!s}; give rows of at least 2 "
+                "classes"
+            )
+        weight = None
+        if sample_weight is not None:
+            weight = check_sample_weight(
+                sample_weight, labels, dtype=np.float64, ensure_non_negative=True
+            )
+        splits = _splits(self.cv, X, codes, classes, weight)
+        if fitted is None:
+            fitted = final(clone(self.estimator).fit(X, y, sample_weight))
+            _refuse_foreign(fitted)
+        else:
+            _refuse_other(fitted, n, classes)
+        if not hasattr(fitted, "certificate_"):
+            raise ValueError(
+                f"estimator={fitted!r} was trained by scikit-learn, because dualgap "
+                "does not take its parameters; use CalibratedClassifierCV"
+            )
+        model = own(fitted)
+        values = held_out_values(model, X, labels, weight, splits, name)
+        values = model._reduction_of(len(classes)).scores(values)
+        values = values.reshape(n, -1)
+        ones = np.ones(n) if weight is None else weight
+        self.calibrators_ = fitted_calibrators(self.method, values, codes, ones)
+        self.estimator_, self.classes_ = fitted, classes
+        self.n_splits_ = len(splits)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibrators_")
+
+    @property
+    def certificate_(self) -> Certificate:
+        found: Certificate = self.estimator_.certificate_
+        return found
+
+    @property
+    def n_features_in_(self) -> int:
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.generic]:
+        found: NDArray[np.generic] = self.estimator_.feature_names_in_
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self.estimator.__sklearn_tags__().input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.pairwise = inner.pairwise
+        return tags
+
+    # ------------------------------------------------------------------ prediction
+
+    def predict_proba(self, X: MatrixLike) -> Vector:
+        """Return the probabilities of all classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Each row sums to 1.
+        """
+        check_is_fitted(self)
+        values = self.estimator_.decision_function(X)
+        return probabilities(self.calibrators_, values.reshape(len(values), -1))
+
+    def predict_log_proba(self, X: MatrixLike) -> Vector:
+        """Return the logarithms of the probabilities of all classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Minus infinity for the probability 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: MatrixLike) -> NDArray[np.generic]:
+        """Return the class of the largest probability of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+
+def _refuse_other(fitted: BaseEstimator, n: int, classes: NDArray[np.generic]) -> None:
+    """Raise an error if a model was fitted to other rows."""
+    known = getattr(fitted, "shape_fit_", (getattr(fitted, "_n_rows", n),))[0]
+    if known != n:
+        raise ValueError(
+            f"model was fitted to {known} rows, but X has {n}; give the rows of the "
+            "fit, or clone(model)"
+        )
+    if not np.array_equal(fitted.classes_, classes):
+        raise ValueError(
+            f"model was fitted to the classes {fitted.classes_.tolist()}, but y has "
+            f"{classes.tolist()}; give the labels of the fit, or clone(model)"
+        )
+
+
+def calibrated(
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    method: Method = "sigmoid",
+    cv: CrossValidation = 5,
+    sample_weight: ArrayLike | None = None,
+) -> CalibratedClassifier:
+    """Return a classifier with the probabilities that a model lacks.
+
+    Parameters
+    ----------
+    model : LinearSVC, SVC, LinearSVCCV or SVCCV
+        A classifier, or a patched one of scikit-learn. If it is fitted, only the models
+        of the folds are trained; X, y and `sample_weight` have to be those of its fit.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows; with a precomputed kernel, the kernel matrix.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    method, cv
+        As for :class:`CalibratedClassifier`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in the fits and in the calibration.
+
+    Returns
+    -------
+    CalibratedClassifier
+        Fitted, with ``predict_proba`` and ``predict_log_proba``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``CalibratedClassifier.fit``, or if the model was fitted to other rows.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVC, calibrated
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = calibrated(LinearSVC().fit(X, y), X, y)
+    >>> model.predict_proba(X).shape
+    (150, 3)
+    """
+    inner = final(model)
+    _refuse_foreign(inner)
+    # Later fits of the model leave the copy as it is.
+    fitted = copy.copy(inner) if hasattr(inner, "classes_") else None
+    found = CalibratedClassifier(clone(model), method=method, cv=cv)
+    return found._calibrate(X, y, sample_weight, fitted)
