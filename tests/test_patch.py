@@ -303,13 +303,41 @@ def test_an_error_of_dualgap_is_not_hidden(name: str, monkeypatch: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The `probability` parameter")
-def test_probabilities_are_scikit_learns() -> None:
+@pytest.mark.parametrize("kind", ["dense", "sparse", "precomputed", "function"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities(classes: int, kind: str) -> None:
+    """They are LIBSVM's, but for the folds that it draws."""
+    X, y = (cancer if classes == 2 else iris)()
+    weight = np.where(np.arange(len(X)) % 4 == 0, 0.0, 2.0)
+    options: dict[str, Any] = {"probability": True, "random_state": 0, "C": 0.1}
+    options["kernel"] = "linear" if kind in ("precomputed", "function") else "rbf"
+    _, theirs = both("SVC", options, X, y, weight)
+    expected = theirs.predict_proba(X)
+    if kind == "sparse":
+        X = sparse.csr_matrix(X)
+    elif kind == "precomputed":
+        X, options["kernel"] = X @ X.T, "precomputed"
+    elif kind == "function":
+        options["kernel"] = linear
+    ours = drop_ins.SVC(**options).fit(X, y, weight)
+    assert ours.certificate_.certified
+    found = ours.predict_proba(X)
+    assert abs(found - expected).mean() < 0.02
+    np.testing.assert_allclose(ours._probA, theirs._probA, rtol=0.3)
+    again = drop_ins.SVC(**options).fit(X, y, weight)
+    assert (again.predict_proba(X) == found).all()
+    assert np.isfinite(again.predict_log_proba(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_scikit_learn_calibrates_a_class_of_one_row() -> None:
     X, y = cancer()
     model = drop_ins.SVC(random_state=0).fit(X, y)
     assert model.certificate_.certified
+    y = np.where(np.arange(len(y)) == 0, 2, y)
     model.set_params(probability=True).fit(X, y)
     assert not hasattr(model, "certificate_")  # of the earlier fit
-    assert model.predict_proba(X).shape == (len(X), 2)
+    assert model.predict_proba(X).shape == (len(X), 3)
 
 
 @pytest.mark.parametrize("name", ["LinearSVC", "SVC"])

@@ -250,8 +250,7 @@ _FOREIGN = {
     "-m": "use --cache SIZE for memory, --n-jobs N for threads",
     "-w": "use --class-weight, as in --class-weight -1=1,1=2.5",
     "-v": "dualgap path DATA --cv FOLDS cross-validates",
-    "-b": "dualgap predict --scores writes decision values; for probabilities use "
-    "scikit-learn's CalibratedClassifierCV in Python",
+    "-b": "dualgap train --probability and dualgap predict --proba have probabilities",
     "--max-epochs": "use --max-iter",
     "--random-state": "use --seed",
     "--shrinking": "shrinking is always on; leave it out",
@@ -280,7 +279,7 @@ _GROUPS = {
     ),
     "Model": (
         *("task", "C", "lambda_", "n_costs", "cv", "loss", "epsilon", "nu"),
-        "multi_class",
+        *("multi_class", "probability"),
     ),
     "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
     "Kernel": ("kernel", "gamma", "degree", "coef0", "cache"),
@@ -290,7 +289,7 @@ _GROUPS = {
         *("memory",),
     ),
     "Output": (
-        *("output", "scores", "model", "picture", "json_", "quiet", "verbose"),
+        *("output", "scores", "proba", "model", "picture", "json_", "quiet", "verbose"),
         *("debug", "format_", "single", "shuffle", "overwrite", "fresh"),
     ),
 }

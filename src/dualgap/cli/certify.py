@@ -189,6 +189,7 @@ def read_with_data(
     -------
     package : {"dualgap", "LIBLINEAR", "LIBSVM"}
     model : estimator
+        With `calibrated` a model with probabilities keeps them.
     examples : FileExamples
 
     Raises
@@ -257,6 +258,8 @@ def read_model(
     C: float | None,
     epsilon: float | None = None,
     nu: float | None = None,
+    *,
+    calibrated: bool = False,
 ) -> tuple[str, Model, dict[str, Scalar], Scaling | None]:
     """Read a model file of dualgap, LIBLINEAR or LIBSVM.
 
@@ -264,6 +267,7 @@ def read_model(
     -------
     package : {"dualgap", "LIBLINEAR", "LIBSVM"}
     model : estimator
+        With `calibrated` a model with probabilities keeps them.
     notes : dict
     scaling : Scaling or None
         Scaling of the columns.
@@ -283,6 +287,8 @@ def read_model(
     if whose == "LIBSVM":
         return whose, read_libsvm(path, **told), {"zero_based": False}, None
     model, notes, scaling = load_parts(path)
+    if not calibrated:
+        model = getattr(model, "estimator_", model)
     return whose, model, {"zero_based": False, **notes}, scaling
 
 

@@ -340,10 +340,12 @@ def read_as_trained(
     label: str | None = None,
     *,
     whole: bool = False,
+    calibrated: bool = False,
 ) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
+    With `calibrated` a model with probabilities keeps them.
     """
     from ..models.plain import load_plain
 
@@ -358,6 +360,8 @@ def read_as_trained(
         loaded = load_parts(model)
         refuse_labels(loaded[0], "the command line")
     fitted, notes, scaling = loaded
+    if not calibrated:
+        fitted = getattr(fitted, "estimator_", fitted)
     remedy = f"give data like the training data of {model}"
     base, columns = base_of(notes), columns_of(notes, label)
     examples = read_data(

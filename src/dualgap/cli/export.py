@@ -69,7 +69,8 @@ def export(
     """Write MODEL as a file for another program."""
     extension = format_ or _format_of(output)
     with told_plainly(debug):
-        _, fitted, notes, scaling = read_model(model, None)
+        _, whole, notes, scaling = read_model(model, None, calibrated=True)
+        fitted = getattr(whole, "estimator_", whole)
         if scaling is not None:
             fitted = _without_scaling(model, fitted, scaling)
         refuse_unwritable(output, [model])
@@ -83,6 +84,9 @@ def export(
         if format_ is None:
             format_ = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
             format_ = extension or format_
+        if whole is not fitted and format_ == "onnx":
+            whole.estimator_ = fitted
+            fitted = whole
         _WRITERS[format_](fitted, output)
         if json_:
             print_json({"model": model, "output": output, "format": format_})

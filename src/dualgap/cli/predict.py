@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .data import Model
+
 
 @app.command(
     epilog=paragraphs(
         "[bold]Examples[/bold]",
         "dualgap predict a9a.t a9a.model -o labels.txt",
         "dualgap predict a9a.t a9a.model --scores > scores.txt",
+        "dualgap predict a9a.t a9a.model --proba > probabilities.txt",
         "dualgap predict a9a.t a9a.model --json -o labels.txt",
         "dualgap predict a9a.t a9a.model --undecided '?'",
         "If DATA has labels, the accuracy and the balanced accuracy (the mean over the "
@@ -65,6 +68,16 @@ def predict(
             "(positive for the larger label), else one column per class.",
         ),
     ] = False,
+    proba: Annotated[
+        bool,
+        typer.Option(
+            "--proba",
+            "--probability",
+            "-b",
+            help="Write probabilities instead of labels, one column per class. MODEL "
+            "has to be of train --probability.",
+        ),
+    ] = False,
     undecided: Annotated[
         str | None,
         typer.Option(
@@ -88,14 +101,21 @@ def predict(
         device = output is not None and is_device(output)
         if output is not None and not device:
             refuse_unwritable(output, [data, model])
-        if scores and undecided is not None:
-            raise typer.BadParameter("--scores and --undecided exclude each other.")
-        fitted, examples = read_as_trained(
-            data, model, zero_based, n_jobs, label, whole=undecided is not None
+        if scores + proba + (undecided is not None) > 1:
+            raise typer.BadParameter(
+                "--scores, --proba and --undecided exclude each other."
+            )
+        whole, examples = read_as_trained(
+            *(data, model, zero_based, n_jobs, label),
+            whole=undecided is not None,
+            calibrated=True,
         )
+        fitted = getattr(whole, "estimator_", whole)
         values, labels = predictions(fitted, examples.X, n_jobs)
+        if proba or whole is not fitted:
+            values, labels = _calibrated(model, whole, values, proba)
         figures, remark = quality(fitted, examples, labels)
-        wanted = values if scores else labels
+        wanted = values if scores or proba else labels
         if undecided is not None:
             wanted = with_undecided(fitted, examples.X, labels, undecided)
         if output is not None:
@@ -103,16 +123,36 @@ def predict(
                 file.writelines(_lines(wanted))
         if json_:
             report = {"n": examples.shape[0], **figures, "remark": remark or None}
-            if output is None:
-                report["scores" if scores else "labels"] = wanted.tolist()
+            kind = "probabilities" if proba else "scores" if scores else "labels"
+            report |= {kind: wanted.tolist()} if output is None else {}
             print_json(report | {"output": output})
             return
-        if output is None:
-            for block in _lines(wanted):
-                typer.echo(block, nl=False)
-        scored = in_words(figures)
-        told = f"{scored}; {remark}" if remark else scored
-        typer.echo(told if scored else f"Not scored: {remark}.", err=True)
+        _tell(wanted if output is None else wanted[:0], in_words(figures), remark)
+
+
+def _tell(wanted: NDArray[np.generic], scored: str, remark: str) -> None:
+    """Print predictions, and figures and a remark about them."""
+    for block in _lines(wanted):
+        typer.echo(block, nl=False)
+    told = f"{scored}; {remark}" if remark else scored
+    typer.echo(told if scored else f"Not scored: {remark}.", err=True)
+
+
+def _calibrated(
+    name: str, model: Model, values: NDArray[np.float64], proba: bool
+) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
+    """Return probabilities or decisions, and the labels of largest probability.
+
+    Raises
+    ------
+    ValueError
+        If the model has no probabilities.
+    """
+    if not hasattr(model, "calibrators_"):
+        raise ValueError(f"{name} is not of train --probability; train it so")
+    likely = model._probabilities(values)
+    labels = model.classes_[likely.argmax(axis=1)]
+    return likely if proba else values, labels
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -158,6 +158,7 @@ def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
             "--C": o.C if one_class else None,
             "--lambda": o.lambda_ if one_class else None,
             "--bounds": (o.bounds or None) if one_class else None,
+            "--probability": o.probability or None,
         }
         own = of_task(
             o.task, o.solver, o.loss, bias, shape, o.kernel, o.epsilon, o.nu, given
@@ -200,6 +201,7 @@ def _refuse_files(options: TrainOptions) -> None:
             ("--kernel", options.kernel is not None),
             (f"--task {options.task}", options.task != "classification"),
             ("--bounds", options.bounds),
+            ("--probability", options.probability),
         ):
             if cannot:
                 raise ValueError(
@@ -230,9 +232,23 @@ def _read(options: TrainOptions) -> tuple[FileExamples, Scaling | None]:
     examples, scaling = standardized(examples, options.standardize)
     if options.task == "classification":
         refuse_untrainable(examples)
+        if options.probability:
+            _refuse_few(examples)
     else:
         refuse_unfit(examples, options.task)
     return examples, scaling
+
+
+def _refuse_few(examples: FileExamples) -> None:
+    """Raise an error if a class has fewer rows than there are folds."""
+    import numpy as np
+
+    labels, counts = np.unique(examples.y, return_counts=True)
+    if counts.min() < 5:
+        raise ValueError(
+            f"label {labels[counts.argmin()]!s} has {counts.min()} rows, but "
+            "--probability needs 5 of each label; give more rows, or leave it out"
+        )
 
 
 def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
@@ -284,7 +300,7 @@ def _train(
 
     notes, kernel = notes_of(examples), options.kernel is not None
     linear = options.task == "classification" and not kernel
-    plain_enough = linear and not options.bounds
+    plain_enough = linear and not options.bounds and not options.probability
     if plain_enough and PlainLinearSVC.can_train(parameters, examples.X):
         plain = PlainLinearSVC(parameters)
         problems = _problems("ovr", examples)
@@ -298,7 +314,12 @@ def _train(
     model = _fit(parameters, examples, options.quiet, estimator)
     if options.bounds:
         model.bound_optimum(examples.X, examples.y)
-    save_parts(model, options.model, False, notes, scaling, examples.names)
+    whole = model
+    if options.probability:
+        from ..estimators import calibrated
+
+        whole = calibrated(model, examples.X, examples.y)
+    save_parts(whole, options.model, False, notes, scaling, examples.names)
     return model
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "instead",
     "seeing",
     "train",
+    "wants_probabilities",
 ]
 
 #: Fitted attributes that scikit-learn's classes do not have.
@@ -139,8 +140,6 @@ def _unsupported(
         getattr(model, "multi_class", "ovr") != "crammer_singer"
     ):
         return f"penalty={model.penalty!r} has no certificate"
-    if getattr(model, "_effective_probability", getattr(model, "probability", False)):
-        return "probability=True calls for LIBSVM's cross-validation"
     if getattr(model, "C", 1.0) == np.inf:
         return "C=inf: dualgap needs a finite C"
     if model.max_iter == 0:
@@ -150,13 +149,20 @@ def _unsupported(
         return "degree=0: dualgap needs a degree of at least 1"
     if kernel in ("rbf", "poly", "sigmoid") and model._gamma == 0.0:
         return "gamma=0.0: dualgap needs a positive gamma"
-    if weight is not None:
-        left = y[weight > 0.0]
-        if not len(left) or (
-            hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
-        ):
-            return "sample_weight leaves a class, or the whole fit, without a row"
+    left = y if weight is None else y[weight > 0.0]
+    if not len(left) or (
+        hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
+    ):
+        return "sample_weight leaves a class, or the whole fit, without a row"
+    if wants_probabilities(model) and np.unique(left, return_counts=True)[1].min() < 2:
+        return "probability=True with a class of one row, which folds cannot hold out"
     return None
+
+
+def wants_probabilities(model: BaseEstimator) -> bool:
+    """Whether a model has `probability=True`; scikit-learn 1.9 has a word for unset."""
+    given = getattr(model, "probability", False)
+    return bool(getattr(model, "_effective_probability", given))
 
 
 def gap(tol: float) -> float:

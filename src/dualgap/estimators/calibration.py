@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import combinations
 from numbers import Integral
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -31,7 +32,12 @@ from ..losses import Vector
 from ..training.batch import begin
 from .arguments import check_sample_weight
 from .base import Model, warn_of_models
-from .calibrators import Calibrator, fitted_calibrators, probabilities
+from .calibrators import (
+    Calibrator,
+    SigmoidCalibrator,
+    fitted_calibrators,
+    probabilities,
+)
 from .folds import CrossValidation, FoldFit, Folds, run, why_ended
 from .input import checked, encode, refuse_masks, refuse_store
 from .linear_svc import LinearSVC
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CalibratedClassifier",
     "calibrated",
+    "curves_of_pairs",
     "held_out_values",
 ]
 
@@ -160,6 +167,38 @@ def held_out_values(
     return found
 
 
+def curves_of_pairs(
+    model: SVC, X: MatrixLike, y: NDArray[np.generic], weight: Vector, seed: int
+) -> tuple[Vector, Vector]:
+    """Return LIBSVM's ``probA`` and ``probB`` of all pairs of classes.
+
+    The probability of the first class of a pair is 1 / (1 + exp(A f + B)), where the
+    decision f is positive for this class. Up to five folds are drawn at random.
+    Every class has two rows of positive weight or more; `weight` may be empty.
+    """
+    weight = weight if len(weight) else np.ones(len(y))
+    classes, codes = encode(y)
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[weight[order] > 0.0]
+    fold = np.zeros(len(y), np.intp)
+    for c in range(len(classes)):
+        own = order[codes[order] == c]
+        fold[own] = np.arange(len(own)) % 5
+    splits = [
+        (np.flatnonzero(fold != f), np.flatnonzero(fold == f))
+        for f in range(fold.max() + 1)
+    ]
+    values = held_out_values(model, X, y, weight, splits, "SVC")
+    if len(classes) == 2:
+        values = -values
+    lines, pairs = [], combinations(range(len(classes)), 2)
+    for column, (i, j) in zip(values.T, pairs, strict=True):
+        rows = order[(codes[order] == i) | (codes[order] == j)]
+        one = SigmoidCalibrator.fit(column[rows], codes[rows] == i, np.ones(len(rows)))
+        lines.append([-one.slope, -one.offset])
+    return tuple(np.ascontiguousarray(np.transpose(lines)))
+
+
 # --------------------------------------------------------------------------- estimator
 
 
@@ -255,7 +294,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CalibratedClassifier(SVC(), cv=5).fit(X, y)
     >>> model.predict_proba(X[:1]).round(2)
-    array([[0.97, 0.02, 0.01]])
+    array([[0.96, 0.04, 0.  ]])
     """
 
     estimator: Annotated[BaseEstimator, HasMethods(["fit", "decision_function"])]
@@ -400,7 +439,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
         """
         check_is_fitted(self)
         values = self.estimator_.decision_function(X)
-        return probabilities(self.calibrators_, values.reshape(len(values), -1))
+        return self._probabilities(values)
+
+    def _probabilities(self, decisions: Vector) -> Vector:
+        """Return the probabilities of all classes from the decisions of rows."""
+        return probabilities(self.calibrators_, decisions.reshape(len(decisions), -1))
 
     def predict_log_proba(self, X: MatrixLike) -> Vector:
         """Return the logarithms of the probabilities of all classes.

@@ -11,12 +11,14 @@ import copyreg
 import sys
 from abc import ABCMeta
 from collections.abc import Callable
+from numbers import Integral
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.svm import _base, _classes
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -39,7 +41,10 @@ from ._in_place import (
     instead,
     seeing,
     train,
+    wants_probabilities,
 )
+from .base import silent_failures
+from .calibration import curves_of_pairs
 from .input import checked
 from .novelty import least_decision, on_the_plane
 from .parameters import KERNELS, ClassWeight, Gamma, KernelLike
@@ -460,6 +465,21 @@ class _KernelMachine(_base.BaseLibSVM):
 class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
+
+    def _trained(
+        self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
+    ) -> Trained | None:
+        found = super()._trained(X, y, sample_weight)
+        if found is None or not wants_probabilities(self):
+            return found
+        model = self._counterpart(kernel=self._record(), **self._common())
+        given = self.random_state
+        seed = int(given) if isinstance(given, Integral) else 0
+        with config_context(skip_parameter_validation=False), silent_failures():
+            curves = curves_of_pairs(
+                model, X, self._labels(y), np.maximum(sample_weight, 0.0), seed
+            )
+        return *found[:4], *curves, *found[6:]
 
     def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVC:
         weights = by_label(self, self.class_weight_)
