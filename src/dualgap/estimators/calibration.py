@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -120,7 +121,7 @@ def held_out_values(
     Parameters
     ----------
     model : LinearSVC or SVC
-        Its parameters are those of all folds.
+        Its parameters are those of all folds. They begin near a fitted linear model.
     splits : list of (train, test)
         Every row is held out once.
     name : str
@@ -137,13 +138,14 @@ def held_out_values(
     ValueError
         If `time_limit` ended the work.
     """
+    near = _near(model)
     model = clone(model)
     if hasattr(model, "checkpoint"):
         model.checkpoint = None
     X, y, seen = model._seen(X, y)
     stop = begin(model.time_limit)
     points = Points.of(X, model._constant)
-    folds = Folds(points, y, weight, splits, stop, model._threads, seen)
+    folds = Folds(points, y, weight, splits, stop, model._threads, seen, near)
     values: dict[int, Vector] = {}
     proofs: list[tuple[str, Certificate]] = []
 
@@ -165,6 +167,18 @@ def held_out_values(
     for f, (_, test) in enumerate(splits):
         found[test] = values[f]
     return found
+
+
+def _near(model: Model) -> list[Vector]:
+    """Return the models of a fitted linear classifier, one per class; else none."""
+    if not isinstance(model, LinearSVC) or model.multi_class != "ovr":
+        return []
+    coef = model.coef_
+    if issparse(coef):  # after sparsify()
+        return []
+    if not model.fit_intercept:
+        return list(coef)
+    return list(np.column_stack([coef, model.intercept_ / model.intercept_scaling]))
 
 
 def curves_of_pairs(

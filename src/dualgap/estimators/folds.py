@@ -233,6 +233,9 @@ class Folds:
         Row numbers.
     stop : core.Stop
     threads : int
+    near : sequence of ndarray
+        Models of all rows of a linear classifier, one per problem, near which the folds
+        begin where their problems share passes; none for a cold start.
     """
 
     points: Points
@@ -242,6 +245,7 @@ class Folds:
     stop: core.Stop
     threads: int = 1
     seen: Parameters = field(default_factory=dict)
+    near: Sequence[Vector] = ()
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.
     table: tuple[Kernel, NDArray[np.intp] | None, KernelTable | None] | None = None
@@ -371,7 +375,7 @@ class Folds:
 
         folds = batch.weighted([(data.weight, data.factor) for data in own])
         job = model._job(self.stop, self.threads)
-        job.seeds = model._seeds(several)
+        job.seeds, job.models = model._seeds(several), [*self.near] * len(own)
         path = solve_path(folds, Cs, model._solver(batch), job)
         for C, found in zip(map(float, Cs), path, strict=True):
             seconds = (time.perf_counter() - begun) / len(own)
