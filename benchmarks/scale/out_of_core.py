@@ -26,16 +26,15 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROW, D, BATCH = 120, 200_000, 20_000  # entries of a row, columns, rows of a batch
 
 
 def batches(entries: int):
-    """Functions that make the batches of the set."""
-    from functools import partial
-
-    return [partial(batch, k) for k in range(-(-entries // (ROW * BATCH)))]
+    """The batches of the set, each made when it is asked for."""
+    return (batch(k) for k in range(-(-entries // (ROW * BATCH))))
 
 
 def batch(k: int):
@@ -281,13 +280,14 @@ def step_read(path: str, options: dict) -> dict:
 
     from dualgap import core
     from dualgap.data import RowStore
+    from dualgap.data.files import StoredArray
     from dualgap.problems import BinaryProblem as Problem
     from dualgap.solvers import DCD
 
-    stores = {
-        way: RowStore.open(path, buffer=options["buffer"], direct=way == "past")
-        for way in ("through", "past")
-    }
+    stores = {}
+    for way, cached in (("through", 1e9), ("past", 0.0)):
+        StoredArray.settings = replace(StoredArray.settings, cached=cached)
+        stores[way] = RowStore.open(path, buffer=options["buffer"])
     store = stores["through"]
     y = np.where(store.y > 0, 1, -1)
     problems = {way: Problem(stores[way], y, options["C"]) for way in stores}

@@ -27,7 +27,8 @@ from out_of_core import batches
 
 from dualgap import core
 from dualgap.data import RowStore, convert
-from dualgap.data.segments import Segments
+from dualgap.data.description import PIECE
+from dualgap.data.files import StoredArray
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD
 from dualgap.training import solve
@@ -69,18 +70,17 @@ def first_passes(store: RowStore, mapped: bool) -> tuple[float, ...]:
 def reading(path: str, checked: bool, buffer: int) -> float:
     """Processor seconds of reading all blocks in order, and of nothing else."""
     store, slot = opened(path, checked, buffer), {}
-    with store._open() as files:
-        begun = time.thread_time()
-        for spans in store._consecutive():
-            files.load(spans, slot)
-        return time.thread_time() - begun
+    begun = time.thread_time()
+    for spans in store._consecutive():
+        store._load(spans, slot)
+    return time.thread_time() - begun
 
 
 def opened(path: str, checked: bool, buffer: int) -> RowStore:
-    store = RowStore.open(path, buffer=buffer, direct=False)
+    store = RowStore.open(path, buffer=buffer)
     if not checked:
-        for segments in store._segments.values():
-            segments.seen[:] = True
+        for array in store._arrays.values():
+            array.seen[:] = True
     return store
 
 
@@ -94,7 +94,7 @@ def main(argv=None) -> None:
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--folder")
     given = parser.parse_args(argv)
-    Segments.check = timed(Segments.check)
+    StoredArray._compare = timed(StoredArray._compare)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         store = convert(batches(int(given.gb * 1e9 / 12)), f"{folder}/store")
         size = store.nnz * store.entry_bytes
@@ -103,7 +103,7 @@ def main(argv=None) -> None:
         for _ in range(200):
             begun = time.perf_counter()
             for _ in range(10):
-                core.crc32c_segments(data, store.segment_bytes)
+                core.crc32c_segments(data, PIECE)
             speed = max(speed, 10 * len(data) / (time.perf_counter() - begun))
         print(f"{size / 1e9:.2f} GB; a checksum {speed / 1e9:.1f} GB/s in the cache")
         alone = {

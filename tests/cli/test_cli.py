@@ -1355,7 +1355,8 @@ class TestStores:
     def test_damage_is_told(self) -> None:
         write("data", [-1, 1])
         self.store("--single")
-        with open("rows.store/values.bin", "rb+") as file:
+        with open("rows.store/values.npy", "rb+") as file:
+            file.seek(-1, os.SEEK_END)
             file.write(b"\1")
         found = invoke("inspect", "rows.store", "--verify")
         assert found.exit_code == 1

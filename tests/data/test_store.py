@@ -1,6 +1,5 @@
 """Row stores: what is read is what was written, and nothing damaged is trusted."""
 
-import hashlib
 import json
 import os
 import pickle
@@ -12,14 +11,23 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.data import RowStore, convert
-from dualgap.data import files as files_module
-from dualgap.data import store as store_module
-from dualgap.data.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
-from dualgap.data.gather import Gather, StoreWritingSettings
+from dualgap.data.description import (
+    DESCRIPTION,
+    FORMAT,
+    HEADER,
+    PIECE,
+    digest,
+    header,
+    shape_of,
+)
+from dualgap.data.files import StoredArray, StoreReadingSettings
 
 from ..sealing import seal
 
-SEGMENT = Gather.settings.segment_bytes
+#: Arrays of a sparse store.
+ARRAYS = {
+    "values": "<f8", "indices": "<i4", "indptr": "<i8", "y": "|i1", "weight": "<f8"
+}  # fmt: skip
 
 
 def data(n=1500, d=40, seed=0, dtype=np.float64):
@@ -37,9 +45,9 @@ def store(tmp_path):
 
 def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
     suspended, closed = threading.Event(), threading.Event()
-    load, calls, errors = files_module.OpenFiles.load, [], []
+    load, calls, errors = RowStore._load, [], []
 
-    def load_and_close(files, spans, slot=None):
+    def load_and_close(store, spans, slot=None, pool=None):
         calls.append(spans)
         if len(calls) == 2:  # as the garbage collector may do in this thread
             assert suspended.wait(300.0)
@@ -48,24 +56,22 @@ def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
             except RuntimeError as error:
                 errors.append(error)
             closed.set()
-        return load(files, spans, slot)
+        return load(store, spans, slot, pool)
 
-    monkeypatch.setattr(files_module.OpenFiles, "load", load_and_close)
-    with store._open() as files:
-        blocks = files.ahead(store._consecutive(), reuse=False)
-        next(blocks)
-        suspended.set()
-        assert closed.wait(300.0)
+    monkeypatch.setattr(RowStore, "_load", load_and_close)
+    blocks = store.blocks()
+    next(blocks)
+    suspended.set()
+    assert closed.wait(300.0)
     assert not errors
     assert list(blocks) == []
 
 
-def straight(path, buffer=60_000):
-    """The store, its blocks read past the file cache."""
-    store = RowStore.open(path, buffer=buffer, direct=True)
-    if not store.direct:
-        pytest.skip("this file system reads through its cache alone")
-    return store
+@pytest.fixture
+def past_the_cache(monkeypatch):
+    """Read all stores past the file cache, in several short reads."""
+    short = StoreReadingSettings(pieces=1, cached=0.0)
+    monkeypatch.setattr(StoredArray, "settings", short)
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
@@ -128,64 +134,66 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
-    several = files_module.StoreReadingSettings(
-        straight=8192
-    )  # several pieces to a part
-    monkeypatch.setattr(files_module.OpenFiles, "settings", several)
-    short = StoreWritingSettings(segment_bytes=4096)
-    monkeypatch.setattr(Gather, "settings", short)
-    X, y, weight = data(dtype=dtype)
+def test_blocks_read_past_the_cache_are_the_same(tmp_path, request, kind, dtype):
+    X, y, weight = data(n=6000, dtype=dtype)
     X = X if kind == "csr" else X.toarray()
     plain = convert([(X, y, weight)], tmp_path / "s", dtype=dtype)
-    buffer = 60_000 if kind == "csr" else 100_000
-    store = straight(plain.path, buffer)
-    assert not RowStore.open(plain.path).direct  # it is small
-    last = len(store.pages) - 1
-    pages = [[2, 0], [last, 1], [*range(3, last)]]
-    ours, theirs = store.read(2.0, pages), plain.read(2.0)
-    q, expected = np.full(len(store), np.nan), np.empty(len(store))
-    for block in ours:
-        part = np.empty(block.size)
-        assert block.rows.inspect(part)[0] is None
-        block.put(q, part)
-        if len(block.spans) == 1:
-            q[block.span] = part
-    for block in theirs:
+    assert not any(array.direct for array in plain._arrays.values())  # it is small
+    expected = np.empty(len(plain))
+    for block in plain.read(2.0):
         block.rows.inspect(expected[block.span])
-    assert np.array_equal(q, expected)
-    for ours, theirs in zip(
-        store, RowStore.open(plain.path, buffer=buffer), strict=True
-    ):
-        same = ours.X == theirs.X if kind == "dense" else (ours.X != theirs.X).nnz == 0
-        assert np.all(same)
-    other = pickle.loads(pickle.dumps(store))
-    assert (other.direct, other.buffer) == (True, buffer)
+    request.getfixturevalue("past_the_cache")
+    store = RowStore.open(plain.path, buffer=200_000)
+    if not store._arrays["values"].direct:
+        pytest.skip("this file system reads through its cache alone")
+    last = len(store.pages) - 1
+    q = np.full(len(store), np.nan)
+    for _ in range(2):  # the pieces are compared, then they are not
+        for block in store.read(2.0, [[2, 0], [last, 1], [*range(3, last)]]):
+            part = np.empty(block.size)
+            assert block.rows.inspect(part)[0] is None
+            block.put(q, part)
+            if len(block.spans) == 1:
+                q[block.span] = part
+        assert np.array_equal(q, expected)
+    ours = [block.X for block in store]
+    found = np.concatenate(ours) if kind == "dense" else sparse.vstack(ours)
+    assert np.all((found != plain.matrix()).sum() == 0)
     store.verify()
 
 
-def test_what_goes_wrong_past_the_cache(store, monkeypatch):
-    direct = straight(store.path)
-    for place, file in ((100, "indices"), (5000, "values")):  # while it is open
-        with open(store.file(file), "rb+") as handle:
+def test_what_cannot_be_read_past_the_cache_is_read_through_it(
+    store, past_the_cache, monkeypatch
+):
+    expected = store.matrix().toarray()
+    monkeypatch.delattr(os, "O_DIRECT", raising=False)
+    other = RowStore.open(store.path, buffer=60_000)
+    assert not any(array.direct for array in other._arrays.values())
+    assert np.array_equal(np.vstack([b.X.toarray() for b in other]), expected)
+
+
+@pytest.mark.parametrize("cache", ["through", "past"])
+def test_a_file_that_is_cut_short_while_it_is_open(store, cache, request):
+    if cache == "past":
+        request.getfixturevalue("past_the_cache")
+    store = RowStore.open(store.path, buffer=60_000)
+    for place, name in ((100, "indices"), (HEADER + 5000, "values")):
+        with open(store.file(name), "rb+") as handle:
             whole = handle.read()
             handle.truncate(place)
-        stamp = os.stat(store.file(file))
-        direct._stamps[file] = (stamp.st_size, stamp.st_mtime_ns)
-        with pytest.raises(ValueError, match=f"is truncated at byte {place}"):
-            list(direct)
-        with open(store.file(file), "wb") as handle:
+        told = "has changed since the store was opened"
+        with pytest.raises(ValueError, match=told):
+            list(store)
+        kept, stamp = store._arrays[name]._stamp, os.stat(store.file(name))
+        store._arrays[name]._stamp = stamp.st_size, stamp.st_mtime_ns
+        told = f"{name}.npy is truncated at byte {max(place, HEADER)}"
+        with pytest.raises(ValueError, match=told):
+            list(store)
+        with open(store.file(name), "wb") as handle:
             handle.write(whole)
-    with pytest.raises(ValueError, match="has changed since the store was opened"):
-        list(direct)
-    with pytest.raises(
-        ValueError, match="direct='always' is unknown; use True, False or 'auto'"
-    ):
-        RowStore.open(store.path, direct="always")
-    monkeypatch.setattr(store_module, "machine_memory", lambda: 1000)
-    assert RowStore.open(store.path, buffer=60_000).direct
-    monkeypatch.delattr(os, "O_DIRECT")
-    assert not RowStore.open(store.path, buffer=60_000, direct=True).direct
+        os.utime(store.file(name), ns=(kept[1], kept[1]))
+        store._arrays[name]._stamp = kept
+    assert sum(len(block.y) for block in store) == len(store)
 
 
 def test_a_store_survives_pickling_by_its_path(store):
@@ -199,7 +207,7 @@ def test_verify_finds_one_changed_byte_in_any_array(store):
     store.verify(n_jobs=2)
     for name in store.dtypes:
         path = store.file(name)
-        middle = os.path.getsize(path) // 2
+        middle = (os.path.getsize(path) + HEADER) // 2
         with open(path, "rb+") as file:
             file.seek(middle)
             byte = file.read(1)
@@ -215,7 +223,7 @@ def test_verify_finds_one_changed_byte_in_any_array(store):
 
 def overwrite(store, name, place, value):
     with open(store.file(name), "rb+") as file:
-        file.seek(place * store.dtypes[name].itemsize)
+        file.seek(HEADER + place * store.dtypes[name].itemsize)
         file.write(np.array(value, store.dtypes[name]).tobytes())
 
 
@@ -256,26 +264,26 @@ def test_a_file_that_is_cut_short_is_refused(store):
     ("change", "message"),
     [
         ({"format": "other"}, "does not have the format"),
-        (
-            {"format_version": 3},
-            "format version 3, but this version of dualgap reads 1 to 2",
-        ),
+        ({"format_version": 4}, "version 4, but this version of dualgap reads only 3"),
         ({"format_version": True}, "format version True"),
-        ({"format_version": 1}, "it has unexpected fields"),
-        ({"segment_bytes": 0}, "segment_bytes=0 is not a power of two"),
-        ({"segment_bytes": 65537}, "segment_bytes=65537 is not a power of two"),
-        ({"segment_bytes": 2**40}, "segment_bytes=1099511627776"),
-        ({"segment_bytes": 4096}, r"checksums\.bin has \d+ bytes, expected"),
-        ({"checksums_sha256": "0" * 64}, r"checksums\.bin is damaged"),
+        ({"checksums": {}}, r"it has checksums of \[\]"),
+        ({"checksums": dict.fromkeys(ARRAYS, 7)}, "it does not have . checksums of"),
+        ({"checksums": dict.fromkeys(ARRAYS, "00")}, "it does not have . checksums of"),
+        (
+            {"checksums": dict.fromkeys(ARRAYS, "x" * 16)},
+            "it does not have . checksums of",
+        ),
         ({"n_samples": "7"}, "wrong type"),
         ({"n_samples": True}, "wrong type"),
         ({"entries": -1}, "is negative"),
         ({"largest_row": 2**40}, "a longest row of 1099511627776"),
-        ({"n_samples": 1499}, "its shards have 1500 rows"),
+        ({"n_samples": 1499}, r"\.npy has \d+ bytes, expected"),
+        (
+            {"arrays": ARRAYS | {"values": "<f4"}},
+            "it does not have 1 checksums of values",
+        ),
         ({"arrays": {"values": "<f8", "y": "|O"}}, "it has unexpected arrays"),
         ({"extra": 1}, "it has unexpected fields"),
-        ({"shards": [{"rows": 1500}]}, "the shard .* is invalid"),
-        ({"shards": [{"rows": 1500, "entries": -1}]}, "the shard .* is invalid"),
         ({"n_samples": 0}, "it describes 0 rows of"),
         (
             {"arrays": dict.fromkeys(("values", "indices", "indptr", "y"), "|O")},
@@ -338,30 +346,28 @@ def holey_store(folder, n, arrays, entries, d):
     """A store whose arrays are holes but for some entries: (place, values) each."""
     os.mkdir(folder)
     dtypes = {"values": "<f4", "indices": "<i4", "indptr": "<i8", "y": "|i1"}
-    sizes = {"values": entries, "indices": entries, "indptr": n + 1, "y": n}
-    hole, sums = core.crc32c(np.zeros(SEGMENT, np.uint8)), []
-    for name, kind in dtypes.items():
-        total = sizes[name] * np.dtype(kind).itemsize
-        found = np.full(-(-total // SEGMENT), hole, np.uint32)
-        with open(folder / f"{name}.bin", "wb+") as file:
-            file.truncate(total)
-            for place, values in arrays[name]:
-                file.seek(place * np.dtype(kind).itemsize)
-                file.write(np.asarray(values, kind).tobytes())
-                for k in {file.tell() // SEGMENT, len(found) - 1}:
-                    file.seek(k * SEGMENT)
-                    content = np.frombuffer(file.read(SEGMENT), np.uint8)
-                    found[k] = core.crc32c(content)
-        sums.append(found.tobytes())
-    (folder / CHECKSUMS).write_bytes(b"".join(sums))
     description = {
-        "format": FORMAT, "format_version": 2, "dualgap_version": "test",
+        "format": FORMAT, "format_version": 3, "dualgap_version": "test",
         "n_samples": n, "n_features": d, "entries": entries, "largest_row": d,
         "dense": False, "shuffled": True, "seed": 0, "zero_based": True,
-        "arrays": dtypes, "segment_bytes": SEGMENT,
-        "checksums_sha256": hashlib.sha256(b"".join(sums)).hexdigest(),
-        "shards": [{"rows": n, "entries": entries, "sha256": "0" * 64}],
+        "arrays": dtypes, "checksums": {},
     }  # fmt: skip
+    hole = core.crc32c(np.zeros(PIECE, np.uint8))
+    for name, kind in dtypes.items():
+        shape, item = shape_of(description, name), np.dtype(kind).itemsize
+        total = shape[0] * item
+        found = np.full(-(-total // PIECE), hole, np.uint32)
+        with open(folder / f"{name}.npy", "wb+") as file:
+            file.write(header(kind, shape))
+            file.truncate(HEADER + total)
+            for place, values in arrays[name]:
+                file.seek(HEADER + place * item)
+                file.write(np.asarray(values, kind).tobytes())
+                for k in {(file.tell() - HEADER) // PIECE, len(found) - 1}:
+                    file.seek(HEADER + k * PIECE)
+                    content = np.frombuffer(file.read(PIECE), np.uint8)
+                    found[k] = core.crc32c(content)
+        description["checksums"][name] = found.tobytes().hex()
     description["sha256"] = digest(description)
     (folder / DESCRIPTION).write_text(json.dumps(description))
 
@@ -390,7 +396,7 @@ def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
     # The kernels follow 64-bit pointers over the whole map. (matrix() would read all of
     # the hole for its checksums.)
     maps = [
-        np.memmap(store.file(name), store.dtypes[name], "r")
+        np.load(store.file(name), mmap_mode="r")
         for name in ("values", "indices", "indptr")
     ]
     rows = core.csr_rows(*maps, 7, 0.0)
@@ -405,26 +411,3 @@ def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
     # The rows have no feature in common: each step is exact, a_i = min(1/q_i, 1).
     assert np.allclose(alpha, [0.0, 1 / 5, 1 / 9, 1 / 41], rtol=1e-15)
     assert np.allclose(w, (alpha[1:] * y[1:]) @ expected, rtol=1e-15)
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a call of POSIX")
-def test_pages_from_all_over_are_announced_before_they_are_read(store, monkeypatch):
-    X, _, _ = data()
-    told = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda *part: told.append(part[1:3]))
-    pages = [[5, 0], [3, 1], [4]]
-    for block, places in zip(store.read(0.0, pages), pages, strict=True):
-        assert list(block.spans) == [store.pages[k] for k in places]
-        for span in block.spans:
-            first, last = X.indptr[span.start], X.indptr[span.stop]
-            for size in (8, 4):  # values, indices
-                assert (first * size, (last - first) * size) in told
-        rows = np.concatenate([np.r_[span] for span in block.spans])
-        total = np.empty(X.shape[1])
-        ones = np.ones(len(rows))
-        core.combine(block.rows, ones.astype(np.int8), ones, total, core.Team(1))
-        np.testing.assert_allclose(total, X[rows].sum(axis=0).A1, rtol=1e-12)
-    told.clear()
-    for _ in store.read(0.0):  # one after the other, the system foresees them
-        pass
-    assert told == []

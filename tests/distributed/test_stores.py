@@ -287,8 +287,8 @@ def test_stores_that_do_not_fit_together_are_refused(client, tmp_path):
     one_based = convert(text, tmp_path / "one-based").path
     refused("feature 0 in .*rows-0, but feature 1 in .*one-based", first, one_based)
     # A damaged file of the store is found when it is opened.
-    os.truncate(second / "values.bin", 8)
-    refused(r"values\.bin has 8 bytes", first, second)
+    os.truncate(second / "values.npy", 8)
+    refused(r"values\.npy has 8 bytes", first, second)
     model = svc(client).fit([first])
     with pytest.raises(ValueError, match="5 features, but LinearSVC is expecting 12"):
         model.score([narrow])

@@ -546,7 +546,7 @@ def sources(data: bytes) -> None:
     try:
         with refusals(*names):
             store = convert(
-                path, target, memory=2**20, n_jobs=1, seed=0, resume=False,
+                path, target, memory=2**20, n_jobs=1, seed=0,
                 dtype=draw.choice((np.float64, np.float32)),
                 format=draw.choice(("auto", "auto", "csr", "dense")),
                 n_features=draw.choice((None, None, 3, 1000)),

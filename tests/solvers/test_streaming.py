@@ -12,6 +12,7 @@ from scipy import sparse
 from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
+from dualgap.data.description import HEADER
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
@@ -398,7 +399,7 @@ def test_damage_is_found_by_the_first_pass(tmp_path):
     store = small(tmp_path / "s")
     bad = int(np.searchsorted(store.matrix().indptr, 9000, side="right")) - 1
     with open(store.file("indices"), "rb+") as file:
-        file.seek(4 * 9000)
+        file.seek(HEADER + 4 * 9000)
         file.write(np.int32(D).tobytes())
     seal(store.path)
     looks = [

@@ -500,8 +500,6 @@ def in_options(sentence: str) -> str:
             " (--zero-based reads"
         ),
         "overwrite=True": "--overwrite",
-        "resume=False": "--fresh",
-        "repeat that call": "repeat that command",
         "or None": "or leave it out",
         "use None, ": "use ",
         "X, y and sample_weight are not": "DATA is not",

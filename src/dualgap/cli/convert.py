@@ -85,10 +85,6 @@ class ConvertOptions:
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing store.")
     ] = False
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Start over instead of resuming a conversion."),
-    ] = False
     n_jobs: ReadJobs = None
     json_: Json = False
     debug: Debug = False
@@ -100,9 +96,9 @@ class ConvertOptions:
         "dualgap convert big.svm.xz big.store --single",
         "dualgap convert part-*.parquet big.store --label clicked --memory 4GB",
         "dualgap train big.store big.model --checkpoint big.checkpoint",
-        "Repeat a command that was killed to resume its conversion. It works in a "
-        "hidden folder beside STORE and needs twice the space of the store. STORE "
-        "appears when it is complete.",
+        "The conversion works in a hidden folder beside STORE and needs twice its "
+        "space. STORE appears when it is complete. A conversion that was killed starts "
+        "over when the command is repeated.",
     )
 )
 @taking(ConvertOptions)
@@ -128,7 +124,6 @@ def convert(options: ConvertOptions) -> None:
             memory=int(1e6 * float(o.memory)),  # megabytes made it a number
             n_jobs=o.n_jobs,
             overwrite=o.overwrite,
-            resume=not o.fresh,
             zero_based="auto" if o.zero_based is None else o.zero_based,
             n_features=o.n_features,
             label=o.label,

@@ -104,7 +104,7 @@ def write_atomically(
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _flush_folder(folder)
+    flush_folder(folder)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
@@ -123,7 +123,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 os.unlink(os.path.join(folder, entry))
 
 
-def _flush_folder(folder: str) -> None:
+def flush_folder(folder: str) -> None:
     """Flush a folder so that a rename survives a power cut; nothing on Windows."""
     if not hasattr(os, "O_DIRECTORY"):
         return

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import lzma
-import os
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,19 +64,11 @@ class Source(ABC):
     """Base of the kinds of inputs."""
 
     name: str
-    #: Equal for equal inputs; decides whether a killed conversion may resume.
-    identity: dict[str, object]
+    kind: str
 
     @abstractmethod
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
-        """Yield all chunks, in the same order each time.
-
-        Parameters
-        ----------
-        known : mapping of int to int
-            Numbers of the chunks that are already written, and their numbers of rows.
-            For these a source may yield None instead of making the chunk.
-        """
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all chunks."""
 
 
 def _refuse_labels(reading: Reading, kind: str) -> None:
@@ -94,14 +85,9 @@ def _refuse_labels(reading: Reading, kind: str) -> None:
 class FileSource(Source):
     """Files of one kind, whose rows are concatenated."""
 
-    kind: str
-
     def __init__(self, paths: list[str], reading: Reading) -> None:
         self.paths, self.reading = paths, reading
         self.name = ", ".join(paths)
-        states = [(os.path.abspath(path), os.stat(path)) for path in paths]
-        files = [[path, state.st_size, state.st_mtime_ns] for path, state in states]
-        self.identity = {"kind": self.kind, "files": files}
 
 
 class ArrayChunk(Chunk):

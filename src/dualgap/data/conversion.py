@@ -1,4 +1,4 @@
-"""Conversion of data files to row stores: a resumable shuffle in bounded memory.
+"""Conversion of data files to row stores: a shuffle in bounded memory.
 
     scatter   Inputs are cut into chunks of `memory`/16 bytes. Every row gets a random
               64-bit key; each chunk is sorted by key and written as a run.
@@ -7,43 +7,44 @@
 
 The rows of the store are in the order of their keys, so every permutation is equally
 likely. A key depends on the seed and on the number of the row (in text, of the line).
-The store therefore does not depend on `n_jobs`.
+The store therefore depends neither on `n_jobs` nor on `memory`.
 
 Everything is written in a hidden folder beside the target; when the store is complete,
-it is renamed. After each run and each interval is on the disk, a line is added to a
-journal, from which a killed conversion resumes. The conversion needs twice the disk
-space of the store.
+it is renamed. The conversion needs twice the disk space of the store.
 Source     the shuffle by random keys is a sample sort (Frazer and McKellar, J. ACM 17,
            1970) of keys whose quantiles are known.
 """
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import functools
 import os
-from dataclasses import asdict
-from typing import Any, Literal
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..memory import make_room_for
 from . import sources
-from .description import (
-    DESCRIPTION,
-    FORMAT_VERSION,
-)
-from .gather import Crew, Gather
+from .atomic import flush_folder
+from .description import DESCRIPTION
+from .gather import Gather, InOrder, Run, StorePlan
 from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
 from .types import MatrixLike
-from .work import Run, StorePlan, Work
 
 __all__ = ["convert"]
 
-logger = logging.getLogger("dualgap")
+T = TypeVar("T")
+S = TypeVar("S")
 
 #: Bytes of memory of a conversion.
 MEMORY = 2**30
@@ -62,7 +63,6 @@ def convert(
     memory: int = MEMORY,
     n_jobs: int | None = None,
     overwrite: bool = False,
-    resume: bool = True,
     zero_based: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
     label: str = "label",
@@ -80,9 +80,7 @@ def convert(
         (``.gz``, ``.bz2``, ``.xz``, ``.zst``); CSV or TSV, plain or compressed;
         Parquet or Arrow (these need the package pyarrow); ``.npy``; ``.npz`` of
         ``scipy.sparse.save_npz`` or with an array ``X``. Or an iterable of batches
-        ``(X, y)`` or ``(X, y, sample_weight)`` of any size, or of functions that return
-        a batch of at most `memory`/16 bytes. A resumed conversion does not call
-        functions whose batches are already written.
+        ``(X, y)`` or ``(X, y, sample_weight)`` of any size.
     path : str or path-like
         Folder to create.
     format : {"auto", "csr", "dense"}, default="auto"
@@ -94,16 +92,13 @@ def convert(
         Whether to shuffle the rows. Use False only for data that are in random order
         already, because the solvers treat a block as a random sample.
     seed : int, default=0
-        Seed of the order. The same inputs, seed and `memory` give the same store.
+        Seed of the order. The same inputs and seed give the same store.
     memory : int, default=2**30
         Bytes of memory to use, at least 2**20.
     n_jobs : int, optional
         Number of threads, of which at most 4 are used; None uses all processors.
     overwrite : bool, default=False
         Whether to replace an existing store.
-    resume : bool, default=True
-        Whether to resume a killed conversion to the same path. Batches must then come
-        in the same order. False starts over.
     zero_based : bool or "auto", default="auto"
         Whether the indices of svmlight text start at 0 or at 1. "auto" means 0 if any
         file has an index 0.
@@ -127,9 +122,8 @@ def convert(
     ------
     ValueError
         If an input is malformed (the message names file and line), a value is NaN or
-        infinite, labels are not numbers, an argument is out of range, an unfinished
-        conversion had other inputs or arguments, or another conversion is writing to
-        this path.
+        infinite, labels are not numbers, an argument is out of range, or another
+        conversion is writing to this path.
     FileExistsError
         If the path exists and `overwrite` is False, or it is not a store.
     ImportError
@@ -160,28 +154,27 @@ def convert(
         sample_weight=sample_weight,
     )
     source = sources.source_of(inputs, reading)
-    plan: StorePlan = {
-        "store_format": FORMAT_VERSION,
-        "inputs": source.identity,
-        "format": format,
-        "dtype": reading.dtype.str,
-        "shuffle": bool(shuffle),
-        "seed": seed,
-        "memory": memory,
-        "zero_based": zero_based,
-        "n_features": n_features,
-        "label": label,
-        "weight": weight,
-    }
+    plan = StorePlan(
+        format=format,
+        dtype=reading.dtype,
+        shuffle=bool(shuffle),
+        seed=seed,
+        memory=memory,
+        zero_based=zero_based,
+        n_features=n_features,
+        shifts=source.kind == "svmlight",
+    )
     threads = min(_thread_count(n_jobs), Gather.settings.most_threads)
     parent, name = os.path.split(target)
     with locked(os.path.join(os.path.realpath(parent), name), target):
-        if not (resume and Work.was_published(target, plan)):
-            _check_free(target, overwrite)
-            with Work.begin(target, plan, resume) as work:
-                if work.complete is None:
-                    work.run(_Conversion(work, plan, threads), source)
-                work.publish(target)
+        _check_free(target, overwrite)
+        with _folder(os.path.join(parent, f".{name}.converting")) as folder:
+            make_room_for(threads)
+            with ThreadPoolExecutor(threads) as pool:
+                in_order = functools.partial(_in_order, pool, threads)
+                runs = _scatter(source, plan, folder, in_order)
+                Gather(folder, plan, runs).run(in_order)
+            _publish(folder, target)
     return RowStore.open(target, buffer=buffer)
 
 
@@ -199,70 +192,95 @@ def _check_free(target: str, overwrite: bool) -> None:
         )
 
 
-# ------------------------------------------------------------------------ conversion
+@contextlib.contextmanager
+def _folder(path: str) -> Iterator[str]:
+    """Make an empty folder, in the place of one that a killed conversion has left."""
+    if os.path.lexists(path):
+        shutil.rmtree(path)
+    os.mkdir(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
-class _Conversion:
-    """Conversion of inputs to a store in the hidden folder."""
+def _publish(folder: str, target: str) -> None:
+    """Rename the complete store to its target."""
+    store, old = os.path.join(folder, "store"), os.path.join(folder, "old")
+    flush_folder(store)
+    if os.path.lexists(target):
+        os.rename(target, old)
+    try:
+        os.rename(store, target)
+    except OSError:
+        if os.path.lexists(old):
+            os.rename(old, target)
+        raise
+    flush_folder(os.path.dirname(target))
 
-    def __init__(self, work: Work, plan: StorePlan, threads: int) -> None:
-        self.work, self.plan, self.threads = work, plan, threads
-        self.format = plan["format"]
 
-    def run(self, source: sources.Source) -> None:
-        if self.work.scattered is None:
-            count = self._scatter(source)
-            self.work.note(runs=count)
-            self.work.scattered = count
-        Gather(self.work, self.plan, self.threads).run()
+def _in_order(
+    pool: ThreadPoolExecutor, ahead: int, task: Callable[[S], T], items: Iterable[S]
+) -> Iterator[T]:
+    """Yield the results of a task in the order of the items, some of them ahead."""
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            if len(waiting) == ahead:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(task, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
-    def _scatter(self, source: sources.Source) -> int:
-        """Write one run per chunk, and return the number of runs."""
-        count = 0
-        with Crew(self.threads) as crew:
-            known = {k: run.rows for k, run in self.work.runs.items()}
-            for k, chunk in enumerate(source.chunks(known)):
-                count = k + 1
-                if self.format == "auto":
-                    dense = self.work.runs[k].dense if chunk is None else chunk.dense
-                    self.format = "dense" if dense else "csr"
-                if chunk is not None and k not in known:
-                    crew.do(self._write_run, k, chunk)
-        if sum(run.rows for run in self.work.runs.values()) == 0:
-            raise ValueError(f"{source.name} has no rows; give data")
-        return count
 
-    def _write_run(self, k: int, chunk: sources.Chunk) -> None:
-        X, y, weight = chunk.load()
-        n = len(y)
-        if self.plan["shuffle"]:
-            # The key of row r is the r-th number of one sequence, whatever the chunks.
-            keys = _keys(self.plan["seed"], chunk.first, n)
-        else:
-            keys = np.arange(chunk.first, chunk.first + n, dtype=np.uint64)
-        if not sparse.issparse(X) and self.format == "csr":
-            X = sparse.csr_matrix(X)
-        run = _describe(X, y, weight, chunk)
-        order = np.argsort(keys, kind="stable")
-        sections: list[NDArray[np.generic]] = [keys[order], y[order]]
-        if weight is not None:
-            sections.append(weight[order])
-        X = X[order]
-        if run.dense:
-            sections.append(X)
-        else:
-            indices = X.indices.astype(np.int64 if run.wide else np.int32, copy=False)
-            sections += [X.indptr.astype(np.int64, copy=False), indices, X.data]
-        # An incomplete run is not in the journal, and is written again.
-        with open(self.work.run_file(k), "wb") as file:
-            for section in sections:
-                file.write(
-                    np.ascontiguousarray(section).reshape(-1).view(np.uint8).data
-                )
-            file.flush()
-            os.fsync(file.fileno())
-        self.work.note(run=k, **{"is": asdict(run)})
-        self.work.runs[k] = run
+def _scatter(
+    source: sources.Source, plan: StorePlan, folder: str, in_order: InOrder
+) -> list[Run]:
+    """Write one run per chunk, and return the runs."""
+    format_ = plan.format
+
+    def numbered() -> Iterator[tuple[int, sources.Chunk, str]]:
+        nonlocal format_
+        for k, chunk in enumerate(source.chunks()):
+            if format_ == "auto":
+                format_ = "dense" if chunk.dense else "csr"
+            yield k, chunk, format_
+
+    def write(item: tuple[int, sources.Chunk, str]) -> Run:
+        k, chunk, format_ = item
+        return _write_run(os.path.join(folder, f"run-{k:06d}"), chunk, plan, format_)
+
+    runs = list(in_order(write, numbered()))
+    if sum(run.rows for run in runs) == 0:
+        raise ValueError(f"{source.name} has no rows; give data")
+    return runs
+
+
+def _write_run(path: str, chunk: sources.Chunk, plan: StorePlan, format_: str) -> Run:
+    X, y, weight = chunk.load()
+    n = len(y)
+    if plan.shuffle:
+        # The key of row r is the r-th number of one sequence, whatever the chunks.
+        keys = _keys(plan.seed, chunk.first, n)
+    else:
+        keys = np.arange(chunk.first, chunk.first + n, dtype=np.uint64)
+    if not sparse.issparse(X) and format_ == "csr":
+        X = sparse.csr_matrix(X)
+    facts = _inspected(X, y, weight, chunk)
+    order = np.argsort(keys, kind="stable")
+    X = X[order]
+    arrays = {"keys": keys[order], "y": y[order]}
+    if weight is not None:
+        arrays["weight"] = weight[order]
+    if sparse.issparse(X):
+        arrays |= {"indptr": X.indptr.astype(np.int64, copy=False)}
+        arrays |= {"indices": X.indices, "values": X.data}
+    else:
+        arrays["values"] = X
+    return Run.written(path, arrays, **facts)
 
 
 def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
@@ -271,19 +289,13 @@ def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
     return generator.random_raw(n)
 
 
-def _describe(
+def _inspected(
     X: MatrixLike,
     y: NDArray[np.float64],
     weight: NDArray[np.float64] | None,
     chunk: sources.Chunk,
-) -> Run:
-    """Check the values of a chunk, and return the description of its run.
-
-    Raises
-    ------
-    ValueError
-        If a value, label or weight is invalid; the message names its place.
-    """
+) -> dict[str, Any]:
+    """Refuse invalid values, labels and weights, and return the facts about a run."""
     n, dense = X.shape[0], not sparse.issparse(X)
     indices = np.empty(0, np.int32) if dense else X.indices
     rows = (
@@ -302,18 +314,14 @@ def _describe(
         bad = int(np.argmax(weight < 0.0))
         raise ValueError(f"{chunk.place(bad)}: weight {weight[bad]} is negative")
     lengths = np.diff(X.indptr) if not dense else np.full(min(n, 1), X.shape[1])
-    return Run(
-        rows=n,
-        entries=int(rows.stored),
-        dense=dense,
-        wide=indices.dtype.itemsize > 4,
-        weights=weight is not None,
-        lowest=int(indices.min()) if indices.size else -1,
-        columns=X.shape[1]
-        if chunk.columns
-        else (int(indices.max()) + 1 if indices.size else 0),
-        largest_row=int(lengths.max()) if len(lengths) else 0,
-        whole=bool(((y == np.trunc(y)) & (np.abs(y) < _LARGEST_WHOLE)).all()),
-        least=float(y.min()) if n else 0.0,
-        most=float(y.max()) if n else 0.0,
-    )
+    columns = X.shape[1]
+    if not chunk.columns:
+        columns = int(indices.max()) + 1 if indices.size else 0
+    return {
+        "lowest": int(indices.min()) if indices.size else -1,
+        "columns": columns,
+        "largest_row": int(lengths.max()) if len(lengths) else 0,
+        "whole": bool(((y == np.trunc(y)) & (np.abs(y) < _LARGEST_WHOLE)).all()),
+        "least": float(y.min()) if n else 0.0,
+        "most": float(y.max()) if n else 0.0,
+    }

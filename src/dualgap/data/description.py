@@ -1,17 +1,27 @@
-"""Description of a row store: `store.json`, its fields, and its checksum."""
+"""Description of a row store, `store.json`: its fields, checksums, and arrays."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import typing
-from collections.abc import Container, Mapping
-from typing import NamedTuple, TypedDict, cast
+from collections.abc import Mapping
+from typing import TypedDict, cast
 
-FORMAT, FORMAT_VERSION = "dualgap-store", 2
-DESCRIPTION, CHECKSUMS = "store.json", "checksums.bin"
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT, FORMAT_VERSION = "dualgap-store", 3
+DESCRIPTION = "store.json"
 #: What to do about a damaged store.
 REMEDY = "make it again with dualgap convert"
+#: Bytes of an array that have one checksum. Where a block ends within them, its first
+#: read reads all of them.
+PIECE = 2**16
+#: Bytes of the header of an array, in the format of NumPy: a page of memory, because
+#: direct reads are of whole pages.
+HEADER = 4096
 
 _DTYPES = {
     "values": ("<f4", "<f8"),
@@ -20,20 +30,10 @@ _DTYPES = {
     "y": ("|i1", "<i4", "<i8", "<f8"),
     "weight": ("<f8",),
 }
-#: Limits on the bytes of a segment; direct reads read whole segments.
-_LEAST_SEGMENT, _MOST_SEGMENT = 2**12, 2**22
-
-
-class ShardFields(TypedDict):
-    """Fields of a :class:`Shard` in a description."""
-
-    rows: int
-    entries: int
-    sha256: str
 
 
 class Description(TypedDict):
-    """Fields of the description of a store; format 1 has no checksums."""
+    """Fields of the description of a store."""
 
     format: str
     format_version: int
@@ -46,11 +46,9 @@ class Description(TypedDict):
     shuffled: bool
     seed: int
     zero_based: bool
+    #: Data types of the arrays, and CRC-32C of every 64 KiB of them, in hexadecimal.
     arrays: dict[str, str]
-    #: Bytes of a segment, and SHA-256 of the segments' checksums.
-    segment_bytes: int
-    checksums_sha256: str
-    shards: list[ShardFields]
+    checksums: dict[str, str]
     sha256: str
 
 
@@ -60,35 +58,20 @@ _KINDS = {
 }
 
 
-class Shard(NamedTuple):
-    """Rows that were written together, with the SHA-256 of their parts of arrays."""
-
-    rows: int
-    entries: int
-    sha256: str
-
-
-def shard_parts(
-    names: Container[str], start: int, first: int, rows: int, entries: int
-) -> list[tuple[str, int, int]]:
-    """Return the parts of a shard in the order of its checksum.
-
-    A part is (name of the array, first entry, number of entries). The pointers of a
-    shard are those to the ends of its rows.
-    """
-    places = {
-        "values": (first, entries),
-        "indices": (first, entries),
-        "indptr": (start + 1, rows),
-        "y": (start, rows),
-        "weight": (start, rows),
-    }
-    return [(name, *places[name]) for name in places if name in names]
+def shape_of(description: Mapping[str, typing.Any], name: str) -> tuple[int, ...]:
+    """Return the shape of an array."""
+    n = description["n_samples"]
+    if name == "values" and description["dense"]:
+        return n, description["n_features"]
+    sizes = {"values": "entries", "indices": "entries"}
+    return (description[sizes[name]] if name in sizes else n + (name == "indptr"),)
 
 
-def in_order(names: Container[str]) -> list[str]:
-    """Return names of arrays in the order in which their checksums are written."""
-    return [name for name in _DTYPES if name in names]
+def header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
+    start = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
+    return start + text.ljust(HEADER - 11).encode() + b"\n"
 
 
 def digest(description: Mapping[str, object]) -> str:
@@ -110,13 +93,12 @@ def parse(text: str) -> Description:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ValueError(f"it does not have the format {FORMAT}")
     version = description.get("format_version")
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ValueError(
-            f"it has format version {version!r}, but this version of dualgap reads 1 "
-            f"to {FORMAT_VERSION}"
+            f"it has format version {version!r}, but this version of dualgap reads "
+            f"only {FORMAT_VERSION}"
         )
-    lacks = {"segment_bytes", "checksums_sha256"} if version == 1 else set()
-    if set(description) != _KINDS.keys() - lacks:
+    if set(description) != _KINDS.keys():
         raise ValueError(f"it has unexpected fields: {sorted(description)}")
     for field, value in description.items():
         if type(value) is not _KINDS[field]:
@@ -125,13 +107,6 @@ def parse(text: str) -> Description:
             raise ValueError(f"{field}={value} is negative")
     if digest(description) != description["sha256"]:
         raise ValueError("its checksum is wrong: it was damaged or edited")
-    size = description.get("segment_bytes", _LEAST_SEGMENT)
-    if size & (size - 1) or not _LEAST_SEGMENT <= size <= _MOST_SEGMENT:
-        raise ValueError(
-            f"segment_bytes={size} is not a power of two from {_LEAST_SEGMENT} to "
-            f"{_MOST_SEGMENT}"
-        )
-    _check_arrays(cast(Description, description))
     n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
     if n == 0 or d == 0:
         raise ValueError(f"it describes {n} rows of {d} features")
@@ -144,19 +119,7 @@ def parse(text: str) -> Description:
         raise ValueError(
             f"it describes a longest row of {longest} entries with {d} features"
         )
-    rows = held = 0
-    for shard in description["shards"]:
-        if not isinstance(shard, dict) or set(shard) != set(Shard._fields):
-            raise ValueError(f"the shard {shard!r} is invalid")
-        if not all(
-            type(shard[k]) is int and shard[k] >= 0 for k in ("rows", "entries")
-        ):
-            raise ValueError(f"the shard {shard!r} is invalid")
-        rows, held = rows + shard["rows"], held + shard["entries"]
-    if (rows, held) != (n, entries):
-        raise ValueError(
-            f"its shards have {rows} rows and {held} entries, not {n} and {entries}"
-        )
+    _check_arrays(cast(Description, description))
     return cast(Description, description)
 
 
@@ -168,3 +131,24 @@ def _check_arrays(description: Description) -> None:
     for name, kind in arrays.items():
         if kind not in _DTYPES[name]:
             raise ValueError(f"{name} has the invalid dtype {kind!r}")
+    if set(description["checksums"]) != set(arrays):
+        raise ValueError(f"it has checksums of {sorted(description['checksums'])}")
+    for name, text in description["checksums"].items():
+        count = -(-size_of(description, name) // PIECE)
+        try:
+            whole = len(text) == 8 * count and bytes.fromhex(text).hex() == text
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise ValueError(f"it does not have {count} checksums of {name}")
+
+
+def size_of(description: Description, name: str) -> int:
+    """Return the bytes of an array, without its header."""
+    item = np.dtype(description["arrays"][name]).itemsize
+    return math.prod(shape_of(description, name)) * item
+
+
+def checksums(description: Description, name: str) -> NDArray[np.uint32]:
+    """Return the checksums of an array."""
+    return np.frombuffer(bytes.fromhex(description["checksums"][name]), "<u4")

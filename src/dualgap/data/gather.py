@@ -1,38 +1,35 @@
-"""Shards of a row store, gathered from runs of rows in temporary files."""
+"""Second phase of a conversion: the arrays of a store, gathered from sorted runs."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, ParamSpec
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from ..memory import make_room_for
+from .. import core
 from ..names import own_version
 from .atomic import write_atomically
 from .description import (
-    CHECKSUMS,
     DESCRIPTION,
     FORMAT,
     FORMAT_VERSION,
+    PIECE,
     digest,
-    in_order,
-    shard_parts,
+    header,
+    shape_of,
 )
-from .segments import joined, partial_sums
-from .types import Matrix
-from .work import Run, StorePlan, Work, WrittenShard
+from .types import Array, Matrix
 
-P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -41,80 +38,152 @@ class StoreWritingSettings:
 
     #: Most threads of a conversion.
     most_threads: int = 4
-    #: Bytes of a segment, which has one checksum. Checksums take 1/4096 of the data.
-    #: Longer segments would cost more at the ends of a page, where whole segments must
-    #: be read.
-    segment_bytes: int = 2**14
     #: A chunk of text has this part of the memory. Each thread holds a chunk as text,
     #: as arrays, sorted, and as it is written.
     chunks: int = 16
 
 
-class Crew(contextlib.AbstractContextManager["Crew"]):
-    """Pool of threads with a bounded queue; the first error ends all tasks."""
+class InOrder(Protocol):
+    """Function that yields the results of a task in the order of the items."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        make_room_for(threads)
-        self.pool = ThreadPoolExecutor(threads)
-        self.open: set[Future[None]] = set()
+    def __call__(self, task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]: ...
 
-    def do(self, task: Callable[P, None], *args: P.args, **named: P.kwargs) -> None:
-        while len(self.open) >= self.threads:
-            self._reap(FIRST_COMPLETED)
-        self.open.add(self.pool.submit(task, *args, **named))
 
-    def _reap(self, until: str) -> None:
-        done, self.open = wait(self.open, return_when=until)
-        for future in done:
-            future.result()
+@dataclass(frozen=True)
+class StorePlan:
+    """Options that determine the bytes of a store."""
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        try:
-            if kind is None:
-                self._reap("ALL_COMPLETED")
-        finally:
-            self.pool.shutdown(wait=True, cancel_futures=True)
+    format: str
+    dtype: np.dtype[np.generic]
+    shuffle: bool
+    seed: int
+    memory: int
+    zero_based: bool | Literal["auto"]
+    n_features: int | None
+    #: Whether indices may be counted from 1.
+    shifts: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of a chunk, sorted by their keys, in a temporary file."""
+
+    path: str
+    #: Data type, place in bytes, and length of every array.
+    sections: dict[str, tuple[np.dtype[Any], int, int]]
+    lowest: int  # column index, -1 without entries
+    columns: int  # largest index + 1, or the width of the chunk
+    largest_row: int
+    whole: bool  # labels are whole numbers
+    least: float
+    most: float
+
+    @classmethod
+    def written(cls, path: str, arrays: dict[str, Array], **facts: Any) -> Run:
+        """Write the arrays of a run."""
+        sections = {}
+        with open(path, "wb") as file:
+            for name, array in arrays.items():
+                sections[name] = array.dtype, file.tell(), array.size
+                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        return cls(path, sections, **facts)
+
+    @property
+    def rows(self) -> int:
+        return self.sections["keys"][2]
+
+    @property
+    def dense(self) -> bool:
+        return "indptr" not in self.sections
+
+    def part(self, name: str, start: int, stop: int) -> Array:
+        """Read entries [start, stop) of an array; a map would count as memory."""
+        dtype, at, _ = self.sections[name]
+        if start == stop:
+            return np.empty(0, dtype)
+        at += start * dtype.itemsize
+        return np.fromfile(self.path, dtype, stop - start, offset=at)
+
+    def matrix(self, start: int, stop: int, d: int, shift: int) -> Matrix:
+        """Read rows [start, stop), with column indices reduced by `shift`."""
+        if self.dense:
+            own = self.columns
+            values = self.part("values", start * own, stop * own)
+            return values.reshape(stop - start, own)
+        indptr = self.part("indptr", start, stop + 1)
+        first, last = int(indptr[0]), int(indptr[-1])
+        indices = self.part("indices", first, last)
+        if shift:
+            indices -= indices.dtype.type(shift)
+        parts = self.part("values", first, last), indices, indptr - first
+        return sparse.csr_matrix(parts, shape=(stop - start, d))
+
+
+class _Writer(contextlib.AbstractContextManager["_Writer"]):
+    """File of an array that is written from start to end, with its checksums."""
+
+    def __init__(self, path: str, dtype: str, shape: tuple[int, ...]) -> None:
+        self.dtype, self.size = dtype, 0
+        self.sums: list[int] = []
+        self.file = open(path, "xb")  # noqa: SIM115  (closed at the end)
+        self.file.write(header(dtype, shape))
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def write(self, array: Array) -> None:
+        data = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8)
+        self.file.write(data.data)
+        head = min(-self.size % PIECE, len(data))  # it belongs to the last piece
+        if head:
+            self.sums[-1] = core.crc32c(data[:head], self.sums[-1])
+        self.sums += core.crc32c_segments(data[head:], PIECE).tolist()
+        self.size += len(data)
+
+    def end(self) -> str:
+        """Flush the file to the disk, and return its checksums in hexadecimal."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return np.array(self.sums, "<u4").tobytes().hex()
 
 
 class Gather:
-    """Second phase: merge the sorted runs into the arrays of a store."""
+    """The store that sorted runs make."""
 
     settings: ClassVar[StoreWritingSettings] = StoreWritingSettings()
 
-    def __init__(self, work: Work, plan: StorePlan, threads: int) -> None:
-        self.work, self.plan, self.threads = work, plan, threads
-        runs = self.runs = [work.runs[k] for k in range(work.scattered or 0)]
+    def __init__(self, folder: str, plan: StorePlan, runs: list[Run]) -> None:
+        self.folder, self.plan, self.runs = os.path.join(folder, "store"), plan, runs
         some = [run for run in runs if run.rows]
-        if len({run.weights for run in some}) > 1:
+        if len({"weight" in run.sections for run in some}) > 1:
             raise ValueError(
                 "some rows have weights and some have none; give all rows weights, "
                 "or none"
             )
-        self.weights = some[0].weights
         self.n = sum(run.rows for run in runs)
         if self.n >= 2**32:
             raise ValueError(
                 f"the inputs have {self.n} rows, but a store can have at most 2**32 - "
                 "1; make several stores"
             )
-        self.dense = plan["format"] == "dense" or (
-            plan["format"] == "auto" and some[0].dense
-        )
+        self.dense = plan.format == "dense" or (plan.format == "auto" and some[0].dense)
         self.shift = int(
-            plan["zero_based"] == "auto"
+            plan.zero_based == "auto"
             and any(run.lowest >= 0 for run in some)
             and all(run.lowest != 0 for run in some)
-            and plan["inputs"]["kind"] == "svmlight"
+            and plan.shifts
         )
         self.d = self._columns(some)
-        self.entries = self.n * self.d if self.dense else sum(r.entries for r in runs)
-        self.value = np.dtype(plan["dtype"])
+        self.entries = (
+            self.n * self.d
+            if self.dense
+            else sum(run.sections["values"][2] for run in runs)
+        )
         wide = self.d > np.iinfo(np.int32).max
-        self.dtypes = {"values": self.value.str, "y": self._label_type(some)}
+        self.dtypes = {"values": plan.dtype.str, "y": _label_type(some)}
         if not self.dense:
             self.dtypes |= {"indices": "<i8" if wide else "<i4", "indptr": "<i8"}
-        if self.weights:
+        if "weight" in some[0].sections:
             self.dtypes["weight"] = "<f8"
 
     def _columns(self, runs: list[Run]) -> int:
@@ -124,7 +193,7 @@ class Gather:
                 "the inputs have different numbers of columns; give all of them the "
                 "same columns"
             )
-        asked = self.plan["n_features"]
+        asked = self.plan.n_features
         if asked is not None and asked < found:
             raise ValueError(
                 f"n_features={asked}, but the inputs have {found} features; use "
@@ -132,175 +201,114 @@ class Gather:
             )
         return max(found if asked is None else asked, 1)
 
-    def _zero_based(self) -> bool:
-        if self.plan["zero_based"] == "auto":
-            return self.shift == 0
-        return bool(self.plan["zero_based"])
-
-    def _label_type(self, runs: list[Run]) -> str:
-        if not all(run.whole for run in runs):
-            return "<f8"
-        low, high = min(run.least for run in runs), max(run.most for run in runs)
-        for kind in ("|i1", "<i4"):
-            limits = np.iinfo(kind)
-            if limits.min <= low and high <= limits.max:
-                return kind
-        return "<i8"
-
-    def run(self) -> None:
-        """Write the shards that are not in the journal, and the description."""
-        # Memory of an interval: its rows from the runs, and the sorted rows. Count the
-        # most threads that are possible, so that shards do not depend on `n_jobs`.
+    def run(self, in_order: InOrder) -> None:
+        """Write the arrays and the description."""
+        # Memory of an interval: its rows from the runs, and the sorted rows.
         row = 40 + (8 * self.d if self.dense else 0)
-        bytes_ = self.entries * (self.value.itemsize + 8) + self.n * row
-        count = math.ceil(3 * self.settings.most_threads * bytes_ / self.plan["memory"])
-        count = max(1, min(count, self.n))
-        files = [_RunFile(self.work.run_file(k), r, self.value)
-                 for k, r in enumerate(self.runs)]  # fmt: skip
-        cuts = self._cuts(files, count)
-        rows = np.diff(np.stack([cut for cut in cuts]), axis=1).sum(axis=0)
-        entries = np.zeros(count, np.int64)
-        for file, cut in zip(files, cuts, strict=True):
-            entries += rows_entries(file, cut, self.dense, self.d)
-        places = np.concatenate([[0], np.cumsum(rows)])
-        firsts = np.concatenate([[0], np.cumsum(entries)])
-        os.makedirs(self.work.store, exist_ok=True)
-        self._make_files()
-        with Crew(self.threads) as crew:
-            for b in range(count):
-                if b not in self.work.shards:
-                    crew.do(
-                        self._write_shard, b, [cut[b : b + 2] for cut in cuts], files,
-                        int(places[b]), int(firsts[b]),
-                    )  # fmt: skip
-        self._describe([self.work.shards[b] for b in range(count)])
+        size = self.entries * (self.plan.dtype.itemsize + 8) + self.n * row
+        count = math.ceil(3 * self.settings.most_threads * size / self.plan.memory)
+        cuts = self._cuts(max(1, min(count, self.n)))
+        description = self._description()
+        os.mkdir(self.folder)
+        with contextlib.ExitStack() as stack:
+            writers = {}
+            for name, dtype in self.dtypes.items():
+                path = os.path.join(self.folder, f"{name}.npy")
+                writer = _Writer(path, dtype, shape_of(description, name))
+                writers[name] = stack.enter_context(writer)
+            if not self.dense:
+                writers["indptr"].write(np.zeros(1, np.int64))
+            first = 0
+            for arrays in in_order(self._interval, np.stack(cuts, axis=1)):
+                if not self.dense:
+                    arrays["indptr"] += first
+                    first += len(arrays["values"])
+                for name, array in arrays.items():
+                    writers[name].write(array)
+                del arrays, array
+            sums = {name: writer.end() for name, writer in writers.items()}
+        description |= {"checksums": sums}
+        description["sha256"] = digest(description)
+        with write_atomically(os.path.join(self.folder, DESCRIPTION), "w") as file:
+            json.dump(description, file)
 
-    def _cuts(self, files: list[_RunFile], count: int) -> list[NDArray[np.int64]]:
-        """Return, for every run, the rows at which intervals of keys begin and end."""
-        top = (
-            2**64 if self.plan["shuffle"] else int(max(f.last_key() for f in files)) + 1
-        )
+    def _cuts(self, count: int) -> list[NDArray[np.int64]]:
+        """Return, for every run, the rows between which the intervals of keys lie.
+
+        Shape (count, 2).
+        """
+        keys = [run.part("keys", 0, run.rows) for run in self.runs]
+        top = 2**64
+        if not self.plan.shuffle:
+            top = 1 + max(int(some[-1]) for some in keys if len(some))
         inner = np.array([top * b // count for b in range(1, count)], dtype=np.uint64)
-        return [
-            np.concatenate(
-                [[0], np.searchsorted(file.keys, inner), [file.run.rows]]
-            ).astype(np.int64)
-            for file in files
+        cuts = [
+            np.concatenate([[0], np.searchsorted(some, inner), [len(some)]])
+            for some in keys
         ]
+        return [np.stack([cut[:-1], cut[1:]], 1).astype(np.int64) for cut in cuts]
 
-    def _make_files(self) -> None:
-        """Create the files of the arrays at full size; unwritten parts use no space."""
-        sizes = {"values": self.entries, "indices": self.entries, "indptr": self.n + 1}
-        for name, kind in self.dtypes.items():
-            size = sizes.get(name, self.n) * np.dtype(kind).itemsize
-            with open(self._file(name), "ab") as file:
-                file.truncate(size)
-
-    def _file(self, name: str) -> str:
-        return os.path.join(self.work.store, f"{name}.bin")
-
-    def _write_shard(
-        self, b: int, parts: list[NDArray[np.int64]], files: list[_RunFile],
-        start: int, first: int,
-    ) -> None:  # fmt: skip
-        pieces = [
-            (file, int(lo), int(hi))
-            for file, (lo, hi) in zip(files, parts, strict=True)
-            if hi > lo
+    def _interval(self, cuts: NDArray[np.int64]) -> dict[str, Array]:
+        """Return the arrays of the rows of an interval, given its rows of every run."""
+        parts = [
+            (run, a, b)
+            for run, (a, b) in zip(self.runs, cuts.tolist(), strict=True)
+            if b > a
         ]
-        arrays: dict[str, NDArray[np.generic]] = {}
-        n = entries = 0
-        if pieces:
-            keys = np.concatenate([f.keys[lo:hi] for f, lo, hi in pieces])
-            order = np.argsort(keys, kind="stable")
-            n = len(order)
-            arrays["y"] = np.concatenate([f.y[lo:hi] for f, lo, hi in pieces])[order]
-            if self.weights:
-                weight = np.concatenate([f.weight[lo:hi] for f, lo, hi in pieces])
-                arrays["weight"] = weight[order]
-            X = self._rows(pieces)[order]
-            if self.dense:
-                arrays["values"], entries = X.reshape(-1), n * self.d
-            else:
-                arrays["values"], arrays["indices"] = X.data, X.indices
-                arrays["indptr"] = X.indptr[1:].astype(np.int64) + first
-                entries = len(X.data)
-        found, segment = hashlib.sha256(), self.settings.segment_bytes
-        sums: dict[str, list[int]] = {}
-        for name, at, _ in shard_parts(self.dtypes, start, first, n, entries):
-            if name in arrays:
-                array = np.ascontiguousarray(arrays[name], dtype=self.dtypes[name])
-                plain = array.view(np.uint8)
-                found.update(plain.data)
-                sums[name] = partial_sums(at * array.itemsize, plain, segment)
-                with open(self._file(name), "rb+") as file:
-                    file.seek(at * array.itemsize)
-                    file.write(plain.data)
-                    file.flush()
-                    os.fsync(file.fileno())
-        shard: WrittenShard = {
-            "rows": n, "entries": entries, "sha256": found.hexdigest(), "sums": sums
-        }  # fmt: skip
-        self.work.note(shard=b, **{"is": shard})
-        self.work.shards[b] = shard
-
-    def _rows(self, pieces: list[tuple[_RunFile, int, int]]) -> Matrix:
-        """Return the rows of an interval, run by run, in the format of the store."""
-        parts = [file.rows(lo, hi, self.d, self.shift) for file, lo, hi in pieces]
-        if self.dense:
-            return np.concatenate([_widened(part, self.d) for part in parts])
-        return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
-
-    def _checksums(self, shards: list[WrittenShard]) -> bytes:
-        """Return the checksums of all segments, array by array, as bytes."""
-        segment = self.settings.segment_bytes
-        parts: dict[str, list[tuple[int, int, list[int]]]] = {
-            name: [] for name in in_order(self.dtypes)
+        if not parts:
+            return {}
+        order = np.argsort(self._joined("keys", parts), kind="stable")
+        arrays: dict[str, Array] = {
+            name: self._joined(name, parts)[order]
+            for name in ("y", "weight")
+            if name in self.dtypes
         }
-        start = first = 0
-        for shard in shards:
-            for name, at, count in shard_parts(
-                self.dtypes, start, first, shard["rows"], shard["entries"]
-            ):
-                size = np.dtype(self.dtypes[name]).itemsize
-                part = at * size, count * size, shard["sums"].get(name, [])
-                parts[name].append(part)
-            start, first = start + shard["rows"], first + shard["entries"]
-        if not self.dense:  # no shard contains the pointer to the first row
-            zero = partial_sums(0, np.zeros(8, np.uint8), segment)
-            parts["indptr"].insert(0, (0, 8, zero))
-        totals = {name: sum(part[1] for part in own) for name, own in parts.items()}
-        sums = [joined(own, totals[name], segment) for name, own in parts.items()]
-        return np.concatenate(sums).astype("<u4").tobytes()
+        rows = [run.matrix(a, b, self.d, self.shift) for run, a, b in parts]
+        if self.dense:
+            X = np.concatenate([_widened(part, self.d) for part in rows])
+            return arrays | {"values": X[order]}
+        X = sparse.vstack(rows, format="csr") if len(rows) > 1 else rows[0]
+        del rows
+        X = X[order]
+        arrays |= {"values": X.data, "indices": X.indices}
+        return arrays | {"indptr": X.indptr[1:].astype(np.int64)}
 
-    def _describe(self, shards: list[WrittenShard]) -> None:
-        checksums = self._checksums(shards)
-        with write_atomically(os.path.join(self.work.store, CHECKSUMS)) as file:
-            file.write(checksums)
-        largest = self.d if self.dense else max(run.largest_row for run in self.runs)
-        description: dict[str, object] = {
+    def _joined(self, name: str, parts: list[tuple[Run, int, int]]) -> Array:
+        return np.concatenate([run.part(name, a, b) for run, a, b in parts])
+
+    def _description(self) -> dict[str, Any]:
+        """Return the description without checksums."""
+        plan = self.plan
+        return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "dualgap_version": own_version(),
             "n_samples": self.n,
             "n_features": self.d,
             "entries": self.entries,
-            "largest_row": largest,
+            "largest_row": self.d
+            if self.dense
+            else max(run.largest_row for run in self.runs),
             "dense": self.dense,
-            "shuffled": self.plan["shuffle"],
-            "seed": self.plan["seed"],
-            "zero_based": self._zero_based(),
+            "shuffled": plan.shuffle,
+            "seed": plan.seed,
+            "zero_based": self.shift == 0
+            if plan.zero_based == "auto"
+            else bool(plan.zero_based),
             "arrays": self.dtypes,
-            "segment_bytes": self.settings.segment_bytes,
-            "checksums_sha256": hashlib.sha256(checksums).hexdigest(),
-            "shards": [
-                {key: shard[key] for key in ("rows", "entries", "sha256")}
-                for shard in shards
-            ],
         }
-        description["sha256"] = digest(description)
-        with write_atomically(os.path.join(self.work.store, DESCRIPTION), "w") as file:
-            json.dump(description, file)
+
+
+def _label_type(runs: list[Run]) -> str:
+    """Return the smallest data type that holds all labels."""
+    if not all(run.whole for run in runs):
+        return "<f8"
+    low, high = min(run.least for run in runs), max(run.most for run in runs)
+    for kind in ("|i1", "<i4"):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return kind
+    return "<i8"
 
 
 def _widened(part: Matrix, d: int) -> NDArray[np.generic]:
@@ -309,83 +317,3 @@ def _widened(part: Matrix, d: int) -> NDArray[np.generic]:
         return np.pad(part, ((0, 0), (0, d - part.shape[1])))
     part.resize((part.shape[0], d))
     return part.toarray()
-
-
-class _RunFile:
-    """Sections of a run in its file."""
-
-    def __init__(self, path: str, run: Run, value: np.dtype[np.generic]) -> None:
-        self.path, self.run, self.value = path, run, value
-        self.at = 0
-        self.keys = self._section(np.uint64, run.rows)
-        self.y = self._section(np.float64, run.rows)
-        self.weight = self._section(np.float64, run.rows if run.weights else 0)
-        if run.dense:
-            self.values = self._section(value, run.entries)
-        else:
-            self.indptr = self._section(np.int64, run.rows + 1)
-            wide = np.int64 if run.wide else np.int32
-            self.indices = self._section(wide, run.entries)
-            self.values = self._section(value, run.entries)
-        if os.path.getsize(path) != self.at:
-            raise ValueError(f"{path} was changed; start over with resume=False")
-
-    def _section(self, dtype: DTypeLike, count: int) -> NDArray[Any]:
-        at, self.at = self.at, self.at + count * np.dtype(dtype).itemsize
-        if count == 0:
-            return np.empty(0, dtype)
-        # Slices are read on use: a permanent map would count as memory of the process.
-        return _Section(self.path, np.dtype(dtype), at, count)  # type: ignore[return-value]
-
-    def last_key(self) -> int:
-        return (
-            int(self.keys[self.run.rows - 1 : self.run.rows][0]) if self.run.rows else 0
-        )
-
-    def rows(self, lo: int, hi: int, d: int, shift: int) -> Matrix:
-        """Return rows [lo, hi), with column indices reduced by `shift`."""
-        if self.run.dense:
-            own = self.run.columns
-            return self.values[lo * own : hi * own].reshape(hi - lo, own)
-        indptr = self.indptr[lo : hi + 1]
-        first, last = int(indptr[0]), int(indptr[-1])
-        indices = self.indices[first:last]
-        if shift:
-            indices = indices - indices.dtype.type(shift)
-        parts = self.values[first:last], indices, indptr - first
-        return sparse.csr_matrix(parts, shape=(hi - lo, d))
-
-
-class _Section:
-    """Array in a file, whose slices are read and not mapped."""
-
-    def __init__(
-        self, path: str, dtype: np.dtype[np.generic], at: int, count: int
-    ) -> None:
-        self.path, self.dtype, self.at, self.count = path, dtype, at, count
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, part: slice) -> NDArray[np.generic]:
-        start, stop, _ = part.indices(self.count)
-        return np.fromfile(
-            self.path, self.dtype, max(stop - start, 0),
-            offset=self.at + start * self.dtype.itemsize,
-        )  # fmt: skip
-
-    def __array__(
-        self, dtype: DTypeLike | None = None, copy: bool | None = None
-    ) -> NDArray[np.generic]:
-        return np.asarray(self[:], dtype)
-
-
-def rows_entries(
-    file: _RunFile, cut: NDArray[np.int64], dense: bool, d: int
-) -> NDArray[np.int64]:
-    """Return the number of entries of a run in every interval."""
-    if dense:
-        return np.diff(cut) * d
-    if file.run.dense:
-        raise AssertionError("a sparse store has a dense run")
-    return np.diff(file.indptr[:][cut])

@@ -20,26 +20,15 @@ logger = logging.getLogger("dualgap")
 
 #: Longer names are shortened in the names of lock files.
 _LONGEST = 48
-#: Position of the locked byte on Windows, where others cannot read it.
-_FAR = 2**30
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 
 @contextlib.contextmanager
 def locked(path: str, name: str) -> Iterator[bool]:
-    """Hold the lock of a path.
+    """Hold the lock of a path, whose symbolic links are resolved.
 
-    Parameters
-    ----------
-    path : str
-        The file or folder to write, with symbolic links resolved.
-    name : str
-        Name for messages, such as ``checkpoint='file'``.
-
-    Yields
-    ------
-    bool
-        Whether other writers are excluded; False on file systems without locks.
+    Yields whether other writers are excluded: they are not on file systems without
+    locks. `name` is for messages, such as ``checkpoint='file'``.
 
     Raises
     ------
@@ -57,14 +46,12 @@ def locked(path: str, name: str) -> Iterator[bool]:
     try:
         yield alone
     finally:
-        try:
-            # Remove it while it is locked. Another writer that has opened it notices
-            # that it is gone, and tries again.
-            with contextlib.suppress(OSError):
-                os.unlink(where)
-        finally:
-            os.close(handle)
-        if os.name == "nt":  # Windows cannot remove an open file
+        # Remove it while it is locked. Another writer that has opened it notices that
+        # it is gone, and tries again. Windows cannot remove an open file.
+        with contextlib.suppress(OSError):
+            os.unlink(where)
+        os.close(handle)
+        if os.name == "nt":
             with contextlib.suppress(OSError):
                 os.unlink(where)
 
@@ -74,29 +61,30 @@ def _acquire(where: str, name: str) -> tuple[int, bool]:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         handle = os.open(where, flags, 0o666)
         try:
-            try:
-                _lock(handle)
-            except OSError as error:
-                if error.errno in _HELD:
-                    raise ValueError(
-                        f"{name} is being written by {_holder(handle)}; wait until it "
-                        "has finished, or give another path"
-                    ) from None
+            _lock(handle)
+            # Another writer may have removed the file before it was locked.
+            if os.path.samestat(os.stat(where), os.fstat(handle)):
+                # The number is only for messages, so a full disk is not an error.
+                with contextlib.suppress(OSError):
+                    os.ftruncate(handle, 0)
+                    os.write(handle, str(os.getpid()).encode())
+                return handle, True
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno not in _HELD:
                 logger.warning(
                     "%s: this file system has no locks (%s), so other processes could "
                     "write to it",
                     name, error.strerror,
                 )  # fmt: skip
                 return handle, False
-            if _is(where, handle):
-                # The number is only for messages, so a full disk is not an error.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(handle, 0)
-                    os.write(handle, str(os.getpid()).encode())
-                return handle, True
-        except BaseException:
+            holder = _holder(handle)
             os.close(handle)
-            raise
+            raise ValueError(
+                f"{name} is being written by {holder}; wait until it has finished, or "
+                "give another path"
+            ) from None
         os.close(handle)
 
 
@@ -106,24 +94,14 @@ def _lock(handle: int) -> None:
     except ImportError:
         import msvcrt
 
-        os.lseek(handle, _FAR, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        os.lseek(handle, 0, os.SEEK_SET)
     else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _is(where: str, handle: int) -> bool:
-    """Whether the open file still has this name."""
-    try:
-        return os.path.samestat(os.stat(where), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
 def _holder(handle: int) -> str:
+    """Return the process in a lock file; Windows does not let others read it."""
     try:
-        os.lseek(handle, 0, os.SEEK_SET)
         number = int(os.read(handle, 32))
     except (OSError, ValueError):
         return "another process"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import os
 import tokenize
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import IO, BinaryIO
 
 import numpy as np
@@ -33,21 +32,14 @@ from .types import Matrix
 
 
 class _Batches(Source):
-    name = "the iterable"
+    name, kind = "the iterable", "batches"
 
     def __init__(self, batches: Iterable[object], reading: Reading) -> None:
         self.batches, self.reading = batches, reading
-        self.identity = {"kind": "batches"}
 
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
-        first = number = 0
+    def chunks(self) -> Iterator[Chunk]:
+        first = 0
         for k, batch in enumerate(self.batches):
-            late = callable(batch)
-            if late and number in known:
-                yield None
-                first, number = first + known[number], number + 1
-                continue
-            batch = batch() if callable(batch) else batch
             if not isinstance(batch, tuple) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
@@ -64,17 +56,11 @@ class _Batches(Source):
             elif X.format != "csr":
                 X = X.tocsr()
             step = max(1, self.reading.chunk // _row_bytes(X))
-            if late and not 0 < n <= step:
-                raise ValueError(
-                    f"batch {k}, returned by a function, has {n} rows; with this "
-                    f"memory, it must have 1 to {step}"
-                )
             for at in range(0, n, step):
                 part = slice(at, min(at + step, n))
                 rows = _tidy(X[part], self.reading.dtype)
                 own = None if weight is None else weight[part]
                 yield ArrayChunk(self.name, first + at, rows, y[part], own)
-                number += 1
             first += n
 
 
@@ -135,11 +121,9 @@ class _Numpy(FileSource):
             value = np.load(value, mmap_mode="r", allow_pickle=False)
         if value is None:
             return None
-        value = np.asarray(value)
-        self.identity[name] = hashlib.sha256(value.tobytes()).hexdigest()
-        return value
+        return np.asarray(value)
 
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+    def chunks(self) -> Iterator[Chunk]:
         first = 0
         for path in self.paths:
             for chunk in self._of_file(path, first):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +85,7 @@ class _Table(FileSource):
         super().__init__(paths, reading)
         _refuse_labels(reading, "tables, which contain them as columns")
 
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+    def chunks(self) -> Iterator[Chunk]:
         first, names = 0, None
         for path in self.paths:
             for batch in self._batches(path):

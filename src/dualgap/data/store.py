@@ -1,39 +1,32 @@
 """Row stores: data larger than memory, as a folder of arrays.
 
     store.json    description: shapes, dtypes, versions, checksums
-    values.bin    (entries,), or (n_samples, n_features) if dense   float32, float64
-    indices.bin   (entries,)          int32, int64    } not if dense
-    indptr.bin    (n_samples + 1,)    int64           }
-    y.bin         (n_samples,)        int8, int32, int64, float64
-    weight.bin    (n_samples,)        float64         if the rows have weights
-    checksums.bin (segments,)         uint32          CRC-32C of every 16 KiB
+    values.npy    (entries,), or (n_samples, n_features) if dense   float32, float64
+    indices.npy   (entries,)          int32, int64    } not if dense
+    indptr.npy    (n_samples + 1,)    int64           }
+    y.npy         (n_samples,)        int8, int32, int64, float64
+    weight.npy    (n_samples,)        float64         if the rows have weights
 
-The arrays have no headers; they are little-endian and C-contiguous. `convert` makes a
-store, with its rows in random order; afterwards it is only read.
+`convert` makes a store, with its rows in random order; afterwards it is only read.
 
-The content is checked. Sizes are checked when a store is opened, segments against their
-checksums when they are first read, pointers whenever they are read, and indices and
-values by the first epoch of a fit. A store of format 1, which has no checksums.bin, is
-compared as a whole with its SHA-256 before it is used. `verify` compares every byte
-again.
+The content is checked. Sizes and headers are checked when a store is opened, every
+64 KiB against their CRC-32C when they are first read, pointers whenever they are read,
+and indices and values by the first epoch of a fit. `verify` compares every byte again.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
-import hashlib
-import logging
-import mmap
 import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,17 +35,25 @@ from scipy.sparse import csr_matrix
 from .. import core
 from ..memory import machine_memory, make_room_for
 from .blocks import ALIGNMENT, Block, RowSource
-from .description import DESCRIPTION, REMEDY, Description, Shard, in_order, parse
-from .files import Arrays, OpenFiles
-from .segments import Segments, read_sums
-from .types import Matrix, MatrixLike
+from .description import (
+    DESCRIPTION,
+    REMEDY,
+    Description,
+    checksums,
+    parse,
+    shape_of,
+    size_of,
+)
+from .files import Arrays, StoredArray, Task
+from .types import Array, Matrix, MatrixLike
 
 __all__ = ["RowBatch", "RowStore"]
 
-logger = logging.getLogger("dualgap")
-
 #: Bytes for the blocks of an epoch, two of which are in memory.
 BUFFER = 2**28
+
+_Spans = tuple[slice, ...]
+_Slot = dict[str, NDArray[np.generic]]
 
 
 class RowBatch(NamedTuple):
@@ -101,10 +102,8 @@ class RowStore(RowSource):
         Whether column 0 had the index 0 in the original text.
     buffer : int
         Bytes of the blocks that an epoch holds in memory.
-    direct : bool
-        Whether blocks are read past the system's file cache.
     fingerprint : str
-        SHA-256 of the description, which covers every array.
+        SHA-256 of the description, which holds the checksums of every array.
 
     Examples
     --------
@@ -120,46 +119,38 @@ class RowStore(RowSource):
     ((100, 3), array([0, 1], dtype=int8))
     """
 
-    def __init__(
-        self,
-        path: str,
-        description: Description,
-        buffer: int,
-        direct: bool | Literal["auto"] = "auto",
-    ) -> None:
+    def __init__(self, path: str, description: Description, buffer: int) -> None:
         self.path = self.name = path
         self.buffer = buffer
-        self.fingerprint: str = description["sha256"]
-        self.n_samples: int = description["n_samples"]
-        self.n_features: int = description["n_features"]
-        self.stored = self.nnz = int(description["entries"])
+        self.fingerprint = description["sha256"]
+        self.n_samples = description["n_samples"]
+        self.n_features = description["n_features"]
+        self.stored = self.nnz = description["entries"]
         self.is_sparse = not description["dense"]
-        self.shuffled: bool = description["shuffled"]
-        self.zero_based: bool = description["zero_based"]
-        self.largest_row: int = description["largest_row"]
-        self.dtypes = {
-            name: np.dtype(kind) for name, kind in description["arrays"].items()
+        self.shuffled = description["shuffled"]
+        self.zero_based = description["zero_based"]
+        self.largest_row = description["largest_row"]
+        # A cache that cannot hold the rows until the next epoch only costs time.
+        size = sum(size_of(description, name) for name in description["arrays"])
+        direct = size > StoredArray.settings.cached * machine_memory()
+        self._arrays = {
+            name: StoredArray(
+                self.file(name),
+                dtype,
+                shape_of(description, name),
+                checksums(description, name),
+                direct,
+            )
+            for name, dtype in description["arrays"].items()
         }
+        self.dtypes = {name: array.dtype for name, array in self._arrays.items()}
         self.dtype = self.dtypes["values"]
         self.has_weights = "weight" in self.dtypes
-        self.shards = [Shard(**shard) for shard in description["shards"]]
-        self.segment_bytes: int = description.get("segment_bytes", 0)
         self.entry_bytes = self.dtype.itemsize
         if self.is_sparse:
             self.entry_bytes += self.dtypes["indices"].itemsize
-        if direct == "auto":
-            direct = 2 * self.stored * self.entry_bytes > machine_memory()
-        self.direct = direct and self._reads_straight()
-        self._stamps: dict[str, tuple[int, int]] = {}
-        for name in self.dtypes:
-            size = self.length(name) * self.dtypes[name].itemsize
-            self._stamps[name] = self._check_size(name, size)
-        self._segments = self._read_segments(description)
-        self._lock = threading.Lock()
-        self._verified = False  # whether a store of format 1 was compared as a whole
         if self.is_sparse:
-            with self._open() as files:
-                ends = [files.pointer(0), files.pointer(self.n_samples)]
+            ends = [self._pointer(0), self._pointer(self.n_samples)]
             if ends != [0, self.nnz]:
                 raise ValueError(
                     f"{self.file('indptr')} runs from {ends[0]} to {ends[1]}, not from "
@@ -169,13 +160,7 @@ class RowStore(RowSource):
     # ------------------------------------------------------------------- opening
 
     @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        buffer: int = BUFFER,
-        direct: bool | Literal["auto"] = "auto",
-    ) -> RowStore:
+    def open(cls, path: str | os.PathLike[str], *, buffer: int = BUFFER) -> RowStore:
         """Open a store for reading.
 
         Parameters
@@ -185,11 +170,6 @@ class RowStore(RowSource):
         buffer : int, default=2**28
             Bytes for the two blocks that an epoch holds in memory: the one in use and
             the one being read. A store that fits into the buffer is held as a whole.
-        direct : bool or "auto", default="auto"
-            Whether to read blocks past the system's file cache (O_DIRECT on Linux; no
-            effect elsewhere and on file systems without it). The cache helps if it can
-            hold the store, and otherwise costs more than reading from the disk. "auto"
-            means True for stores larger than half of the machine's memory.
 
         Returns
         -------
@@ -200,13 +180,11 @@ class RowStore(RowSource):
         FileNotFoundError
             If the folder does not exist.
         ValueError
-            If the folder is not a store, is damaged or of a newer version, or a row
+            If the folder is not a store, is damaged or of another version, or a row
             does not fit into half of the buffer.
         """
         path = os.fsdecode(path)
         size = whole_number("buffer", buffer, 1)
-        if direct not in (True, False, "auto"):
-            raise ValueError(f"direct={direct!r} is unknown; use True, False or 'auto'")
         if sys.byteorder != "little":
             raise ValueError(
                 "row stores need a little-endian machine; read the data into memory"
@@ -224,12 +202,12 @@ class RowStore(RowSource):
             description = parse(text.decode())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {REMEDY}") from None
-        store = cls(path, description, size, direct)
+        store = cls(path, description, size)
         store.pages  # noqa: B018  (raises if the buffer is too small)
         return store
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self.path, self.buffer, self.direct)
+        return _reopen, (self.path, self.buffer)
 
     def __repr__(self) -> str:
         kind = "sparse" if self.is_sparse else "dense"
@@ -247,80 +225,7 @@ class RowStore(RowSource):
 
     def file(self, name: str) -> str:
         """Return the path of an array."""
-        return os.path.join(self.path, f"{name}.bin")
-
-    def length(self, name: str) -> int:
-        """Return the number of entries of an array."""
-        if name in ("values", "indices"):
-            return self.nnz
-        return self.n_samples + (name == "indptr")
-
-    def _read_segments(self, description: Description) -> dict[str, Segments]:
-        """Read the checksums of the arrays; format 1 has none."""
-        size = self.segment_bytes
-        if size == 0:
-            return {}
-        lengths = {name: self._stamps[name][0] for name in in_order(self.dtypes)}
-        path = self.file("checksums")
-        self._check_size("checksums", 4 * sum(-(-n // size) for n in lengths.values()))
-        with open(path, "rb") as file:
-            content = file.read()
-        if hashlib.sha256(content).hexdigest() != description["checksums_sha256"]:
-            raise ValueError(f"{path} is damaged: its checksum is wrong; {REMEDY}")
-        return {
-            name: Segments(self.file(name), lengths[name], size, sums)
-            for name, sums in read_sums(content, lengths, size).items()
-        }
-
-    def check_all(self) -> None:
-        """Compare every byte of a store of format 1 with its checksum, once.
-
-        Raises
-        ------
-        ValueError
-            If rows are damaged; the message names them.
-        """
-        if self._segments:
-            return
-        with self._lock:
-            if not self._verified:
-                logger.info(
-                    "%s has format 1 and is checked as a whole before it is used; make "
-                    "it again with dualgap convert to check it as it is read",
-                    self.path,
-                )
-                self.verify()
-                self._verified = True
-
-    def _check_size(self, name: str, expected: int) -> tuple[int, int]:
-        home = os.path.realpath(self.path)
-        if os.path.dirname(os.path.realpath(self.file(name))) != home:
-            raise ValueError(f"{self.file(name)} is a link out of the store; {REMEDY}")
-        status = os.stat(self.file(name))
-        if status.st_size != expected:
-            raise ValueError(
-                f"{self.file(name)} has {status.st_size} bytes, expected {expected}; "
-                f"{REMEDY}"
-            )
-        return status.st_size, status.st_mtime_ns
-
-    def _reads_straight(self) -> bool:
-        """Whether the file system supports direct reads, past its cache."""
-        if not hasattr(os, "O_DIRECT") or self.stored == 0:
-            return False
-        if self.segment_bytes % mmap.PAGESIZE:
-            return False
-        try:
-            handle = os.open(self.file("values"), os.O_RDONLY | os.O_DIRECT)
-        except OSError:
-            return False
-        try:
-            with mmap.mmap(-1, mmap.PAGESIZE) as page:
-                return os.preadv(handle, [page], 0) > 0
-        except OSError:
-            return False
-        finally:
-            os.close(handle)
+        return os.path.join(self.path, f"{name}.npy")
 
     # -------------------------------------------------------------------- arrays
 
@@ -360,27 +265,26 @@ class RowStore(RowSource):
         """
         stop = self.n_samples if stop is None else stop
         self._check_range("matrix", start, stop)
-        with self._open() as files:
-            if not self.is_sparse:
-                d = self.n_features
-                return files.mapped("values", start * d, stop * d).reshape(-1, d)
-            indptr = files.mapped("indptr", start, stop + 1)
-            ends = files.checked_pointers(indptr[[0, -1]].astype(np.int64), start)
-            first, last = int(ends[0]), int(ends[1])
-            X = csr_matrix((stop - start, self.n_features), dtype=self.dtype)
-            X.data, X.indices, X.indptr = (
-                files.mapped("values", first, last),
-                files.mapped("indices", first, last),
-                indptr - first if first else indptr,
-            )  # fmt: skip  (the constructor would check every index)
+        mapped = {name: array.mapped for name, array in self._arrays.items()}
+        if not self.is_sparse:
+            d = self.n_features
+            return mapped["values"](start * d, stop * d).reshape(-1, d)
+        indptr = mapped["indptr"](start, stop + 1)
+        ends = self._checked(indptr[[0, -1]].astype(np.int64), start)
+        first, last = int(ends[0]), int(ends[1])
+        X = csr_matrix((stop - start, self.n_features), dtype=self.dtype)
+        X.data, X.indices, X.indptr = (
+            mapped["values"](first, last),
+            mapped["indices"](first, last),
+            indptr - first if first else indptr,
+        )  # fmt: skip  (the constructor would check every index)
         return X
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
         """Read labels ("y") or weights ("weight") of consecutive rows."""
         stop = self.n_samples if stop is None else stop
         self._check_range("column", start, stop)
-        with self._open() as files:
-            return files.part(name, start, stop)
+        return self._arrays[name].read(start, stop)
 
     def _check_range(self, what: str, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.n_samples:
@@ -407,9 +311,7 @@ class RowStore(RowSource):
             If the range is invalid or the data are damaged.
         """
         self._check_range("rows", start, stop)
-        span = slice(start, stop)
-        with self._open() as files:
-            return self._batch(files, span, files.load((span,)))
+        return self._batch(slice(start, stop), self._load((slice(start, stop),)))
 
     def blocks(self) -> Iterator[RowBatch]:
         """Iterate over the store block by block, and check every index and value.
@@ -425,13 +327,12 @@ class RowStore(RowSource):
         ValueError
             If the data are damaged.
         """
-        with self._open() as files:
-            for (span,), arrays in files.ahead(self._consecutive(), reuse=False):
-                yield self._batch(files, span, arrays)
+        for (span,), arrays in self._ahead(self._consecutive(), reuse=False):
+            yield self._batch(span, arrays)
 
     __iter__ = blocks
 
-    def _batch(self, files: OpenFiles, span: slice, arrays: Arrays) -> RowBatch:
+    def _batch(self, span: slice, arrays: Arrays) -> RowBatch:
         start, stop = span.start, span.stop
         rows = arrays.accessor(self.n_features, 0.0)
         fault, where, unique = rows.inspect(np.empty(stop - start))
@@ -439,14 +340,12 @@ class RowStore(RowSource):
             fault = "a row has a column twice"
         if fault is not None:
             raise ValueError(f"{self.path}, row {start + where}: {fault}; {REMEDY}")
-        weight: NDArray[np.float64] | None = None
-        if self.has_weights:
-            weight = files.part("weight", start, stop).astype(np.float64, copy=False)
+        weight = self.column("weight", start, stop) if self.has_weights else None
         X = arrays.matrix((stop - start, self.n_features))
-        return RowBatch(X, files.part("y", start, stop), weight, start, stop)
+        return RowBatch(X, self.column("y", start, stop), weight, start, stop)
 
     def verify(self, *, n_jobs: int = 1) -> None:
-        """Compare every byte with the checksums of the description.
+        """Compare every byte with its checksum.
 
         Parameters
         ----------
@@ -456,37 +355,23 @@ class RowStore(RowSource):
         Raises
         ------
         ValueError
-            If rows are damaged; the message names them.
+            If a file is damaged; the message names the bytes.
         """
-        begin, entry, work = 0, 0, []
-        for shard in self.shards:
-            work.append((begin, entry, shard))
-            begin, entry = begin + shard.rows, entry + shard.entries
-
-        def check(start: int, first: int, shard: Shard) -> None:
-            with self._open() as files:
-                found = files.digest(start, first, shard.rows, shard.entries)
-            if found != shard.sha256:
-                raise ValueError(
-                    f"{self.path} is damaged: rows {start} to {start + shard.rows} do "
-                    f"not match their checksum; {REMEDY}"
-                )
-
         make_room_for(n_jobs)
         with ThreadPoolExecutor(n_jobs) as pool:
-            for done in [pool.submit(check, *part) for part in work]:
-                done.result()
+            for array in self._arrays.values():
+                _wait(pool, array.checks())
 
     # -------------------------------------------------------------------- blocks
 
     @cached_property
-    def _cuts(self) -> tuple[list[slice], int, dict[int, int]]:
-        """Pages, number of pages per block, and first entries of the pages' rows."""
+    def _cuts(self) -> tuple[list[slice], int]:
+        """Pages, and the number of pages per block."""
         n = self.n_samples
         row = 8 if self.is_sparse else 0
         total = self.stored * self.entry_bytes + n * row
         if total <= self.buffer:
-            return [slice(0, n)], 1, {0: 0, n: self.nnz}
+            return [slice(0, n)], 1
         half = self.buffer // 2
         # A page can end this many bytes after its fair share.
         slack = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
@@ -495,25 +380,23 @@ class RowStore(RowSource):
                 f"buffer={self.buffer} is too small for {self.path}, whose longest row "
                 f"takes {slack // ALIGNMENT} bytes; give {4 * slack} or more"
             )
-        together = min(OpenFiles.settings.block_pages, half // (2 * slack))
+        together = min(StoredArray.settings.block_pages, half // (2 * slack))
         count = -(-total // (half // together - slack))
-        with self._open() as files:
 
-            def entry(i: int) -> int:
-                return files.pointer(i) if self.is_sparse else i * self.n_features
+        def before(i: int) -> int:  # bytes of the rows before row i
+            entry = self._pointer(i) if self.is_sparse else i * self.n_features
+            return entry * self.entry_bytes + i * row
 
-            def before(i: int) -> int:  # bytes of the rows before row i
-                return entry(i) * self.entry_bytes + i * row
+        cuts = [0]
+        for k in range(1, count):
+            i = bisect.bisect_left(range(n), total * k // count, key=before)
+            i -= i % ALIGNMENT
+            if i > cuts[-1]:
+                cuts.append(i)
+        return [slice(*pair) for pair in pairwise([*cuts, n])], together
 
-            cuts = [0]
-            for k in range(1, count):
-                i = bisect.bisect_left(range(n), total * k // count, key=before)
-                i -= i % ALIGNMENT
-                if i > cuts[-1]:
-                    cuts.append(i)
-            cuts.append(n)
-            firsts = {i: min(max(entry(i), 0), self.nnz) for i in cuts}
-        return [slice(*pair) for pair in pairwise(cuts)], together, firsts
+    def _pointer(self, i: int) -> int:
+        return int(self._arrays["indptr"].read(i, i + 1)[0])
 
     @property
     def pages(self) -> list[slice]:
@@ -523,8 +406,8 @@ class RowStore(RowSource):
     def block_pages(self) -> int:
         return self._cuts[1]
 
-    def _consecutive(self) -> list[tuple[slice, ...]]:
-        pages, together, _ = self._cuts
+    def _consecutive(self) -> list[_Spans]:
+        pages, together = self._cuts
         groups = [pages[k : k + together] for k in range(0, len(pages), together)]
         return [(slice(group[0].start, group[-1].stop),) for group in groups]
 
@@ -535,32 +418,118 @@ class RowStore(RowSource):
             visits = self._consecutive()
         else:
             visits = [tuple(self.pages[k] for k in block) for block in blocks]
-        with self._open() as files:
-            ahead = files.ahead(visits, reuse=True, jumps=blocks is not None)
-            for spans, arrays in ahead:
-                yield Block(arrays.accessor(self.n_features, constant), spans)
+        for spans, arrays in self._ahead(visits, reuse=True):
+            yield Block(arrays.accessor(self.n_features, constant), spans)
 
     def hold(self, constant: float) -> core.Rows:
-        everything = (slice(0, self.n_samples),)
-        with self._open() as files:
-            return files.load(everything).accessor(self.n_features, constant)
+        arrays = self._load((slice(0, self.n_samples),))
+        return arrays.accessor(self.n_features, constant)
 
-    # --------------------------------------------------------------------- files
+    def _load(
+        self,
+        spans: _Spans,
+        slot: _Slot | None = None,
+        pool: ThreadPoolExecutor | None = None,
+    ) -> Arrays:
+        """Read the arrays of rows, into a slot if one is given."""
+        d, tasks = self.n_features, list[Task]()
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[OpenFiles]:
+        def filled(name: str, parts: list[tuple[int, int]]) -> Array:
+            ends = np.cumsum([0, *(count for _, count in parts)]).tolist()
+            out = _room(slot, name, ends[-1], self.dtypes[name])
+            for (first, _), (a, b) in zip(parts, pairwise(ends), strict=True):
+                tasks.extend(self._arrays[name].tasks(first, out[a:b]))
+            return out
+
+        indices = indptr = None
+        if self.is_sparse:
+            pointers, parts, held = [np.zeros(1, np.int64)], [], 0
+            for span in spans:
+                own = self._arrays["indptr"].read(span.start, span.stop + 1)
+                self._checked(own, span.start)
+                first, count = int(own[0]), int(own[-1] - own[0])
+                pointers.append(own[1:] + (held - first))
+                parts.append((first, count))
+                held += count
+            indptr, indices = np.concatenate(pointers), filled("indices", parts)
+        else:
+            parts = [(s.start * d, (s.stop - s.start) * d) for s in spans]
+        values = filled("values", parts)
+        _wait(pool, tasks)
+        values = values if self.is_sparse else values.reshape(-1, d)
+        return Arrays(values, indices, indptr)
+
+    def _checked(self, indptr: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+        """Return the pointers from row `start` on, after checking their order."""
+        falls = np.diff(indptr) < 0
+        if falls.any() or not 0 <= indptr[0] <= indptr[-1] <= self.nnz:
+            where = start + int(np.argmax(falls))
+            raise ValueError(
+                f"{self.file('indptr')}, row {where}: a pointer decreases or leaves "
+                f"[0, {self.nnz}]; {REMEDY}"
+            )
+        return indptr
+
+    def _ahead(
+        self, blocks: Sequence[_Spans], *, reuse: bool
+    ) -> Iterator[tuple[_Spans, Arrays]]:
+        """Yield the arrays of blocks; threads read the next one in the background."""
+        readers = StoredArray.settings.readers
+        make_room_for(1 + readers)
+        slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
         with contextlib.ExitStack() as stack:
-            yield OpenFiles(self, stack)
+            pool = ThreadPoolExecutor(readers, "dualgap-read")
+            reader = ThreadPoolExecutor(1, "dualgap-read")
+            threads: list[int] = []
+
+            @stack.callback
+            def close() -> None:
+                # The garbage collector may close this generator in any thread, and no
+                # thread can wait for itself.
+                reader.shutdown(wait=threading.get_ident() not in threads)
+                pool.shutdown(wait=False)
+
+            def load(t: int) -> Arrays:
+                threads[:] = [threading.get_ident()]
+                return self._load(blocks[t], slots[t % 2], pool)
+
+            def ask(t: int) -> Future[Arrays] | None:
+                return reader.submit(load, t) if t < len(blocks) else None
+
+            coming = ask(0)
+            for t, spans in enumerate(blocks):
+                assert coming is not None
+                arrays = coming.result()
+                # Block t + 1 reuses the slot of block t - 1, which is no longer needed.
+                coming = ask(t + 1)
+                yield spans, arrays
+                del arrays
+
+
+def _wait(pool: ThreadPoolExecutor | None, tasks: Sequence[Task]) -> None:
+    """Do tasks in the threads of a pool, or in this one; raise the first error."""
+    if pool is None or len(tasks) == 1:
+        for task in tasks:
+            task()
+        return
+    for done in [pool.submit(task) for task in tasks]:
+        done.result()
+
+
+def _room(
+    slot: _Slot | None, name: str, size: int, dtype: np.dtype[np.generic]
+) -> Array:
+    """Return an array to read into: a new one, or part of the slot's array."""
+    if slot is None:
+        return np.empty(size, dtype)
+    if name not in slot or len(slot[name]) < size:
+        slot.pop(name, None)  # free the old array before the new one is made
+        slot[name] = np.empty(size, dtype)
+    return slot[name][:size]
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
-    """Return an argument as an int, after checking that it is in [least, most).
-
-    Raises
-    ------
-    ValueError
-        Naming the argument.
-    """
+    """Return an argument as an int, after checking that it is in [least, most)."""
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
         if least <= number < most:
@@ -570,5 +539,5 @@ def whole_number(name: str, value: object, least: int, most: float = 2**63) -> i
     )
 
 
-def _reopen(path: str, buffer: int, direct: bool) -> RowStore:
-    return RowStore.open(path, buffer=buffer, direct=direct)
+def _reopen(path: str, buffer: int) -> RowStore:
+    return RowStore.open(path, buffer=buffer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class _Text(FileSource):
         super().__init__(paths, reading)
         _refuse_labels(reading, "svmlight text, which contains labels")
 
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+    def chunks(self) -> Iterator[Chunk]:
         first = 0
         for path in self.paths:
             before = 0
@@ -147,7 +147,7 @@ class _Csv(FileSource):
         super().__init__(paths, reading)
         _refuse_labels(reading, "tables, which contain them as columns")
 
-    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+    def chunks(self) -> Iterator[Chunk]:
         first, columns = 0, None
         # Without a column "label", the obvious one has the labels.
         label = None if self.reading.label == "label" else self.reading.label

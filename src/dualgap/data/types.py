@@ -10,6 +10,9 @@ from scipy import sparse
 
 from .blocks import RowSource
 
+#: An array of any data type.
+Array = NDArray[Any]
+
 #: Rows after their inspection.
 Matrix = NDArray[np.floating] | sparse.csr_matrix
 
