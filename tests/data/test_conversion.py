@@ -269,6 +269,16 @@ def test_the_bytes_depend_neither_on_memory_nor_on_threads(tmp_path, memory):
         assert whole == pathlib.Path(two.file(name)).read_bytes()
 
 
+@pytest.mark.parametrize("form", ["csr", "dense"])
+def test_a_store_of_fewer_rows_than_intervals(tmp_path, form):
+    """Most intervals of keys are empty, the first among them."""
+    X = np.random.default_rng(0).normal(size=(7, 30_000))
+    y = np.arange(7) % 2
+    store = convert([(X, y)], tmp_path / "s", memory=MEMORY, format=form, seed=3)
+    store.verify()
+    assert same_rows(store, X, y)
+
+
 def test_an_earlier_store_comes_back_if_the_new_one_gets_no_name(tmp_path, monkeypatch):
     X, y = example()
     earlier = convert([(X[:20], y[:20])], tmp_path / "s", memory=MEMORY)

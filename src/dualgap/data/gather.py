@@ -147,6 +147,16 @@ class _Writer(contextlib.AbstractContextManager["_Writer"]):
         return np.array(self.sums, "<u4").tobytes().hex()
 
 
+def _append(writers: dict[str, _Writer], arrays: dict[str, Array], entries: int) -> int:
+    """Write the arrays of some rows after so many entries; return those after them."""
+    if "indptr" in arrays:
+        arrays["indptr"] += entries
+        entries += len(arrays["values"])
+    for name, array in arrays.items():
+        writers[name].write(array)
+    return entries
+
+
 class Gather:
     """The store that sorted runs make."""
 
@@ -218,14 +228,10 @@ class Gather:
                 writers[name] = stack.enter_context(writer)
             if not self.dense:
                 writers["indptr"].write(np.zeros(1, np.int64))
-            first = 0
+            entries = 0
             for arrays in in_order(self._interval, np.stack(cuts, axis=1)):
-                if not self.dense:
-                    arrays["indptr"] += first
-                    first += len(arrays["values"])
-                for name, array in arrays.items():
-                    writers[name].write(array)
-                del arrays, array
+                entries = _append(writers, arrays, entries)
+                del arrays
             sums = {name: writer.end() for name, writer in writers.items()}
         description |= {"checksums": sums}
         description["sha256"] = digest(description)
