@@ -24,13 +24,7 @@ def is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def refuse_no_path(path: object) -> None:
-    """Raise an error for a value that names no file, such as a number.
-
-    Raises
-    ------
-    TypeError
-        Naming the value.
-    """
+    """Raise an error for a value that names no file, such as a number."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(
             f"path must be a str or a pathlib.Path, but is of type "
@@ -39,14 +33,7 @@ def refuse_no_path(path: object) -> None:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise an error if :func:`write_atomically` could not write to a path.
-
-    Raises
-    ------
-    OSError
-        If the folder is missing or read-only, or the path names a folder, a device or
-        a pipe.
-    """
+    """Raise an error if :func:`write_atomically` could not write to a path."""
     refuse_no_path(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -70,20 +57,9 @@ def write_atomically(
 
     The content is written to a temporary file in the same folder, flushed to the disk,
     and renamed. A reader of the path sees the old or the new content, never a part. If
-    the block raises, the old file stays and the new one is removed.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File to write. A new file gets the usual permissions (umask); an existing file
-        keeps its permissions. A symbolic link is followed and kept.
-    mode : {"wb", "w"}, default="wb"
-        Bytes, or text in UTF-8.
-
-    Raises
-    ------
-    OSError
-        As in :func:`check_target`, or if the disk is full.
+    the block raises, the old file stays and the new one is removed. An existing file
+    keeps its permissions, and a symbolic link is followed. `mode` is "wb", or "w" for
+    text in UTF-8.
     """
     check_target(path)
     target = os.path.realpath(path)

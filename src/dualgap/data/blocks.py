@@ -107,15 +107,10 @@ class RowSource(ABC):
     def read(
         self, constant: float, blocks: Sequence[Sequence[int]] | None = None
     ) -> Iterator[Block]:
-        """Yield blocks. Each is valid until the next one.
+        """Yield blocks of these pages, each valid until the next one.
 
-        Parameters
-        ----------
-        constant : float
-            Value of the constant feature; 0 for no constant feature.
-        blocks : sequence of sequences of int, optional
-            Pages of each block. Defaults to all pages in order, so that every block has
-            consecutive rows.
+        Without `blocks`, each has consecutive rows, and all come in order. `constant`
+        is the value of the constant feature; 0 for none.
         """
 
     @abstractmethod

@@ -8,7 +8,7 @@ import lzma
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,22 +42,35 @@ class Reading:
     sample_weight: ArrayLike | None
 
 
-class Chunk(ABC):
+@dataclass
+class Chunk:
     """Some rows of an input."""
 
     #: Number of the first row among all rows; in text, of its line among all lines.
     first: int
-    dense = False
+    #: Returns rows (an ndarray or CSR matrix), labels, and weights or None.
+    load: Callable[[], Rows]
+    #: Returns the place of a row in the input, for messages.
+    place: Callable[[int], str]
+    dense: bool = False
     #: Whether the width of X is known; else the largest index determines it.
-    columns = True
+    columns: bool = True
 
-    @abstractmethod
-    def load(self) -> Rows:
-        """Return rows (an ndarray or CSR matrix), labels, and weights or None."""
 
-    @abstractmethod
-    def place(self, row: int) -> str:
-        """Return the place of a row in the input, for messages."""
+def array_chunk(
+    source: str,
+    first: int,
+    X: Matrix,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+) -> Chunk:
+    """Return a chunk of arrays in memory."""
+    return Chunk(
+        first,
+        lambda: (X, y, weight),
+        lambda row: f"{source}, row {first + row}",
+        dense=not sparse.issparse(X),
+    )
 
 
 class Source(ABC):
@@ -71,7 +84,21 @@ class Source(ABC):
         """Yield all chunks."""
 
 
-def _refuse_labels(reading: Reading, kind: str) -> None:
+class FileSource(Source):
+    """Files of one kind, whose rows are concatenated."""
+
+    #: Kind of files that contain their labels, for messages.
+    labelled: str | None = None
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        if self.labelled is not None:
+            refuse_labels(reading, self.labelled)
+        self.paths, self.reading = paths, reading
+        self.name = ", ".join(paths)
+
+
+def refuse_labels(reading: Reading, kind: str) -> None:
+    """Raise an error for labels or weights of files that contain them."""
     for name in ("y", "sample_weight"):
         value = getattr(reading, name)
         if value is not None:
@@ -82,44 +109,8 @@ def _refuse_labels(reading: Reading, kind: str) -> None:
             )
 
 
-class FileSource(Source):
-    """Files of one kind, whose rows are concatenated."""
-
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        self.paths, self.reading = paths, reading
-        self.name = ", ".join(paths)
-
-
-class ArrayChunk(Chunk):
-    """Chunk of arrays in memory."""
-
-    def __init__(
-        self,
-        source: str,
-        first: int,
-        X: Matrix,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64] | None,
-    ) -> None:
-        self.source, self.first = source, first
-        self.X, self.y, self.weight = X, y, weight
-        self.dense = not sparse.issparse(X)
-
-    def load(self) -> Rows:
-        return self.X, self.y, self.weight
-
-    def place(self, row: int) -> str:
-        return f"{self.source}, row {self.first + row}"
-
-
 def _column(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return labels or weights of n rows as float64, shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If they are not numbers, or have another shape.
-    """
+    """Return labels or weights of n rows as float64, shape (n,)."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise ValueError(

@@ -28,13 +28,6 @@ class StoredColumns:
     with an entry per column and go through them in every epoch, so very wide sparse
     data are trained on their non-empty columns, in the same order.
 
-    Parameters
-    ----------
-    X : ndarray, sparse matrix, Points or RowStore of shape (n, d)
-        Rows.
-    narrow : bool, default=True
-        False keeps all columns.
-
     Attributes
     ----------
     X : ndarray, sparse matrix, Points or RowStore

@@ -82,13 +82,7 @@ def digest(description: Mapping[str, object]) -> str:
 
 
 def parse(text: str) -> Description:
-    """Parse the JSON of a description, and check every field.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing, unknown, or invalid.
-    """
+    """Parse the JSON of a description, and check every field."""
     description = json.loads(text)
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ValueError(f"it does not have the format {FORMAT}")

@@ -39,7 +39,7 @@ class StoreReadingSettings:
     #: Pages of a block. Enough pages mix the rows well, and few enough are long reads.
     block_pages: int = 16
     #: Bytes of a read, in pieces.
-    pieces: int = 64
+    pieces: int = 32
     #: Reads at the same time.
     readers: int = 4
     #: Stores of more than this part of the memory are read past the file cache.
@@ -68,20 +68,7 @@ class Arrays(NamedTuple):
 class StoredArray:
     """An array in a .npy file, read as if it had one dimension.
 
-    Parameters
-    ----------
-    path : str
-    dtype : str
-    shape : tuple of int
-    sums : ndarray of uint32
-        Checksums of all pieces.
-    direct : bool
-        Whether to read past the file cache if that is possible.
-
-    Raises
-    ------
-    ValueError
-        If the file has another size or header, or is a link out of its folder.
+    With `direct`, it is read past the file cache if that is possible.
     """
 
     settings: ClassVar[StoreReadingSettings] = StoreReadingSettings()
@@ -218,6 +205,14 @@ def _aligned(size: int) -> Bytes:
     """Return memory of this thread from the start of a page on, in whole pieces."""
     size = -(-size // PIECE) * PIECE
     if len(getattr(_OWN, "memory", ())) < size:
-        with memory_error("reading a row store"):
-            _OWN.memory = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+        _OWN.memory = pages(size)
     return _OWN.memory[:size]
+
+
+def pages(size: int) -> Bytes:
+    """Return memory that the system takes back as soon as it is freed.
+
+    The allocator would keep memory that a thread has freed for that thread alone.
+    """
+    with memory_error("reading a row store"):
+        return np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)

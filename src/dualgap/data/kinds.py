@@ -11,13 +11,7 @@ from .text_sources import START
 
 
 def kind_of_file(path: str) -> str:
-    """Return the kind of a file by its content or, if that does not tell, its name.
-
-    Raises
-    ------
-    ValueError
-        If the file is of an unknown kind.
-    """
+    """Return the kind of a file by its content or, if that does not tell, its name."""
     if not os.path.isfile(path):  # a pipe can be read only once
         return "svmlight"
     with open(path, "rb") as file:

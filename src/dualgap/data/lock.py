@@ -29,13 +29,6 @@ def locked(path: str, name: str) -> Iterator[bool]:
 
     Yields whether other writers are excluded: they are not on file systems without
     locks. `name` is for messages, such as ``checkpoint='file'``.
-
-    Raises
-    ------
-    ValueError
-        If another process, or another thread of this one, holds the lock.
-    OSError
-        If the lock file cannot be written.
     """
     folder, own = os.path.split(path)
     if len(own) > _LONGEST:

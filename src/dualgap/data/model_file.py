@@ -142,15 +142,7 @@ def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
 
 
 def write(path: Path, record: Record, tensors: Tensors) -> None:
-    """Write a sealed record and its tensors atomically.
-
-    Raises
-    ------
-    ImportError
-        If the package safetensors is missing.
-    OSError
-        If the file cannot be written.
-    """
+    """Write a sealed record and its tensors atomically."""
     safetensors("writing")  # raise now if the file could not be read back
     # The format of the library's `save`, written without its copies of all tensors:
     # the length of the header, the header in JSON, and the data, with aligned tensors.
@@ -177,15 +169,6 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
     """Read record and tensors of a file, and check its format and checksum.
 
     Only the header fields of the record are checked here.
-
-    Raises
-    ------
-    ImportError
-        If the package safetensors is missing.
-    OSError
-        If the file cannot be opened.
-    ValueError
-        If the file is truncated, damaged, or of another format.
     """
     safetensors("reading")
     import safetensors as library
@@ -218,13 +201,7 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
 
 
 def safetensors(doing: str) -> Any:
-    """Return the module safetensors.numpy.
-
-    Raises
-    ------
-    ImportError
-        If the package is missing. `doing` ("reading" or "writing") is for the message.
-    """
+    """Return the module safetensors.numpy, needed for `doing` ("reading")."""
     try:
         import safetensors.numpy
     except ImportError as error:
@@ -292,11 +269,6 @@ def expect_fields(
     """Raise an error if a record lacks a field, or a field has another type.
 
     With ``others=False``, the record may have only these fields and the header's.
-
-    Raises
-    ------
-    ValueError
-        Naming the field or fields.
     """
     known = set(fields) | set(_HEADER)
     if not known <= set(record) or not (others or set(record) == known):
@@ -311,18 +283,7 @@ def expect_tensors(
 ) -> None:
     """Raise an error for tensors with other names, types, shapes or non-finite values.
 
-    Parameters
-    ----------
-    tensors : dict of ndarray
-        Tensors of a file.
-    expected : Expected
-    infinite : bool, default=False
-        Whether values may be infinite.
-
-    Raises
-    ------
-    ValueError
-        Naming the tensor.
+    With ``infinite=True``, values may be infinite.
     """
     if set(tensors) != set(expected):
         raise ValueError(
@@ -400,13 +361,7 @@ def matrix(tensors: Tensors, name: str, rows: int, columns: int) -> Matrix:
 
 
 def scalar(name: str, value: object) -> Scalar:
-    """Return a number, a string, a bool or None as a plain Python value.
-
-    Raises
-    ------
-    ValueError
-        If the value is of another type, or not finite.
-    """
+    """Return a number, a string, a bool or None as a plain Python value."""
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
     if isinstance(value, (bool, np.bool_)):
@@ -439,11 +394,6 @@ def from_fields(record: type[T], fields: object, without: Iterable[str] = ()) ->
 
     The class itself checks the values. Fields named in `without` are left at their
     defaults.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing, unknown, or of a wrong type.
     """
     assert dataclasses.is_dataclass(record)
     hints = _hints(record)
@@ -488,13 +438,7 @@ def certificate_fields(certificate: Certificate) -> Record:
 
 
 def certificate(fields: object) -> Certificate:
-    """Invert :func:`certificate_fields`, and check every value.
-
-    Raises
-    ------
-    ValueError
-        If a value is missing or invalid.
-    """
+    """Invert :func:`certificate_fields`, and check every value."""
     labels = {status.label: status for status in Status}
     if not isinstance(fields, dict) or fields.get("status") not in labels:
         raise ValueError("a certificate has an unknown status")
@@ -533,13 +477,7 @@ def _dtype_name(classes: NDArray[np.generic]) -> str:
 
 
 def classes(plain: Record) -> NDArray[np.generic]:
-    """Invert :func:`classes_fields`, and check every value.
-
-    Raises
-    ------
-    ValueError
-        If the labels are not sorted values of their dtype.
-    """
+    """Invert :func:`classes_fields`, and check every value."""
     if set(plain) != {"dtype", "values"} or not isinstance(plain["values"], list):
         raise ValueError("classes in its record are not a dtype and a list")
     name, values = plain["dtype"], plain["values"]

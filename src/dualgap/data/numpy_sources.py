@@ -7,7 +7,7 @@ import math
 import os
 import tokenize
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO, BinaryIO
 
 import numpy as np
@@ -17,7 +17,6 @@ from scipy import sparse
 from .chunks import (
     _DAMAGED,
     _PIECE,
-    ArrayChunk,
     Chunk,
     FileSource,
     Reading,
@@ -26,6 +25,7 @@ from .chunks import (
     _named,
     _row_bytes,
     _tidy,
+    array_chunk,
 )
 from .kinds import kind_of_file
 from .types import Matrix
@@ -60,7 +60,7 @@ class _Batches(Source):
                 part = slice(at, min(at + step, n))
                 rows = _tidy(X[part], self.reading.dtype)
                 own = None if weight is None else weight[part]
-                yield ArrayChunk(self.name, first + at, rows, y[part], own)
+                yield array_chunk(self.name, first + at, rows, y[part], own)
             first += n
 
 
@@ -126,9 +126,7 @@ class _Numpy(FileSource):
     def chunks(self) -> Iterator[Chunk]:
         first = 0
         for path in self.paths:
-            for chunk in self._of_file(path, first):
-                yield chunk
-                first = chunk.first + len(chunk.y)
+            first = yield from self._of_file(path, first)
         for name, given in (("y", self.y), ("sample_weight", self.weight)):
             if given is not None and len(given) != first:
                 raise ValueError(
@@ -136,7 +134,7 @@ class _Numpy(FileSource):
                     "give one entry per row"
                 )
 
-    def _of_file(self, path: str, first: int) -> Iterator[ArrayChunk]:
+    def _of_file(self, path: str, first: int) -> Generator[Chunk, None, int]:
         with contextlib.ExitStack() as stack:
             file: BinaryIO = stack.enter_context(open(path, "rb"))
             if kind_of_file(path) == "npy":
@@ -164,8 +162,9 @@ class _Numpy(FileSource):
             for X in parts:
                 part = slice(at, at + X.shape[0])
                 own = None if weight is None else weight[part]
-                yield ArrayChunk(path, first + at, X, labels[part], own)
+                yield array_chunk(path, first + at, X, labels[part], own)
                 at += X.shape[0]
+            return first + at
 
     def _labels(
         self,

@@ -49,13 +49,7 @@ class Points:
 
     @classmethod
     def of(cls, X: MatrixLike, constant: float = 0.0) -> Points:
-        """Inspect X, unless it is inspected already.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :func:`inspect_rows`.
-        """
+        """Inspect X, unless it is inspected already."""
         if isinstance(X, Points):
             return X if X.constant == constant else X.with_constant(constant)
         X, _, q = _inspect_matrix(X, constant)
@@ -84,15 +78,7 @@ class Points:
 
 
 class Norms:
-    """Squared norms of the rows. Norms of streamed rows are noted when they are read.
-
-    Parameters
-    ----------
-    q : ndarray of shape (n,)
-        Squared norms; entries of pages that have not been read are not valid yet.
-    pages : sequence of slice, default=()
-        Pages of streamed rows.
-    """
+    """Squared norms of the rows; those of streamed rows are noted as they are read."""
 
     def __init__(self, q: Vector, pages: Sequence[slice] = ()) -> None:
         self.q = q
@@ -100,13 +86,7 @@ class Norms:
         self.seen = np.zeros(len(pages), bool)
 
     def look(self, block: Block, name: str) -> None:
-        """Check the rows of a block and note their norms, unless done before.
-
-        Raises
-        ------
-        ValueError
-            If a row is damaged.
-        """
+        """Check the rows of a block and note their norms, unless done before."""
         pages = [
             slice(*np.searchsorted(self.starts, (span.start, span.stop)))
             for span in block.spans
@@ -131,27 +111,7 @@ class Norms:
 
 
 def inspect_rows(X: MatrixLike, constant: float) -> tuple[Accessor, Norms, int]:
-    """Return the accessor over X, its squared norms, and the number of columns.
-
-    Parameters
-    ----------
-    X : ndarray, sparse matrix, Points or RowSource of shape (n, d)
-    constant : float
-        Value of the constant feature; 0 for no constant feature.
-
-    Returns
-    -------
-    accessor : core.Rows or StreamedRows
-    norms : Norms
-    d : int
-
-    Raises
-    ------
-    TypeError
-        If X is not an array or a matrix of real numbers.
-    ValueError
-        If X is not of two dimensions, a value is not finite, or an index is wrong.
-    """
+    """Return the accessor over X, its squared norms, and the number of columns."""
     if isinstance(X, RowSource):
         return _stored_rows(X, constant)
     if isinstance(X, Points):
@@ -227,17 +187,9 @@ def _csr_rows(X: MatrixLike, constant: float) -> tuple[Matrix, core.Rows, Vector
 
 
 def check_indices(X: MatrixLike) -> bool:
-    """Check that the indices of a sparse matrix are in range; SciPy does not check.
+    """Check the indices of a sparse matrix, which SciPy does not.
 
-    Returns
-    -------
-    bool
-        Whether all values are known to be finite.
-
-    Raises
-    ------
-    ValueError
-        If an index or an index pointer is wrong. The message names the place.
+    Returns whether all values are known to be finite.
     """
     if X.format == "csr" and X.dtype in (np.float32, np.float64):
         _, _, fault, where, _ = _inspect_csr(X, 0.0)

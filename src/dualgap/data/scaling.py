@@ -54,13 +54,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def taken_from(cls, tensors: dict[str, NDArray[np.float64]]) -> Scaling | None:
-        """Take the scaling out of a model file's arrays; None if there is none.
-
-        Raises
-        ------
-        ValueError
-            If a value is invalid.
-        """
+        """Take the scaling out of a model file's arrays; None if there is none."""
         mean, scale = (tensors.pop(name, None) for name in (_MEAN, _SCALE))
         if scale is None and mean is None:
             return None

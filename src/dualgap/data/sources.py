@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .chunks import (
-    ArrayChunk,
     Chunk,
     FileSource,
     Reading,
@@ -23,7 +22,8 @@ from .chunks import (
     Source,
     _column,
     _named,
-    _refuse_labels,
+    array_chunk,
+    refuse_labels,
 )
 from .kinds import kind_of_file
 from .numpy_sources import _Batches, _Numpy
@@ -36,13 +36,7 @@ __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
 
 def source_of(inputs: object, reading: Reading) -> Source:
-    """Return the source for the argument `inputs` of :func:`dualgap.data.convert`.
-
-    Raises
-    ------
-    TypeError, ValueError, OSError
-        If `inputs` is of another type, or a file is missing.
-    """
+    """Return the source for the argument `inputs` of :func:`dualgap.data.convert`."""
     paths = _paths(inputs)
     if paths is None:
         if not isinstance(inputs, Iterable):
@@ -50,7 +44,7 @@ def source_of(inputs: object, reading: Reading) -> Source:
                 f"inputs is a {type(inputs).__name__}; give a path, a list of paths, "
                 "or an iterable of (X, y) or (X, y, sample_weight)"
             )
-        _refuse_labels(reading, "batches, which contain them")
+        refuse_labels(reading, "batches, which contain them")
         return _Batches(inputs, reading)
     for path in paths:
         os.stat(path)  # the usual error
@@ -79,11 +73,7 @@ def _paths(inputs: object) -> list[str] | None:
 
 
 class _Table(FileSource):
-    kind = "table"
-
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        super().__init__(paths, reading)
-        _refuse_labels(reading, "tables, which contain them as columns")
+    kind, labelled = "table", "tables, which contain them as columns"
 
     def chunks(self) -> Iterator[Chunk]:
         first, names = 0, None
@@ -99,7 +89,7 @@ class _Table(FileSource):
                             "them one by one"
                         )
                     X, y, weight = self._arrays(path, batch)
-                yield ArrayChunk(path, first, X, y, weight)
+                yield array_chunk(path, first, X, y, weight)
                 first += len(y)
 
     def _batches(self, path: str) -> Iterator[pyarrow.RecordBatch]:

@@ -44,7 +44,7 @@ from .description import (
     shape_of,
     size_of,
 )
-from .files import Arrays, StoredArray, Task
+from .files import Arrays, StoredArray, Task, pages
 from .types import Array, Matrix, MatrixLike
 
 __all__ = ["RowBatch", "RowStore"]
@@ -53,7 +53,7 @@ __all__ = ["RowBatch", "RowStore"]
 BUFFER = 2**28
 
 _Spans = tuple[slice, ...]
-_Slot = dict[str, NDArray[np.generic]]
+_Slot = dict[str, NDArray[np.uint8]]
 
 
 class RowBatch(NamedTuple):
@@ -519,13 +519,13 @@ def _wait(pool: ThreadPoolExecutor | None, tasks: Sequence[Task]) -> None:
 def _room(
     slot: _Slot | None, name: str, size: int, dtype: np.dtype[np.generic]
 ) -> Array:
-    """Return an array to read into: a new one, or part of the slot's array."""
+    """Return an array to read into: a new one, or part of the slot's memory."""
     if slot is None:
         return np.empty(size, dtype)
-    if name not in slot or len(slot[name]) < size:
-        slot.pop(name, None)  # free the old array before the new one is made
-        slot[name] = np.empty(size, dtype)
-    return slot[name][:size]
+    if name not in slot or len(slot[name]) < size * dtype.itemsize:
+        slot.pop(name, None)  # free the old memory before there is more
+        slot[name] = pages(size * dtype.itemsize)
+    return slot[name][: size * dtype.itemsize].view(dtype)
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:

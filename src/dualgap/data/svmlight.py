@@ -267,13 +267,6 @@ def text_pieces(path: str) -> Iterator[bytes]:
     """Yield the text of a file in pieces of about 1 MiB, decompressed.
 
     The extension of the name determines the compression.
-
-    Raises
-    ------
-    ValueError
-        If compressed data are damaged.
-    ImportError
-        If decompression needs a missing package.
     """
     with open(path, "rb") as file:
         yield from decompressed(file, os.path.splitext(path)[1].lower(), path)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core import parse_svmlight
-from .chunks import ArrayChunk, Chunk, FileSource, Reading, Rows, _refuse_labels, _tidy
+from .chunks import Chunk, FileSource, Reading, Rows, _tidy, array_chunk
 from .svmlight import decompressed, text_pieces
 from .tables import csv_blocks, kind_of
 
@@ -40,18 +40,14 @@ START = 2**16
 
 
 class _Text(FileSource):
-    kind = "svmlight"
-
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        super().__init__(paths, reading)
-        _refuse_labels(reading, "svmlight text, which contains labels")
+    kind, labelled = "svmlight", "svmlight text, which contains labels"
 
     def chunks(self) -> Iterator[Chunk]:
         first = 0
         for path in self.paths:
             before = 0
             for text in _whole_lines(path, self.reading.chunk):
-                yield _TextChunk(path, text, first, before, self.reading)
+                yield _text_chunk(path, text, first, before, self.reading)
                 lines = text.count(b"\n") + (not text.endswith(b"\n"))
                 first, before = first + lines, before + lines
 
@@ -81,43 +77,36 @@ def _whole_lines(path: str, size: int) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-class _TextChunk(Chunk):
-    columns = False
-
-    def __init__(
-        self, path: str, text: bytes, first: int, before: int, reading: Reading
-    ) -> None:
-        self.path, self.text, self.first, self.before = path, text, first, before
-        self.reading = reading
-
-    def load(self) -> Rows:
+def _text_chunk(
+    path: str, text: bytes, first: int, before: int, reading: Reading
+) -> Chunk:
+    def load() -> Rows:
+        nonlocal text
         # With "auto", keep the indices as written; the merge shifts them if needed.
-        zero_based = self.reading.zero_based in ("auto", True)
+        zero_based = reading.zero_based in ("auto", True)
         try:
             found = parse_svmlight(
-                np.frombuffer(self.text, dtype=np.uint8),
+                np.frombuffer(text, dtype=np.uint8),
                 n_threads=1,
                 zero_based=zero_based,
                 query_id=False,
-                single_precision=self.reading.dtype == np.float32,
+                single_precision=reading.dtype == np.float32,
                 wide_index=False,
             )
         except ValueError as error:
             message = re.sub(
-                r"^line (\d+)",
-                lambda line: f"line {int(line[1]) + self.before}",
-                str(error),
+                r"^line (\d+)", lambda line: f"line {int(line[1]) + before}", str(error)
             )
-            raise ValueError(f"{self.path}, {message}") from None
-        self.text = b""
-        X = sparse.csr_matrix(
-            (found.values, found.indices, found.indptr),
-            shape=(len(found.labels), found.n_features),
-        )
+            raise ValueError(f"{path}, {message}") from None
+        text = b""
+        shape = len(found.labels), found.n_features
+        X = sparse.csr_matrix((found.values, found.indices, found.indptr), shape)
         return X, found.labels, None
 
-    def place(self, row: int) -> str:
-        return f"{self.path}, after line {self.before}, example {row + 1}"
+    def place(row: int) -> str:
+        return f"{path}, after line {before}, example {row + 1}"
+
+    return Chunk(first, load, place, columns=False)
 
 
 # ------------------------------------------------------------------------ CSV and TSV
@@ -141,11 +130,7 @@ class _PieceStream(io.RawIOBase):
 
 
 class _Csv(FileSource):
-    kind = "csv"
-
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        super().__init__(paths, reading)
-        _refuse_labels(reading, "tables, which contain them as columns")
+    kind, labelled = "csv", "tables, which contain them as columns"
 
     def chunks(self) -> Iterator[Chunk]:
         first, columns = 0, None
@@ -172,5 +157,5 @@ class _Csv(FileSource):
                     at = columns.index(wanted)
                     weight, X = X[:, at], np.delete(X, at, axis=1)
                 X = _tidy(X, self.reading.dtype)
-                yield ArrayChunk(path, first, X, block.y, weight)
+                yield array_chunk(path, first, X, block.y, weight)
                 first += len(block.y)
