@@ -9,6 +9,7 @@ stays in the processor's cache, so that copying from it is fast.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import mmap
@@ -214,5 +215,12 @@ def pages(size: int) -> Bytes:
 
     The allocator would keep memory that a thread has freed for that thread alone.
     """
+    private = {}
+    if hasattr(mmap, "MAP_PRIVATE"):
+        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
     with memory_error("reading a row store"):
-        return np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)
+        memory = mmap.mmap(-1, max(size, 1), **private)
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # as NumPy does for its arrays
+        with contextlib.suppress(OSError):  # a system without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
