@@ -271,10 +271,10 @@ class RowBlockOf final : public RowBlock {
   void scatter(Index begin, Index end, const double *theta, double *gram,
                Vec &room) const {
     const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>(2 * d));
+    room.resize(static_cast<std::size_t>(d));
+    std::vector<Index> columns(static_cast<std::size_t>(d));
     double *value = room.data();
-    auto *column = reinterpret_cast<Index *>(value + d);
-    static_assert(sizeof(Index) == sizeof(double));
+    Index *column = columns.data();
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const Index count = entries_of(i - begin_, value, column);
@@ -293,10 +293,10 @@ class RowBlockOf final : public RowBlock {
                        Vec &room) const {
     using Pack = simd::Pack<double>;
     const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>((3 + kWindow) * d));
+    room.resize(static_cast<std::size_t>((1 + kWindow) * d));
+    std::vector<Index> columns(static_cast<std::size_t>(2 * d));
     double *value = room.data(), *window = value + d;
-    auto *column = reinterpret_cast<Index *>(window + kWindow * d);
-    Index *start = column + d;
+    Index *column = columns.data(), *start = column + d;
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const Index count = entries_of(i - begin_, value, column);
