@@ -266,14 +266,14 @@ void bind_certify(nb::module_ &m) {
       "best_multiple",
       [](const Examples &examples, Array<const double> margins, double norm,
          double length, double last, double roundings) {
-        const Index n = examples.n();
-        const double *m = sized(margins, n, "margins");
+        const Index n = examples.n;
+        const double *at = sized(margins, n, "margins");
         const double constant =
             examples.rows.visit([](const auto &x) { return x.constant(); });
-        const Sizes sizes(examples.q.data(), constant * constant, length, last,
-                          static_cast<double>(examples.width() + 2));
+        const Sizes sizes{examples.q.data(), constant * constant, length, last,
+                          static_cast<double>(examples.width() + 2)};
         nb::gil_scoped_release released;
-        return best_multiple(m, examples.cost.data(), n, examples.loss, norm, sizes,
+        return best_multiple(at, examples.cost.data(), n, examples.loss, norm, sizes,
                              roundings);
       },
       "examples"_a, "margins"_a.noconvert(), "norm"_a, "length"_a, "last"_a,
@@ -319,7 +319,7 @@ void bind_certify(nb::module_ &m) {
          Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Team &threads,
          Maybe<std::uint8_t> wake) {
         const MarginTerms terms{examples.y.data(), examples.cost.data(), examples.loss,
-                                sized(wake, examples.n(), "wake")};
+                                sized(wake, examples.n, "wake")};
         return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, margins,
                          threads);
       },

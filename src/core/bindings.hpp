@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -155,6 +156,21 @@ auto *checked_order(const A &order, Index n) {
   return order.data();
 }
 
+// The length of an array, and its name in messages.
+struct Named {
+  template <class A>
+  Named(const A &array, const char *title)
+      : length(static_cast<Index>(array.shape(0))), name(title) {}
+  Index length;
+  const char *name;
+};
+
+// Checks that the arrays have an entry for every row. Returns the number of rows.
+inline Index checked_count(const AnyRows &rows, std::initializer_list<Named> arrays) {
+  for (const auto &[length, name] : arrays) check_length(length, rows.n(), name);
+  return rows.n();
+}
+
 // What Python passes is gathered in records that hold its arrays. Examples check the
 // lengths when they are made. Points are used with different rows, so `of` checks them
 // in every call and returns the record of the core.
@@ -163,19 +179,8 @@ struct Examples {
   Array<const std::int8_t> y;
   Array<const double> cost, q;
   Loss loss;
+  Index n = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
 
-  Examples(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-           Array<const double> q, const Loss &loss)
-      : rows(rows),
-        y(std::move(y)),
-        cost(std::move(cost)),
-        q(std::move(q)),
-        loss(loss) {
-    check_length(static_cast<Index>(this->y.shape(0)), n(), "y");
-    check_length(static_cast<Index>(this->cost.shape(0)), n(), "cost");
-    check_length(static_cast<Index>(this->q.shape(0)), n(), "q");
-  }
-  Index n() const { return rows.n(); }
   Index width() const { return rows.width(); }
   DualData dual() const { return {y.data(), cost.data(), q.data(), loss}; }
 };
@@ -185,20 +190,7 @@ struct RegressionExamples {
   Array<const double> target, cost, q;
   Loss loss;
   double epsilon;
-
-  RegressionExamples(const AnyRows &rows, Array<const double> target,
-                     Array<const double> cost, Array<const double> q, const Loss &loss,
-                     double epsilon)
-      : rows(rows),
-        target(std::move(target)),
-        cost(std::move(cost)),
-        q(std::move(q)),
-        loss(loss),
-        epsilon(epsilon) {
-    check_length(static_cast<Index>(this->target.shape(0)), rows.n(), "target");
-    check_length(static_cast<Index>(this->cost.shape(0)), rows.n(), "cost");
-    check_length(static_cast<Index>(this->q.shape(0)), rows.n(), "q");
-  }
+  Index n = checked_count(rows, {{target, "target"}, {cost, "cost"}, {q, "q"}});
 };
 
 struct DualPoint {

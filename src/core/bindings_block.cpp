@@ -238,17 +238,17 @@ void bind_block(nb::module_ &m) {
              Table<float> out, Stop &stop) {
             const Order *order = checked_order(who, self.n());
             const Order *at = checked_order(columns, self.n());
-            const auto m = static_cast<Index>(who.shape(0));
+            const auto queries = static_cast<Index>(who.shape(0));
             const auto many = static_cast<Index>(columns.shape(0));
             const auto width = static_cast<Index>(out.shape(1));
-            if (static_cast<Index>(out.shape(0)) != m ||
+            if (static_cast<Index>(out.shape(0)) != queries ||
                 width != (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel)
               throw std::invalid_argument("out does not fit");
-            std::vector<float *> to(static_cast<std::size_t>(m));
-            for (Index t = 0; t < m; ++t)
+            std::vector<float *> to(static_cast<std::size_t>(queries));
+            for (Index t = 0; t < queries; ++t)
               to[static_cast<std::size_t>(t)] = out.data() + t * width;
             return without_gil(stop, [&](Poll &poll) {
-              return self.cross(order, m, at, many, to.data(), poll);
+              return self.cross(order, queries, at, many, to.data(), poll);
             });
           },
           "who"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
@@ -275,9 +275,9 @@ void bind_block(nb::module_ &m) {
             const auto count = static_cast<Index>(out.shape(0));
             double *off = sized(errors, count, "errors");
             return add_at(self, who, coef, at, out, stop,
-                          [&](const Order *rows, const double *c, Index m, Some targets,
-                              double *sums, Poll &poll) {
-                            return self.times(rows, c, m, targets, sums, off, poll);
+                          [&](const Order *rows, const double *c, Index terms,
+                              Some targets, double *sums, Poll &poll) {
+                            return self.times(rows, c, terms, targets, sums, off, poll);
                           });
           },
           "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
@@ -387,20 +387,20 @@ void bind_block(nb::module_ &m) {
       [](Table<const float> H, Array<double> c,
          const std::array<Array<const double>, 2> &box, Array<float> v, double unit,
          double tol, Index most, Stop &stop) {
-        const auto m = static_cast<Index>(c.shape(0));
-        Inner inner = small_problem(H, m);
-        for (Index i = 0; i < m; ++i) {
+        const auto size = static_cast<Index>(c.shape(0));
+        Inner inner = small_problem(H, size);
+        for (Index i = 0; i < size; ++i) {
           const auto at = static_cast<std::size_t>(i);
           inner.s[at] = inner.row(i)[i];
           inner.c[at] = c.data()[i];
-          inner.lo[at] = sized(box[0], m, "box[0]")[i];
-          inner.hi[at] = sized(box[1], m, "box[1]")[i];
-          inner.v[at] = sized(v, m, "v")[i];
+          inner.lo[at] = sized(box[0], size, "box[0]")[i];
+          inner.hi[at] = sized(box[1], size, "box[1]")[i];
+          inner.v[at] = sized(v, size, "v")[i];
         }
         const Index steps = without_gil(
             stop, [&](Poll &poll) { return pair_steps(inner, unit, tol, most, poll); });
-        std::copy_n(inner.c.begin(), m, c.data());
-        std::copy_n(inner.v.begin(), m, v.data());
+        std::copy_n(inner.c.begin(), size, c.data());
+        std::copy_n(inner.v.begin(), size, v.data());
         return steps;
       },
       "H"_a.noconvert(), "c"_a.noconvert(), "box"_a.noconvert(), "v"_a.noconvert(),
@@ -411,20 +411,20 @@ void bind_block(nb::module_ &m) {
       "coordinate_steps",
       [](Table<const float> H, Array<const double> y, Array<const double> delta,
          Array<double> c, Array<float> v, double tol, Index most, Stop &stop) {
-        const auto m = static_cast<Index>(c.shape(0));
-        Inner inner = small_problem(H, m);
-        for (Index i = 0; i < m; ++i) {
+        const auto size = static_cast<Index>(c.shape(0));
+        Inner inner = small_problem(H, size);
+        for (Index i = 0; i < size; ++i) {
           const auto at = static_cast<std::size_t>(i);
           inner.c[at] = c.data()[i];
-          inner.y[at] = static_cast<float>(sized(y, m, "y")[i]);
-          inner.delta[at] = sized(delta, m, "delta")[i];
-          inner.v[at] = sized(v, m, "v")[i];
+          inner.y[at] = static_cast<float>(sized(y, size, "y")[i]);
+          inner.delta[at] = sized(delta, size, "delta")[i];
+          inner.v[at] = sized(v, size, "v")[i];
           inner.s[at] = inner.row(i)[i] + 1.0f + static_cast<float>(inner.delta[at]);
         }
         const Index steps = without_gil(
             stop, [&](Poll &poll) { return coordinate_steps(inner, tol, most, poll); });
-        std::copy_n(inner.c.begin(), m, c.data());
-        std::copy_n(inner.v.begin(), m, v.data());
+        std::copy_n(inner.c.begin(), size, c.data());
+        std::copy_n(inner.v.begin(), size, v.data());
         return steps;
       },
       "H"_a.noconvert(), "y"_a.noconvert(), "delta"_a.noconvert(), "c"_a.noconvert(),
@@ -556,9 +556,9 @@ void bind_block(nb::module_ &m) {
         const auto to = points_of(targets, std::nullopt);
         const auto outputs = static_cast<Index>(coef.shape(0));
         const auto many = static_cast<Index>(ends.shape(0));
-        const Index n = to->n(), m = points->n();
+        const Index n = to->n(), vectors = points->n();
         check_length(to->d(), points->d(), "a row");
-        check_length(static_cast<Index>(coef.shape(1)), m, "coef");
+        check_length(static_cast<Index>(coef.shape(1)), vectors, "coef");
         check_length(static_cast<Index>(out.shape(0)), many * outputs, "out");
         check_length(static_cast<Index>(out.shape(1)), n, "a row of out");
         const Index room = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
@@ -570,7 +570,7 @@ void bind_block(nb::module_ &m) {
         Index first = 0;
         for (Index g = 0; g < many; ++g) {
           const Index end = ends.data()[g];
-          if (end < first || end > m) throw std::invalid_argument("ends");
+          if (end < first || end > vectors) throw std::invalid_argument("ends");
           parts.push_back({first, end - first, each.data() + g * outputs});
           first = end;
         }

@@ -31,7 +31,7 @@ void bind_counting_sgd(nb::module_ &m) {
       "counting_sgd_epoch",
       [](const Examples &examples, double lambda, Index multiplicity,
          Array<const Order> order, CountingPoint &point, Stop &stop) {
-        const Index n = examples.n();
+        const Index n = examples.n;
         const CountingData data{examples.y.data(), examples.cost.data(),
                                 examples.q.data(), lambda, multiplicity};
         CountingState state{sized(point.a, examples.width(), "a"),

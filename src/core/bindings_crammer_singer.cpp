@@ -12,23 +12,16 @@ struct MulticlassExamples {
   Array<const std::int32_t> y;
   Array<const double> cost, q;
   Index classes;
+  Index n = checked();
 
-  MulticlassExamples(const AnyRows &rows, Array<const std::int32_t> y,
-                     Array<const double> cost, Array<const double> q, Index classes)
-      : rows(rows),
-        y(std::move(y)),
-        cost(std::move(cost)),
-        q(std::move(q)),
-        classes(classes) {
+  Index checked() const {
     if (classes < 2) throw std::invalid_argument("classes must be 2 or more");
-    const std::int32_t *codes = sized(this->y, n(), "y");
-    check_length(static_cast<Index>(this->cost.shape(0)), n(), "cost");
-    check_length(static_cast<Index>(this->q.shape(0)), n(), "q");
-    for (Index i = 0; i < n(); ++i)
-      if (codes[i] < 0 || codes[i] >= classes)
+    const Index count = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
+    for (Index i = 0; i < count; ++i)
+      if (y.data()[i] < 0 || y.data()[i] >= classes)
         throw std::invalid_argument("y names a class that does not exist");
+    return count;
   }
-  Index n() const { return rows.n(); }
   // Entries of a primal point.
   Index size() const { return rows.width() * class_stride(classes); }
   MulticlassData data() const { return {y.data(), cost.data(), q.data(), classes}; }
@@ -65,7 +58,7 @@ void bind_crammer_singer(nb::module_ &m) {
       "crammer_singer_epoch",
       [](const MulticlassExamples &examples, const MulticlassPoint &point,
          Array<Order> order, Random &random, Stop &stop) {
-        const Index n = examples.n(), classes = examples.classes;
+        const Index n = examples.n, classes = examples.classes;
         const MulticlassState state{sized(point.alpha, n * classes, "alpha"),
                                     sized(point.w, examples.size(), "w"),
                                     sized(point.wake, n, "wake"),
@@ -84,7 +77,7 @@ void bind_crammer_singer(nb::module_ &m) {
   m.def(
       "multiclass_feasible",
       [](const MulticlassExamples &examples, Array<double> alpha) {
-        const Index n = examples.n();
+        const Index n = examples.n;
         return multiclass_feasible(examples.data(), n,
                                    sized(alpha, n * examples.classes, "alpha"));
       },
@@ -111,7 +104,7 @@ void bind_crammer_singer(nb::module_ &m) {
       [](const MulticlassExamples &examples, Array<const double> w,
          Maybe<const double> alpha, Team &threads) {
         const double *point = sized(w, examples.size(), "w");
-        const double *a = sized(alpha, examples.n() * examples.classes, "alpha");
+        const double *a = sized(alpha, examples.n * examples.classes, "alpha");
         return examples.rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
           return multiclass_values(x, examples.data(), point, a, threads);

@@ -32,7 +32,7 @@ void bind_cutting_planes(nb::module_ &m) {
       "change_plane",
       [](const Examples &examples, Set from, Set to, Array<double> a, double b,
          Team &threads, Stop &stop) {
-        const Index n = examples.n();
+        const Index n = examples.n;
         const auto *before = sized(from, bytes(n), "from_");
         const auto *after = sized(to, bytes(n), "to");
         double *sum = sized(a, examples.width(), "a");

@@ -110,10 +110,10 @@ void bind_dual_coordinate(nb::module_ &m) {
       "sdca_epoch",
       [](const Examples &examples, Array<const Order> order, const DualPoint &point,
          const RunningAverage *average, Stop &stop) {
-        const DualState state = point.of(examples.rows);
-        const auto *visits = checked_order(order, examples.n());
+        DualState state = point.of(examples.rows);
+        const auto *visits = checked_order(order, examples.n);
         const auto count = static_cast<Index>(order.shape(0));
-        const Average mean = average ? average->of(examples.rows) : Average{};
+        Average mean = average ? average->of(examples.rows) : Average{};
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           return sdca_epoch(x, examples.dual(), visits, count, state, mean, poll);
         });
@@ -125,8 +125,8 @@ void bind_dual_coordinate(nb::module_ &m) {
       "modified_sgd_epoch",
       [](const Examples &examples, Array<const Order> order, const DualPoint &point,
          Index before, Index n, Stop &stop) {
-        const DualState state = point.of(examples.rows);
-        const auto *visits = checked_order(order, examples.n());
+        DualState state = point.of(examples.rows);
+        const auto *visits = checked_order(order, examples.n);
         const auto count = static_cast<Index>(order.shape(0));
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           return modified_sgd_epoch(x, examples.dual(), visits, count, before,
@@ -141,8 +141,8 @@ void bind_dual_coordinate(nb::module_ &m) {
       "dcd_epoch",
       [](const Examples &examples, Array<Order> order, Index active,
          const DualPoint &point, double upper, double lower, Stop &stop) {
-        const DualState state = point.of(examples.rows);
-        Order *visits = checked_order(order, examples.n());
+        DualState state = point.of(examples.rows);
+        Order *visits = checked_order(order, examples.n);
         if (active < 0 || active > static_cast<Index>(order.shape(0)))
           throw std::invalid_argument("active is out of range");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
@@ -160,9 +160,9 @@ void bind_dual_coordinate(nb::module_ &m) {
       [](const Examples &examples, const DualPoint &point, const SkippedRows &skipped,
          const SweepSettings &settings, Array<Order> order, Random &random,
          Stop &stop) {
-        const DualState state = point.of(examples.rows);
-        const Sleep sleep = skipped.of(examples.rows);
-        Order *visits = sized(order, examples.n(), "order");
+        DualState state = point.of(examples.rows);
+        Sleep sleep = skipped.of(examples.rows);
+        Order *visits = sized(order, examples.n, "order");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           SleepingPass pass = sleeping_epoch(x, examples.dual(), state, sleep, settings,
                                              visits, random, poll);
@@ -180,10 +180,10 @@ void bind_dual_coordinate(nb::module_ &m) {
       "momentum",
       [](const Examples &examples, const DualPoint &point, const DualPoint &end,
          double beta, Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
-        const DualState state = point.of(examples.rows);
+        DualState state = point.of(examples.rows);
         const DualState last = end.of(examples.rows);
-        std::uint8_t *asleep = sized(wake, examples.n(), "wake");
-        Order *visits = sized(order, examples.n(), "order");
+        std::uint8_t *asleep = sized(wake, examples.n, "wake");
+        Order *visits = sized(order, examples.n, "order");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           return momentum(x, examples.dual(), state, last.alpha, last.w, beta, asleep,
                           visits, poll);
@@ -198,10 +198,10 @@ void bind_dual_coordinate(nb::module_ &m) {
       "conjugate_step",
       [](const Examples &examples, const DualPoint &point, double dual, Steps &steps,
          Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
-        const DualState state = point.of(examples.rows);
+        DualState state = point.of(examples.rows);
         Directions directions = steps.of(examples.rows);
-        std::uint8_t *asleep = sized(wake, examples.n(), "wake");
-        Order *visits = sized(order, examples.n(), "order");
+        std::uint8_t *asleep = sized(wake, examples.n, "wake");
+        Order *visits = sized(order, examples.n, "order");
         const Leap leap =
             pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
               return conjugate_step(x, examples.dual(), state, dual, directions, asleep,

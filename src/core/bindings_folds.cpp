@@ -46,24 +46,24 @@ void bind_folds(nb::module_ &m) {
              Array<const std::int8_t> y, Table<const double> weights, Index threads,
              Maybe<const double> targets, double epsilon) {
             std::vector<Run> rows;
-            Index m = 0;
+            Index count = 0;
             for (const auto &[begin, end] : runs) {
               if (begin < 0 || end < begin || end > table.n)
                 throw std::invalid_argument("runs: rows outside the matrix");
               rows.push_back({begin, end - begin});
-              m += end - begin;
+              count += end - begin;
             }
-            check_length(static_cast<Index>(weights.shape(1)), m, "weights");
-            const std::int8_t *labels = sized(y, m, "y");
+            check_length(static_cast<Index>(weights.shape(1)), count, "weights");
+            const std::int8_t *labels = sized(y, count, "y");
             const auto folds = static_cast<Index>(weights.shape(0));
             const double *all = weights.data();
             std::vector<double> linear;
-            if (const double *first = sized(targets, m, "targets"))
-              linear.assign(first, first + m);
+            if (const double *first = sized(targets, count, "targets"))
+              linear.assign(first, first + count);
             nb::gil_scoped_release released;
-            new (self)
-                Folds(table.doubles, table.floats, table.n, rows, {labels, labels + m},
-                      all, folds, threads, std::move(linear), epsilon);
+            new (self) Folds(table.doubles, table.floats, table.n, rows,
+                             {labels, labels + count}, all, folds, threads,
+                             std::move(linear), epsilon);
           },
           "table"_a, "runs"_a, "y"_a.noconvert(), "weights"_a.noconvert(), "threads"_a,
           "targets"_a.noconvert() = nb::none(), "epsilon"_a = 0.0,

@@ -347,10 +347,10 @@ void bind_labellings(nb::module_ &m) {
             using Rows = std::decay_t<decltype(x)>;
             const auto set =
                 [&](const std::vector<Order> &kept) -> std::unique_ptr<RowSet> {
-              const auto m = static_cast<Index>(kept.size());
-              if (m == x.rows()) return std::make_unique<OneBlock<Rows>>(x);
+              const auto count = static_cast<Index>(kept.size());
+              if (count == x.rows()) return std::make_unique<OneBlock<Rows>>(x);
               using Chosen = ChosenRows<Rows>;
-              return std::make_unique<OneBlock<Chosen>>(Chosen(x, kept.data(), m));
+              return std::make_unique<OneBlock<Chosen>>(Chosen(x, kept.data(), count));
             };
             return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
                 .solve(all, settings, poll, stop);

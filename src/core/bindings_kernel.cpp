@@ -104,34 +104,32 @@ struct SimplexProblem {
   Array<const double> y, delta, diagonal;
   double constant;
   Maybe<const double> linear;
+  Index m = checked();
 
-  SimplexProblem(Gram *gram, Maybe<const Order> columns, Array<const double> y,
-                 Array<const double> delta, Array<const double> diagonal,
-                 double constant, Maybe<const double> linear)
-      : gram(gram),
-        columns(std::move(columns)),
-        y(std::move(y)),
-        delta(std::move(delta)),
-        diagonal(std::move(diagonal)),
-        constant(constant),
-        linear(std::move(linear)) {
-    const Index m = this->m();
-    sized(this->columns, m, "columns");
-    this->columns ? (void)checked_order(*this->columns, gram->n())
-                  : check_length(m, gram->n(), "y");
-    check_length(static_cast<Index>(this->delta.shape(0)), m, "delta");
-    check_length(static_cast<Index>(this->diagonal.shape(0)), m, "diagonal");
-    sized(this->linear, m, "linear");
+  Index checked() const {
+    const auto count = static_cast<Index>(y.shape(0));
+    sized(columns, count, "columns");
+    columns ? (void)checked_order(*columns, gram->n())
+            : check_length(count, gram->n(), "y");
+    sized(delta, count, "delta");
+    sized(diagonal, count, "diagonal");
+    sized(linear, count, "linear");
+    return count;
   }
-  Index m() const { return static_cast<Index>(y.shape(0)); }
   // The problem with its gradient, and no point.
   Simplex with(const Array<double> &g) const {
-    return {gram,         columns ? columns->data() : nullptr,
-            m(),          y.data(),
-            delta.data(), diagonal.data(),
-            nullptr,      sized(g, m(), "g"),
-            nullptr,      0,
-            constant,     linear ? linear->data() : nullptr};
+    return {gram,
+            columns ? columns->data() : nullptr,
+            m,
+            y.data(),
+            delta.data(),
+            diagonal.data(),
+            nullptr,
+            sized(g, m, "g"),
+            nullptr,
+            0,
+            constant,
+            linear ? linear->data() : nullptr};
   }
 };
 
@@ -301,15 +299,15 @@ void bind_kernel(nb::module_ &m) {
           "block",
           [](Gram &self, Array<const Order> rows, Array<const Order> columns,
              Array<double> out) {
-            const auto m = static_cast<Index>(rows.shape(0));
+            const auto queries = static_cast<Index>(rows.shape(0));
             const auto many = static_cast<Index>(columns.shape(0));
             const Order *query = checked_order(rows, self.n());
             const Order *column = checked_order(columns, self.n());
-            double *to = sized(out, m * many, "out");
+            double *to = sized(out, queries * many, "out");
             nb::gil_scoped_release released;
             const std::lock_guard lock(self.mutex());
             self.block(
-                m, [&](Index q) { return query[q]; }, many,
+                queries, [&](Index q) { return query[q]; }, many,
                 [&](Index t) { return column[t]; }, to, many);
           },
           "rows"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert());
@@ -482,7 +480,7 @@ void bind_kernel(nb::module_ &m) {
       [](const SimplexProblem &problem, Array<const Order> rows,
          Array<const double> change, Array<double> g, Stop &stop) {
         const auto many = static_cast<Index>(rows.shape(0));
-        const Order *who = checked_order(rows, problem.m());
+        const Order *who = checked_order(rows, problem.m);
         const double *c = sized(change, many, "change");
         Simplex s = problem.with(g);
         return without_gil(stop, [&](Poll &poll) {

@@ -13,8 +13,8 @@ void bind_regression(nb::module_ &m) {
          Stop &stop) {
         const RegressionData data{examples.target.data(), examples.cost.data(),
                                   examples.q.data(), examples.loss, examples.epsilon};
-        const DualState state = point.of(examples.rows);
-        const Sleep sleep = skipped.of(examples.rows);
+        DualState state = point.of(examples.rows);
+        Sleep sleep = skipped.of(examples.rows);
         Order *visits = sized(order, examples.rows.n(), "order");
         if (chunk < 1) throw std::invalid_argument("chunk must be positive");
         return without_gil(stop, [&](Poll &poll) {
@@ -47,7 +47,7 @@ void bind_regression(nb::module_ &m) {
          const RegressionTargets &targets, Random &random, Team &threads, Stop &stop) {
         const RegressionData data{examples.target.data(), examples.cost.data(),
                                   examples.q.data(), examples.loss, examples.epsilon};
-        const DualState state = point.of(examples.rows);
+        DualState state = point.of(examples.rows);
         return without_gil(stop, [&](Poll &poll) {
           return examples.rows.visit([&](const auto &x) {
             return SmallRegression(x, data, state, threads)
@@ -69,7 +69,7 @@ void bind_regression(nb::module_ &m) {
         const double *most = sized(upper, n, "upper"), *norms = sized(q, n, "q");
         check_length(static_cast<Index>(fall.shape(0)), many, "fall");
         const Order *up = checked_order(rise, n), *down = checked_order(fall, n);
-        const DualState state = point.of(rows);
+        DualState state = point.of(rows);
         double *zeros = sized(room, rows.width(), "room");
         return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
           return pair_epoch(x, most, norms, up, down, many, state, zeros, poll);

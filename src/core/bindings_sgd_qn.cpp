@@ -47,7 +47,7 @@ void bind_sgd_qn(nb::module_ &m) {
       "sgd_qn_epoch",
       [](const Examples &examples, const SgdQnSettings &settings,
          Array<const Order> order, SgdQnPoint &point, Stop &stop) {
-        const Index n = examples.n(), width = examples.width();
+        const Index n = examples.n, width = examples.width();
         const SgdQnData data{settings, examples.y.data(), examples.cost.data(),
                              examples.loss};
         SgdQnState state{sized(point.w, width, "w"),

@@ -63,7 +63,7 @@ void bind_stochastic_gradient(nb::module_ &m) {
       "stochastic_gradient_epoch",
       [](const Examples &examples, const GradientSettings &settings,
          Array<const Order> order, GradientPoint &point, Stop &stop) {
-        const Index n = examples.n(), width = examples.width();
+        const Index n = examples.n, width = examples.width();
         const GradientData data{settings, examples.y.data(), examples.cost.data(),
                                 examples.q.data(), examples.loss};
         double *moved = sized(point.bias, 1, "bias");

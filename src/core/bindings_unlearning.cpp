@@ -14,15 +14,15 @@ void bind_unlearning(nb::module_ &m) {
       "unlearning_epoch",
       [](const Examples &examples, double s, Array<const Order> order, Array<double> a,
          Array<double> count, Stop &stop) {
-        const Index n = examples.n();
+        const Index n = examples.n;
         const UnlearningData data{examples.y.data(), examples.cost.data(),
                                   examples.q.data(), examples.loss, s};
-        const UnlearningState state{sized(a, examples.width(), "a"),
-                                    sized(count, n, "count")};
+        UnlearningState state{sized(a, examples.width(), "a"),
+                              sized(count, n, "count")};
         const auto *visits = checked_order(order, n);
-        const auto m = static_cast<Index>(order.shape(0));
+        const auto many = static_cast<Index>(order.shape(0));
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return unlearning_epoch(x, data, visits, m, state, poll);
+          return unlearning_epoch(x, data, visits, many, state, poll);
         });
       },
       "examples"_a, "s"_a, "order"_a.noconvert(), "a"_a.noconvert(),

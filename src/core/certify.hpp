@@ -28,38 +28,36 @@
 
 namespace dualgap {
 
+// Returns the sum of f(0) to f(n - 1), compensated over blocks.
+template <class F>
+double blocked_sum(Index n, F &&f) {
+  constexpr Index kTerms = 256;
+  Sum sum;
+  for (Index k = 0; k < n; k += kTerms) sum += sum_of(k, std::min(n, k + kTerms), f);
+  return sum.value();
+}
+
 // The relative error is at most kNormRoundings units of rounding.
 inline constexpr double kNormRoundings = 40;
 inline double squared_norm(const double *w, Index size) {
-  Sum sum;
-  constexpr Index kBlock = 256;
-  for (Index j = 0; j < size; j += kBlock)
-    sum += sum_of(j, std::min(size, j + kBlock), [&](Index k) { return w[k] * w[k]; });
-  return sum.value();
+  return blocked_sum(size, [&](Index k) { return w[k] * w[k]; });
 }
 
 // Returns D of a_i = min(scale b_i, U_i), given norm = ||v||^2.
 inline double dual_value(const double *b, const double *cost, Index n, const Loss &loss,
                          double scale, double norm) {
-  Sum sum;
-  constexpr Index kBlock = 256;
-  for (Index i = 0; i < n; i += kBlock)
-    sum += sum_of(i, std::min(n, i + kBlock), [&](Index k) {
-      const double a = std::min(scale * b[k], loss.upper(cost[k]));
-      return a - 0.5 * loss.diagonal(cost[k]) * a * a;
-    });
-  return sum.value() - 0.5 * norm;
+  const auto term = [&](Index k) {
+    const double a = std::min(scale * b[k], loss.upper(cost[k]));
+    return a - 0.5 * loss.diagonal(cost[k]) * a * a;
+  };
+  return blocked_sum(n, term) - 0.5 * norm;
 }
 
 // Returns sum_i c_i l(1 - m_i).
 inline double total_loss(const double *margins, const double *cost, Index n,
                          const Loss &loss) {
-  Sum sum;
-  constexpr Index kBlock = 256;
-  for (Index i = 0; i < n; i += kBlock)
-    sum += sum_of(i, std::min(n, i + kBlock),
-                  [&](Index k) { return cost[k] * loss.value(1.0 - margins[k]); });
-  return sum.value();
+  return blocked_sum(n,
+                     [&](Index k) { return cost[k] * loss.value(1.0 - margins[k]); });
 }
 
 // Whether 0 <= a_i <= U_i for every i; false for NaN.
@@ -145,7 +143,6 @@ void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double
 // out_i = ||x_i' W|| for an upper triangular W, given by rows.
 template <class Rows>
 void image_lengths(const Rows &rows, const double *W, double *out) {
-  constexpr Index kLanes = 8;  // of the sum, for vector code
   const Index width = rows.width(), padded = (width + kLanes - 1) / kLanes * kLanes;
   std::vector<double> zeros(static_cast<std::size_t>(padded));
   double *image = zeros.data();
@@ -167,7 +164,7 @@ inline double length_of(const double *w, Index size) {
   const double norm = squared_norm(w, size);
   if (norm == 0.0 && std::all_of(w, w + size, [](double x) { return x == 0.0; }))
     return 0.0;
-  return std::sqrt(norm * (1.0 + kNormRoundings * kUnit) + kSmall);
+  return std::sqrt(norm * (1.0 + kNormRoundings * kRounding<double>)+kSmall);
 }
 
 // Bounds on the sizes of products x_i.w and on their errors. The constant feature is
@@ -178,27 +175,23 @@ struct Sizes {
   double length = 0;     // length of w, without the constant feature
   double last = 0;       // |constant w_d|
   double roundings = 0;  // bound on the roundings of a term of q
-  double each = kSlack * kUnit, other = 0, least = kSmall;  // terms of `off`
-
-  Sizes(const double *q, double constant, double length, double last, double roundings)
-      : q(q), constant(constant), length(length), last(last), roundings(roundings) {
-    if (length == 0.0) {
-      each = least = 0.0;
-      other = constant == 1.0 ? 0.0 : 2.0 * kUnit;
-    }
-  }
+  // Terms of `off`.
+  double each = length == 0.0 ? 0.0 : kSlack * kRounding<double>;
+  double other = length == 0.0 && constant != 1.0 ? 2.0 * kRounding<double> : 0.0;
+  double least = length == 0.0 ? 0.0 : kSmall;
 
   // Returns an upper bound on ||x_i||, without the constant feature.
   double row(Index i) const {
-    const double square = q[i] * (1.0 + 2.0 * roundings * kUnit) - constant;
+    const double square = q[i] * (1.0 + 2.0 * roundings * kRounding<double>)-constant;
     return std::sqrt(std::max(square, 0.0) + kSmall);
   }
   // Returns an upper bound on |x_i|.|w|.
   double product(double row) const { return row * length + last; }
-  // Returns an upper bound on the error of x_i.w and of 1 - y_i x_i.w. If w is 0, only
-  // the constant feature has an error, and none if it is 1.
-  double off(double size, double roundings) const {
-    return (each * roundings + other) * size + least;
+  // Returns an upper bound on the error of x_i.w and of 1 - y_i x_i.w, whose terms
+  // passed at most so many roundings. If w is 0, only the constant feature has an
+  // error, and none if it is 1.
+  double off(double size, double passed) const {
+    return (each * passed + other) * size + least;
   }
 };
 
@@ -378,7 +371,7 @@ struct ResidualTerms {
   double sign(Index) const { return 1.0; }
   // Error of the two subtractions, in addition to the error of x_i.w.
   double rounding(Index i) const {
-    return 2.0 * kSlack * kUnit * (2.0 * std::abs(target[i]) + epsilon);
+    return 2.0 * kSlack * kRounding<double> * (2.0 * std::abs(target[i]) + epsilon);
   }
   // Size of what is subtracted from x_i.w, and from its residual.
   double size(Index i) const { return std::abs(target[i]); }
@@ -398,10 +391,10 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
   const Index parts = kPrecise ? 1 : worth_threads(rows, threads.size());
   std::vector<double> lost(static_cast<std::size_t>(kPrecise ? rows.width() : 0));
   const double constant = rows.constant();
-  const Sizes sizes(q, constant * constant, length_of(w, rows.cols()),
+  const Sizes sizes{q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
-                    static_cast<double>(rows.cols() + 2));
-  const double adding = static_cast<double>(rows.rows()) * kUnit;
+                    static_cast<double>(rows.cols() + 2)};
+  const double adding = static_cast<double>(rows.rows()) * kRounding<double>;
   const BlockedDot<Rows> dot{rows, w};
   std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
   PartSums sums(v, rows.width(), parts);
@@ -419,11 +412,13 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
           const Exact exact = precise_dot(rows, i, w);
           score[k] = exact.value + exact.error;
           at[k] = terms.at(i, exact);
-          const double least = static_cast<double>(rows.count(i) + 4) * kUnit;
+          const double least =
+              static_cast<double>(rows.count(i) + 4) * kRounding<double>;
           const double size = sizes.product(sizes.row(i)) + terms.size(i);
-          off[k] = kSlack * (3.0 * kUnit * (std::abs(at[k]) + terms.shift()) +
-                             2.0 * least * least * size) +
-                   kSmall;
+          off[k] =
+              kSlack * (3.0 * kRounding<double> * (std::abs(at[k]) + terms.shift()) +
+                        2.0 * least * least * size) +
+              kSmall;
         } else {
           score[k] = dot(first + k);
         }
@@ -452,7 +447,8 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
       Index used = 0;
       DUALGAP_INDEPENDENT
       for (Index k = 0; k < n; ++k) {
-        const double rounding = (2.0 * kUnit + adding * adding) * sizes.product(row[k]);
+        const double rounding =
+            (2.0 * kRounding<double> + adding * adding) * sizes.product(row[k]);
         x[k] = a[k] * terms.sign(first + k) * score[k];
         y[k] = std::abs(a[k]) * (off[k] + rounding);
         row[k] = std::abs(a[k]) * (row[k] + std::abs(constant));

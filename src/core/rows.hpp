@@ -163,7 +163,7 @@ class CsrRows {
     *unique = true;
     *where = 0;
     if (indptr_[0] != 0) return "indptr does not start at 0";
-    Columns seen(d_);
+    Columns seen{d_};
     constexpr Index kGroup = 4096;  // entries
     for (Index first = 0, next; first < n_; first = next) {
       const Index begin = indptr_[first];
@@ -218,7 +218,6 @@ class CsrRows {
   // they use few cache lines. Allocated on first use.
   struct Columns {
     using Mark = std::uint16_t;
-    explicit Columns(Index d) : d(d) {}
     Mark next() {
       if (++mark == 0 || marks.empty()) {
         marks.assign(static_cast<std::size_t>(d), 0);
@@ -227,7 +226,7 @@ class CsrRows {
       return mark;
     }
     Index d;
-    std::vector<Mark> marks;
+    std::vector<Mark> marks{};
     Mark mark = 0;
   };
 
@@ -362,7 +361,7 @@ class DenseRows {
       q[i] = sum + constant_ * constant_;
       if (!std::isfinite(q[i])) {
         *where = i;
-        for (Index j = 0; j < d_; ++j)
+        for (j = 0; j < d_; ++j)
           if (!std::isfinite(static_cast<double>(x[j])))
             return "value is NaN or infinite";
         return "squared norm overflows";

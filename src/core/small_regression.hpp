@@ -51,7 +51,7 @@ template <class Rows>
 class SmallRegression : private SmallRegressionTuning {
  public:
   // `state` is zero on entry, and has the solution on return.
-  SmallRegression(const Rows &rows, const RegressionData &data, const DualState &state,
+  SmallRegression(const Rows &rows, const RegressionData &data, DualState state,
                   Team &threads)
       : rows_(rows), data_(data), state_(state), team_(threads) {}
 
@@ -65,8 +65,8 @@ class SmallRegression : private SmallRegressionTuning {
     double near = kNear, entries = 0;
     Index updates = 0, epochs = 0, again = 0;
     for (bool ended = false; !ended;) {
-      const Sleep sleep{wake.data(), length.data(), threshold,
-                        static_cast<int>(kLongestSleep)};
+      Sleep sleep{wake.data(), length.data(), threshold,
+                  static_cast<int>(kLongestSleep)};
       const SleepingPass pass =
           regression_epoch(rows_, data_, state_, sleep, 1, order.data(), random, poll);
       if (stop.requested() || stop.expired()) return {};

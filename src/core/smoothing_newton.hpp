@@ -162,7 +162,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     // point.
     if (length <= limit && length_ >= kLong && !renew) {
       move(1.0);
-      if (!evaluate(Margins::kAhead, poll, stop)) return Outcome::kLeft;
+      if (!evaluate(Margins::kStepped, poll, stop)) return Outcome::kLeft;
       if (objective_ < high && std::abs(dot(r_, s_)) <= kWhole * std::abs(slope)) {
         add(1.0, dz_, z_);
         length_ = 1.0;
@@ -220,7 +220,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
  private:
   using Part = SmoothingPart;
   // Source of z: the stored values, a product with w, or z + x.s.
-  enum class Margins { kKept, kOfW, kAhead };
+  enum class Margins { kKept, kOfW, kStepped };
   static constexpr double kFar = std::numeric_limits<double>::infinity();
 
   bool bounded() const { return !std::isinf(loss_.slope); }
@@ -269,7 +269,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     const double curvature = loss_.curvature;
     const RowLoss loss_of(loss_);
-    const bool ahead = margins == Margins::kAhead, kept = margins == Margins::kKept;
+    const bool ahead = margins == Margins::kStepped, kept = margins == Margins::kKept;
     if (!read(kept ? one_product : two_products, poll, stop,
               [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
                 const Index n = end - begin;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 #include "rows.hpp"
 
@@ -20,9 +21,11 @@
 
 namespace dualgap {
 
-// Constants of the rounding analysis: u = 2^-53, a factor that covers terms in u^2, and
-// a number that is negligible but far above the range of underflow.
-inline constexpr double kUnit = 0x1p-53, kSlack = 1.01, kSmall = 0x1p-1000;
+// Constants of the rounding analysis: the unit u of a type, a factor that covers terms
+// in u^2, and a number that is negligible but far above the range of underflow.
+template <class T>
+inline constexpr double kRounding = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
+inline constexpr double kSlack = 1.01, kSmall = 0x1p-1000;
 
 // Neumaier's sum. For n terms t the error is at most u |result| + (n u)^2 sum |t|
 // (Ogita, Rump and Oishi 2005, proposition 4.5).

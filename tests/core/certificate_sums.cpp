@@ -1,7 +1,7 @@
 // Checks the sums of a certificate against exact arithmetic: the compensated sums, the
 // product of a row with w, the squared norms, and everything that `evaluate` sums up in
-// one pass. Each result must lie within the bound that src/core promises for it, however
-// the compiler contracts products and sums into fused operations.
+// one pass. Each result must lie within the bound that src/core promises for it,
+// however the compiler contracts products and sums into fused operations.
 //
 //     c++ -std=c++20 -O2 -Isrc/core tests/core/certificate_sums.cpp -pthread
 //         -o certificate_sums && ./certificate_sums
@@ -33,7 +33,8 @@ class Exact {
     }
     if (x == 0.0) return;
     int exponent;
-    const auto whole = static_cast<std::int64_t>(std::ldexp(std::frexp(x, &exponent), 53));
+    const auto whole =
+        static_cast<std::int64_t>(std::ldexp(std::frexp(x, &exponent), 53));
     exponent -= 53;
     const int rest = (exponent % kBits + kBits) % kBits;
     low_ = (exponent - rest) / kBits;
@@ -170,9 +171,10 @@ void compensated_sums() {
         sizes = sizes + std::abs(term);
       }
       lanes.add(terms.data(), static_cast<Index>(terms.size()));
-      const Exact squared = Exact(kSlack * count * count * kUnit * kUnit) * sizes;
+      const Exact squared =
+          Exact(kSlack * count * count * kRounding<double> * kRounding<double>) * sizes;
       const auto bound = [&](double value) {
-        return Exact(kUnit) * std::abs(value) + squared;
+        return Exact(kRounding<double>) * std::abs(value) + squared;
       };
       within(sum.value(), exact, bound(sum.value()), "Sum");
       within(singly.value(), exact, bound(singly.value()), "LaneSums, one by one");
@@ -284,8 +286,8 @@ Data<V> draw(Kind kind, Index n, Index d, double constant) {
 
 // What `Problem` in Python makes of the sums: docs/certificate.md.
 double term_error(Index n) {
-  const double adding = static_cast<double>(n) * kUnit;
-  return 12.0 * kUnit + adding * adding;
+  const double adding = static_cast<double>(n) * kRounding<double>;
+  return 12.0 * kRounding<double> + adding * adding;
 }
 constexpr double kLeast = 0x1p-1074;
 
@@ -323,16 +325,15 @@ void check_pass(const Rows &rows, const Terms &terms, const std::vector<double> 
   }
   const double term = term_error(n);
   const double underflow = static_cast<double>(n + width + 4) * kLeast;
-  require(loss <= Exact(found.loss) +
-                      kSlack * (found.loss_error + term * found.loss) + underflow,
+  require(loss <= Exact(found.loss) + kSlack * (found.loss_error + term * found.loss) +
+                      underflow,
           "the losses exceed their bound");
   within(found.along, along, Exact(kSlack * found.along_error) + underflow, "w.v");
   within(found.sum, sum, Exact(kSlack * term) * sum_sizes, "the sum of alpha");
   within(found.diagonal, diagonal, Exact(kSlack * term) * diagonal + underflow,
          "the squares of alpha");
-  const double drift =
-      kSlack * (found.used + 3.0) * kUnit * found.reach +
-      found.used * std::sqrt(static_cast<double>(width)) * kLeast;
+  const double drift = kSlack * (found.used + 3.0) * kRounding<double> * found.reach +
+                       found.used * std::sqrt(static_cast<double>(width)) * kLeast;
   Exact apart;
   for (Index j = 0; j < width; ++j)
     apart = apart + (exact_v[j] - v[j]) * (exact_v[j] - v[j]);
@@ -352,15 +353,15 @@ void check_rows(const Rows &rows, const std::vector<double> &w) {
   for (const double x : w) norm = norm + Exact(x) * x;
   const double underflow = static_cast<double>(n + rows.width() + 4) * kLeast;
   within(squared_norm(w.data(), rows.width()), norm,
-         Exact(kNormRoundings * kUnit) * norm + underflow, "squared_norm");
+         Exact(kNormRoundings * kRounding<double>) * norm + underflow, "squared_norm");
   Exact square = norm;
   if (constant != 0.0) square = square - Exact(w[d]) * w[d];
   const double length = length_of(w.data(), d);
   require(square <= Exact(length) * length, "length_of is too short");
 
-  const Sizes sizes(q.data(), constant * constant, length,
+  const Sizes sizes{q.data(), constant * constant, length,
                     constant != 0.0 ? std::abs(constant * w[d]) : 0.0,
-                    static_cast<double>(d + 2));
+                    static_cast<double>(d + 2)};
   const BlockedDot<Rows> dot{rows, w.data()};
   std::vector<Exact> scores;
   for (Index i = 0; i < n; ++i) {

@@ -74,8 +74,8 @@ struct Leap {
 // Moves beyond the end (alpha, w) of a sweep, away from the end (end, end_w) of the
 // sweep before. (end, end_w) then becomes the end of the last sweep.
 template <class Rows>
-Leap momentum(const Rows &rows, const DualData &data, const DualState &state,
-              double *end, double *end_w, double beta, std::uint8_t *wake, Order *order,
+Leap momentum(const Rows &rows, const DualData &data, DualState &state, double *end,
+              double *end_w, double beta, std::uint8_t *wake, Order *order,
               Poll &poll) {
   const Index n = rows.rows(), width = rows.width();
   const auto upper = [&](Index i) { return data.loss.upper(data.cost[i]); };
@@ -117,7 +117,7 @@ struct Directions {
 
 // One step from a0 = base, given the end of a sweep that began there, and D at its end.
 template <class Rows>
-Leap conjugate_step(const Rows &rows, const DualData &data, const DualState &state,
+Leap conjugate_step(const Rows &rows, const DualData &data, DualState &state,
                     double dual, Directions &dirs, std::uint8_t *wake, Order *order,
                     Poll &poll) {
   const Index n = rows.rows(), width = rows.width();

@@ -255,7 +255,7 @@ double longest_class(const Rows &rows, const double *w, Index stride) {
       std::all_of(w, w + rows.cols() * stride, [](double x) { return x == 0.0; }))
     return 0.0;
   const auto roundings = static_cast<double>(rows.cols() + 2);
-  return std::sqrt(most * (1.0 + 2.0 * roundings * kUnit) + kSmall);
+  return std::sqrt(most * (1.0 + 2.0 * roundings * kRounding<double>)+kSmall);
 }
 
 // Sums like `evaluate` of certify.hpp, for this problem: `loss` is
@@ -270,11 +270,11 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
   double last = 0;
   for (Index m = 0; constant != 0.0 && m < classes; ++m)
     last = std::max(last, std::abs(constant * w[rows.cols() * stride + m]));
-  const Sizes sizes(data.q, constant * constant, longest_class(rows, w, stride), last,
-                    static_cast<double>(rows.cols() + 2));
-  const double adding = static_cast<double>(rows.rows() * classes) * kUnit;
+  const Sizes sizes{data.q, constant * constant, longest_class(rows, w, stride), last,
+                    static_cast<double>(rows.cols() + 2)};
+  const double adding = static_cast<double>(rows.rows() * classes) * kRounding<double>;
   // a_{i,y_i} is a rounded sum of the others.
-  const double own = (2.0 + static_cast<double>(3 * classes)) * kUnit;
+  const double own = (2.0 + static_cast<double>(3 * classes)) * kRounding<double>;
   std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     PartValues total;
@@ -286,7 +286,7 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
       const auto roundings = static_cast<double>(rows.count(i) + 2);
       const double row = sizes.row(i), size = sizes.product(row);
       const double one = sizes.off(size, roundings);
-      const double off = 2.0 * one + 4.0 * kUnit * size;
+      const double off = 2.0 * one + 4.0 * kRounding<double> * size;
       total.loss += data.cost[i] * std::max(0.0, excess);
       total.loss_error +=
           data.cost[i] * (std::max(0.0, excess + off) - std::max(0.0, excess));

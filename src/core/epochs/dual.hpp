@@ -54,13 +54,13 @@ struct SleepingPass : DualPass {
   double product = 0;           // sum a_i m_i, if wanted
 
   // Returns the change of the gap at w by the best b_k, at most 0, given ||w||^2 =
-  // norm. A skipped row has no loss, or a loss that falls by (b - 1) a_i m_i.
-  double best_scale(double norm, double last_threshold) const {
+  // square. A skipped row has no loss, or a loss that falls by (b - 1) a_i m_i.
+  double best_scale(double square, double last_threshold) const {
     double best = 0;
     for (Index k = 1; k < kScales; ++k) {
       const double more = kStretch[k] * last_threshold;
-      best = std::min(best, 0.5 * more * (2 + more) * norm + scaled[k] - scaled[0] -
-                                more * std::max(0.0, norm - product));
+      best = std::min(best, 0.5 * more * (2 + more) * square + scaled[k] - scaled[0] -
+                                more * std::max(0.0, square - product));
     }
     return best;
   }

@@ -37,7 +37,7 @@ struct Average {
 // the order: a permutation, independent draws, or 0..n-1.
 template <class Rows>
 DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, Index m,
-                    const DualState &state, const Average &average, Poll &poll) {
+                    DualState &state, Average &average, Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
@@ -81,7 +81,7 @@ struct SoFar {
 // come after the first `before` of all n.
 template <class Rows>
 DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order *order,
-                            Index m, Index before, double n, const DualState &state,
+                            Index m, Index before, double n, DualState &state,
                             Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
@@ -120,7 +120,7 @@ struct ShrunkPass : DualPass {
 // shuffled by the caller. Rows that leave the active set are swapped to the end.
 template <class Rows>
 ShrunkPass dcd_epoch(const Rows &rows, const DualData &data, Order *order, Index m,
-                     const DualState &state, const Shrinking &bound, Poll &poll) {
+                     DualState &state, const Shrinking &bound, Poll &poll) {
   ShrunkPass pass;
   constexpr double kInf = std::numeric_limits<double>::infinity();
   double largest = -kInf, smallest = kInf;

@@ -81,7 +81,7 @@ struct Move {
 // Steps after which a is scaled to sum a = 1 again.
 inline constexpr Index kRenormalise = 1024;
 // p - g_i below this fraction of p is rounding.
-inline constexpr double kRounding = 1e-14;
+inline constexpr double kNegligible = 1e-14;
 
 inline double gain(double slope, double length, double bend) {
   return length * (slope - 0.5 * length * bend);
@@ -184,7 +184,7 @@ inline double look_at_active(const Simplex &s, Index &worst) {
 }
 
 // Scales a to sum a = 1, and returns the factor, which applies to g as well.
-inline double off_sum(const Simplex &s) {
+inline double off_sum(Simplex &s) {
   double sum = 0.0;
   for (Index t = 0; t < s.size; ++t) sum += s.a[s.active[t]];
   for (Index t = 0; t < s.size; ++t) s.a[s.active[t]] /= sum;
@@ -194,9 +194,8 @@ inline double off_sum(const Simplex &s) {
 // Updates g <- keep g + y (u (k_i + 1) - v (k_j + 1)) at all rows, and returns the row
 // of the smallest g. Eight running minima allow vector code.
 template <bool kMapped, int kRows>
-Index move_gradient(const Simplex &s, double keep, double u, const float *ki, double v,
+Index move_gradient(Simplex &s, double keep, double u, const float *ki, double v,
                     const float *kj) {
-  constexpr Index kLanes = 8;
   double least[kLanes];
   Index where[kLanes];
   for (Index l = 0; l < kLanes; ++l) {
@@ -239,8 +238,7 @@ Index move_gradient(const Simplex &s, double keep, double u, const float *ki, do
 }
 
 // Adds the linear term's share of a move to g, before g is scaled by `keep`.
-inline void move_linear(const Simplex &s, double keep, double u, Index i, double v,
-                        Index j) {
+inline void move_linear(Simplex &s, double keep, double u, Index i, double v, Index j) {
   if (!s.linear) return;
   const double both = (u - v) / keep;
   const double same = (u * s.linear[i] - (j >= 0 ? v * s.linear[j] : 0.0)) / keep;
@@ -250,7 +248,7 @@ inline void move_linear(const Simplex &s, double keep, double u, Index i, double
 // Updates g for a move, diagonal included. If only one row is added or removed, it is
 // passed first.
 template <bool kMapped>
-Index move_gradient(const Simplex &s, const Move &move, Index i, const float *ki,
+Index move_gradient(Simplex &s, const Move &move, Index i, const float *ki,
                     const float *kj) {
   // Update the diagonal first, so that the pass includes it.
   const double ui = move.u * s.y[i];
@@ -285,7 +283,7 @@ SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
     walk.p = look_at_active(s, worst);
     walk.vertex = i;
     walk.gap = walk.p - s.g[i];
-    walk.quiet = !(walk.gap > kRounding * walk.p);
+    walk.quiet = !(walk.gap > kNegligible * walk.p);
     if (walk.quiet || walk.steps == steps || poll(s.m)) return walk;
 
     // Only swaps need row i to choose j and the step length.
@@ -381,7 +379,7 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
     if (walk.steps == steps / 2) loss = 0.0, seen = 0;  // rows change as p falls
     walk.gap = walk.p - gi;
     if (2.0 * walk.gap <= eps) break;
-    if (!(walk.gap > kRounding * walk.p)) {
+    if (!(walk.gap > kNegligible * walk.p)) {
       ++walk.steps;  // a sample without progress counts as a step
       continue;
     }

@@ -56,7 +56,7 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
                                   PegasosSums &sums, Poll &poll) {
   PegasosWalk walk;
   double t = data.t;
-  const auto move = [](const Simplex &at, double u, const float *k) {
+  const auto move = [](Simplex &at, double u, const float *k) {
     at.columns ? move_gradient<true, 1>(at, 1.0, u, k, 0.0, nullptr)
                : move_gradient<false, 1>(at, 1.0, u, k, 0.0, nullptr);
   };

@@ -54,8 +54,8 @@ inline double regression_step(double b, double gradient, double curvature,
 
 template <class Rows>
 SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
-                              const DualState &state, const Sleep &sleep, Index chunk,
-                              Order *order, Random &random, Poll &poll) {
+                              DualState &state, Sleep &sleep, Index chunk, Order *order,
+                              Random &random, Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
   const Index m = awake_rows(sleep.wake, rows.rows(), order);
@@ -114,8 +114,8 @@ inline double moved(double a, double t, double upper) {
 // return.
 template <class Rows>
 DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
-                    const Order *rise, const Order *fall, Index m,
-                    const DualState &state, double *room, Poll &poll) {
+                    const Order *rise, const Order *fall, Index m, DualState &state,
+                    double *room, Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, rise, t, m, state.alpha, q);

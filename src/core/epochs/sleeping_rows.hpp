@@ -51,10 +51,9 @@ DUALGAP_INLINE void add_scaled(const Loss &loss, double c, double margin,
 }
 
 template <class Rows>
-SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
-                            const DualState &state, const Sleep &sleep,
-                            const SweepSettings &settings, Order *order, Random &random,
-                            Poll &poll) {
+SleepingPass sleeping_epoch(const Rows &rows, const DualData &data, DualState &state,
+                            Sleep &sleep, const SweepSettings &settings, Order *order,
+                            Random &random, Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
   const auto [omega, chunk, wants_scale, modified_sgd] = settings;

@@ -62,8 +62,8 @@ inline double counter_after(double n, double lack, double q, double cap) {
 
 template <class Rows>
 UnlearningPass unlearning_epoch(const Rows &rows, const UnlearningData &data,
-                                const Order *order, Index m,
-                                const UnlearningState &state, Poll &poll) {
+                                const Order *order, Index m, UnlearningState &state,
+                                Poll &poll) {
   UnlearningPass pass;
   const double b = 1.0 / data.s;
   for (Index t = 0; t < m; ++t) {

@@ -250,7 +250,7 @@ class BlockSolver : private BlockTuning {
   // Returns the largest working set whose matrix fits into its part of the cache.
   static Index largest(Index bytes) {
     const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
-    return std::max(static_cast<Index>(part) - Inner::kUnit, kLeast);
+    return std::max(static_cast<Index>(part) - kPadding, kLeast);
   }
   // Creates an empty cache in the rest of the memory, for at least two and at most all
   // rows.
@@ -483,9 +483,9 @@ class BlockSolver : private BlockTuning {
     std::vector<char> fresh(size(m), 0);
     for (const Index s : places) fresh[size(s)] = 1;
     const auto copy = [&](Index begin, Index end, bool which) {
-      constexpr std::size_t kLine = 16;
-      for (std::size_t e = 0; e < places.size(); e += kLine) {
-        const std::size_t last = std::min(e + kLine, places.size());
+      constexpr std::size_t kFew = 16;  // floats of a cache line
+      for (std::size_t e = 0; e < places.size(); e += kFew) {
+        const std::size_t last = std::min(e + kFew, places.size());
         for (Index t = begin; t < end; ++t)
           if ((fresh[size(t)] != 0) == which)
             for (std::size_t u = e; u < last; ++u)
@@ -536,7 +536,7 @@ class BlockSolver : private BlockTuning {
   template <class Value>
   bool apply(const std::vector<double> &before, RowCache<Value> &cache, Poll &poll) {
     // Scale of the cached values.
-    constexpr double kUnit = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
+    constexpr double kScale = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
     std::vector<Index> moved;
     for (std::size_t s = 0; s < before.size(); ++s)
       if (inner_.c[s] != before[s]) moved.push_back(static_cast<Index>(s));
@@ -552,7 +552,7 @@ class BlockSolver : private BlockTuning {
     for (const Index s : moved)
       if (const Value *row = cache.find(who_[size(s)])) {
         rows.push_back(row);
-        change.push_back(static_cast<float>(kUnit * by(s)));
+        change.push_back(static_cast<float>(kScale * by(s)));
       } else {
         absent.push_back(s);
       }
@@ -564,7 +564,7 @@ class BlockSolver : private BlockTuning {
       missing.push_back(who_[size(absent[a])]);
       to.push_back(cache.claim(missing.back()));
       rows.push_back(to.back());
-      change.push_back(static_cast<float>(kUnit * by(absent[a])));
+      change.push_back(static_cast<float>(kScale * by(absent[a])));
     }
     if (!rows_.rows(missing.data(), static_cast<Index>(room), to.data(), poll)) {
       for (const Order row : missing) cache.drop(row);

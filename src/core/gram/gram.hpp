@@ -107,12 +107,12 @@ template <class Rows>
 struct RowsOfClasses {
   // One class. The lock protects the cache of the segments for its own columns.
   struct Class {
-    Class(const Rows &rows, Index begin, Index end, const Layout &layout,
-          const KernelFunction &function, Index capacity)
-        : begin(begin),
-          n(end - begin),
-          single(rows, begin, end, layout, function),
-          cache(end - begin, end - begin, capacity) {}
+    Class(const Rows &all, Index first, Index end, const Layout &layout,
+          const KernelFunction &kernel, Index capacity)
+        : begin(first),
+          n(end - first),
+          single(all, first, end, layout, kernel),
+          cache(n, n, capacity) {}
     Index begin, n;
     SingleRow single;
     std::mutex mutex;
@@ -121,9 +121,9 @@ struct RowsOfClasses {
 
   // Class c has the rows bounds[c] to bounds[c + 1] - 1, and caches up to capacities[c]
   // segments.
-  RowsOfClasses(const Rows &rows, Index stored, const KernelFunction &function,
+  RowsOfClasses(const Rows &all, Index stored, const KernelFunction &kernel,
                 const std::vector<Index> &bounds, const std::vector<Index> &capacities)
-      : rows(rows), function(function), norms(static_cast<std::size_t>(rows.rows())) {
+      : rows(all), function(kernel), norms(static_cast<std::size_t>(all.rows())) {
     for (Index i = 0; i < rows.rows(); ++i) {
       double norm = 0.0;
       Index entries = 0;

@@ -108,11 +108,14 @@ class LaneGain {
   V top_ = V::all(T(-1)), b_ = V::all(T(1)), index_ = V::all(T(0));
 };
 
-// Variables of the problem of a working set. q is a multiple of kUnit; the variables
+// The size of a working set, rounded up to whole vectors.
+inline constexpr Index kPadding = 16;
+inline Index padded(Index size) { return (size + kPadding - 1) / kPadding * kPadding; }
+
+// Variables of the problem of a working set. q is a multiple of kPadding; the variables
 // beyond the working set are idle.
 template <class T>
 struct InnerOf {
-  static constexpr Index kUnit = 16;
   Index q = 0;
   using Floats = std::vector<T, AlignedAllocator<T>>;
   Floats H;     // [q][stride()]
@@ -128,7 +131,7 @@ struct InnerOf {
   explicit InnerOf(Index size = 0) { reset(size); }
   // Begins another problem. The columns of H beyond `size` must stay finite.
   void reset(Index size) {
-    q = (size + kUnit - 1) / kUnit * kUnit;
+    q = padded(size);
     const auto n = static_cast<std::size_t>(q);
     const std::size_t entries = n * static_cast<std::size_t>(stride());
     if (H.size() < entries) H.assign(entries, T(0));
@@ -137,7 +140,7 @@ struct InnerOf {
   }
   // Not a power of two, because then all entries of a column would compete for the same
   // cache set.
-  Index stride() const { return q + kUnit; }
+  Index stride() const { return q + kPadding; }
   const T *row(Index i) const { return H.data() + i * stride(); }
   std::size_t at(Index i) const { return static_cast<std::size_t>(i); }
 };

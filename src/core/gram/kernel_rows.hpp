@@ -66,7 +66,7 @@ class Placement {
  public:
   // float64 products are used if their errors are at most this. The limit is smaller
   // for dense points, for which differences cost little more.
-  static constexpr double kMost = 1e-8, kMostDense = 1e-11;
+  static constexpr double kLargestError = 1e-8, kLargestDenseError = 1e-11;
 
   // `targets` are the points z of the values k(x, z).
   Placement(KernelMap map, const Points &points, const Points &targets, bool dense)
@@ -112,7 +112,8 @@ class Placement {
     if (!unit()) return single ? Way::kSingle : Way::kDouble;
     if (single) return Way::kSingle;
     const bool products = !(dense_ && products_.overlap());
-    const bool near = double_.value(h(i)) <= (dense_ ? kMostDense : kMost);
+    const bool near =
+        double_.value(h(i)) <= (dense_ ? kLargestDenseError : kLargestError);
     return products && near ? Way::kDouble : Way::kDifferences;
   }
 
@@ -323,9 +324,9 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
 }
 
 // Groups all points of the parts by the way to compute their values. The error of
-// values from 0 to 1 is at most Placement::kMost, or kSingle if they need not be
-// `precise`. A point uses float64 if float32 values would not be accurate enough. All
-// points use float64 if coefficients are outside the range of float32.
+// values from 0 to 1 is at most Placement::kLargestError, or kSingle if they need not
+// be `precise`. A point uses float64 if float32 values would not be accurate enough.
+// All points use float64 if coefficients are outside the range of float32.
 inline std::array<Group, 3> by_placement(const Placement &placement, bool precise,
                                          const Points &points, const double *coef,
                                          Index outputs,
@@ -551,12 +552,13 @@ class KernelRows final : public RowSource {
   // were computed in this way; adds the bounds of `times` to the errors.
   void add_bounded(const Terms &terms, Way way, Some at, const double *up,
                    const double *down, double *sums, double *errors) const {
-    constexpr double kSlack = 1.01, kLn2 = 0.7, kUnit = 0x1p-53, kReach = 64.0;
+    constexpr double kAboveLn2 = 0.7, kReach = 64.0;
     constexpr double kFew = 30.0;  // roundings of a sum besides one per group
     const bool one_by_one = way == Way::kDifferences && !dense_;
     const Index all = terms.count;
     const double added =
-        kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + kFew);
+        kRounding<double> *
+        (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + kFew);
     // Error of exponentials next to 0, and T 2^-T.
     const double tiny = terms.reach * 0x1p-1000;
     const double rest = terms.reach * kReach * 0x1p-64;
@@ -564,9 +566,10 @@ class KernelRows final : public RowSource {
       const double size = up[j] - down[j];
       double off = added * size + tiny;
       if (way == Way::kDifferences)
-        off += kLn2 * kUnit * placement_.apart() * (kReach * size + rest);
+        off +=
+            kAboveLn2 * kRounding<double> * placement_.apart() * (kReach * size + rest);
       else
-        off += std::min(terms.known, kLn2 * placement_.double_errors().rate() *
+        off += std::min(terms.known, kAboveLn2 * placement_.double_errors().rate() *
                                          (terms.far + placement_.h(at(j))) * size);
       sums[j] += up[j] + down[j];
       errors[j] += kSlack * off;
@@ -589,18 +592,18 @@ class KernelRows final : public RowSource {
   // B <= A + r, and k compensates for r: r k <= kLargestRk, |t| k <= kLargestTk. If a
   // is far away and the points b are not, the bound of b is the better one.
   void errors(bool fixed, double *errors) const {
-    constexpr double kUnit = 0x1p-24, kHalfPlace = 0.51;
+    constexpr double kHalfPlace = 0.51;
     using Bounds = ProductErrors<float>;
     // Errors of 2^t itself, and of products, sums of up to 12 or 32 products, and the
     // final sum.
     constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
-    const double adding = (dense_ ? kDense : kSparse) * kUnit;
+    const double adding = (dense_ ? kDense : kSparse) * kRounding<float>;
     if (map_.shape != tile::Shape::kExponential) {
       std::fill_n(errors, n(), std::numeric_limits<double>::infinity());
       return;
     }
     // Values computed in float64 are rounded once.
-    const double least = kUnit + adding + 2.0 * Placement::kMost;
+    const double least = kRounding<float> + adding + 2.0 * Placement::kLargestError;
     std::fill_n(errors, n(), least);
     const std::vector<double> spread = spreads();
     double widest = 0.0, off = 0.0, far = -1.0;
@@ -617,15 +620,15 @@ class KernelRows final : public RowSource {
       const double longest = placement_.single_errors().added;
       const double added = 3.0 + (dense_ ? std::min(own * widest, longest) : own);
       const double more = Bounds::kLargestRk * std::sqrt(2.0 * h);
-      const double exponent =
-          kUnit * (added * (2.0 * h + more) + h + more + 3.0 * Bounds::kLargestTk) +
-          std::abs(half_self(i) - h) + off;
+      const double exponent = kRounding<float> * (added * (2.0 * h + more) + h + more +
+                                                  3.0 * Bounds::kLargestTk) +
+                              std::abs(half_self(i) - h) + off;
       // 2^x - 1 <= 0.74 x up to x = 0.18. `exponent` is k times the error x of t. If it
-      // is at most kMost, x is small too, unless k is next to 0.
-      constexpr double kMost = 0.02, kSlope = 0.74;
+      // is at most kLargestExponent, x is small too, unless k is next to 0.
+      constexpr double kLargestExponent = 0.02, kSlope = 0.74;
       double error = of_others;
-      if (exponent <= kMost)
-        error = std::min(error, kSlope * exponent + kPower * kUnit + adding);
+      if (exponent <= kLargestExponent)
+        error = std::min(error, kSlope * exponent + kPower * kRounding<float> + adding);
       errors[i] = std::max(least, error);
       if (fixed) errors[i] += kHalfPlace / static_cast<double>(simd::kFixed);
     }
@@ -784,7 +787,7 @@ class KernelRows final : public RowSource {
           }
           tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
             if constexpr (!std::is_same_v<Value, simd::Fixed> ||
-                          std::decay_t<decltype(kernel)>::kUnit)
+                          std::decay_t<decltype(kernel)>::kBounded)
               for (Index s = 0; s < strips.groups(); ++s) {
                 for (Index r = 0; r < kWidth; ++r) {
                   const Index t = s * kWidth + r;

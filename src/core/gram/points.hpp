@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "../sums.hpp"
 #include "tile.hpp"
 
 namespace dualgap {
@@ -85,17 +86,17 @@ struct Overlap {
 template <class T>
 inline constexpr int kChains = std::max(1, 8 / (kPanel / Pack<T>::kLanes));
 // Number of entries passed to the vector code at a time.
-inline constexpr int kSome = 64;
+inline constexpr int kGroup = 64;
 // Bound on the additions that a term of a sum of m entries passes: inside a group of
-// kSome entries, and of the sums of the groups.
+// kGroup entries, and of the sums of the groups.
 template <class T>
 constexpr Index longest_chain(Index m) {
-  return (std::min<Index>(m, kSome) + kChains<T> - 1) / kChains<T> +
-         2 * (kChains<T> - 1) + (m + kSome - 1) / kSome + 1;
+  return (std::min<Index>(m, kGroup) + kChains<T> - 1) / kChains<T> +
+         2 * (kChains<T> - 1) + (m + kGroup - 1) / kGroup + 1;
 }
 
 // Computes sums_l (adds to it unless `first`) from step(value_t, block[column_t][l])
-// over up to kSome entries t.
+// over up to kGroup entries t.
 template <class Step, class T, class Column>
 DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
                              const T *block, bool first, T *sums) {
@@ -213,7 +214,7 @@ class PointsOf final : public Points {
  private:
   template <class Step>
   static constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
-  static constexpr int kSome = tile::kSome;
+  static constexpr int kGroup = tile::kGroup;
   Index row(Index i) const { return all_ ? i : named_[static_cast<std::size_t>(i)]; }
   template <class T>
   void put(Index i, Index lane, double scale, Scattered<T> &block) const {
@@ -234,8 +235,8 @@ class PointsOf final : public Points {
   }
   template <class Step, class T>
   void add(Index i, double scale, const Scattered<T> &block, T *sums) const {
-    T values[kSome];
-    Index columns[kSome];
+    T values[kGroup];
+    Index columns[kGroup];
     int m = 0;
     bool first = true;
     const auto flush = [&] {
@@ -246,14 +247,14 @@ class PointsOf final : public Points {
     rows_.for_each(row(i), [&](Index k, double v) {
       values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
       columns[m] = k;
-      if (++m == kSome) flush();
+      if (++m == kGroup) flush();
     });
     if (m > 0 || first) flush();
   }
   template <class Step, class T>
   void half(Index i, double scale, T *h) const {
-    T values[kSome], block[kSome * tile::kPanel] = {}, sums[tile::kPanel];
-    Index columns[kSome];
+    T values[kGroup], block[kGroup * tile::kPanel] = {}, sums[tile::kPanel];
+    Index columns[kGroup];
     int m = 0;
     bool first = true;
     const auto flush = [&] {
@@ -266,7 +267,7 @@ class PointsOf final : public Points {
       block[m * tile::kPanel] =
           static_cast<T>(kProduct<Step> ? scale * scale * v : scale * v);
       columns[m] = m;
-      if (++m == kSome) flush();
+      if (++m == kGroup) flush();
     });
     if (m > 0 || first) flush();
     *h = T(0.5) * sums[0];
@@ -345,8 +346,9 @@ struct KernelMap {
     for (auto &mean : centre)
       mean /= static_cast<double>(std::max<Index>(points.n(), 1));
     std::vector<double> h = half_selves(points);
-    const auto far = [](const std::vector<double> &h) {
-      return std::count_if(h.begin(), h.end(), [](double v) { return !(v <= kNear); });
+    const auto far = [](const std::vector<double> &of) {
+      return std::count_if(of.begin(), of.end(),
+                           [](double v) { return !(v <= kNear); });
     };
     if (const auto many = far(h); many > 0) {
       std::vector<double> mean = medians(points);
@@ -388,29 +390,29 @@ struct KernelMap {
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
   std::vector<double> half_selves(const Points &points) const {
-    constexpr std::size_t kLanes = 8;
+    constexpr std::size_t kSums = 8;
     const bool absolute = shape == tile::Shape::kLaplacian;
     const auto d = size(points.d());
     std::vector<double> x(d), a(d), h(size(points.n()));
     for (Index i = 0; i < points.n(); ++i) {
       read(points, i, x.data(), a.data());
-      double lanes[kLanes] = {};
+      double lanes[kSums] = {};
       const auto add = [&](std::size_t l, double v) {
         lanes[l] += absolute ? std::abs(v) : v * v;
       };
       std::size_t k = 0;
-      for (; k + kLanes <= d; k += kLanes)
-        for (std::size_t l = 0; l < kLanes; ++l) add(l, a[k + l]);
+      for (; k + kSums <= d; k += kSums)
+        for (std::size_t l = 0; l < kSums; ++l) add(l, a[k + l]);
       for (; k < d; ++k) add(0, a[k]);
-      for (std::size_t l = 1; l < kLanes; ++l) lanes[0] += lanes[l];
+      for (std::size_t l = 1; l < kSums; ++l) lanes[0] += lanes[l];
       h[size(i)] = absolute ? parameters.factor * lanes[0] : 0.5 * lanes[0];
     }
     return h;
   }
   // Returns the median of each column over a sample of the points.
   static std::vector<double> medians(const Points &points) {
-    constexpr Index kSome = 255;
-    const auto d = size(points.d()), some = size(std::min(points.n(), kSome));
+    constexpr Index kSample = 255;
+    const auto d = size(points.d()), some = size(std::min(points.n(), kSample));
     std::vector<double> rows(some * d), column(some), out(d);
     for (std::size_t t = 0; t < some; ++t)
       points.read(points.n() * static_cast<Index>(t) / static_cast<Index>(some),
@@ -444,21 +446,20 @@ struct ProductErrors {
   static constexpr double kLargestRk = 0.73, kLargestTk = 0.54;
   double added, own = kOwn;
 
-  static constexpr double kUnit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
   static constexpr double kPower = 4.0;  // error of 2^t itself
-  static constexpr double kLn2 = 0.6931471805599453;
-  double rate() const { return kUnit * (2.0 * added + own); }
+  double rate() const { return kRounding<T> * (2.0 * added + own); }
 
   // Returns a bound on |computed k - k| for a point of this h and any other point. The
   // other h is at most h + sqrt(2 h) r + r^2/2, and k compensates for r: r k <=
   // kLargestRk and |t| k <= kLargestTk. 2^x - 1 <= 0.71 x up to x = 0.05. If k x is at
-  // most kMost, x is that small unless k is next to 0. Infinity if no bound is known.
+  // most kLargestExponent, x is that small unless k is next to 0. Infinity if no bound
+  // is known.
   double value(double h) const {
-    constexpr double kMost = 0.002, kSlope = 0.71, kLargestRate = 1e-3;
+    constexpr double kLargestExponent = 0.002, kSlope = 0.71, kLargestRate = 1e-3;
     const double exponent =
         rate() * (2.0 * h + kLargestRk * std::sqrt(2.0 * h) + kLargestTk);
-    return rate() <= kLargestRate && exponent <= kMost
-               ? kSlope * exponent + kPower * kUnit
+    return rate() <= kLargestRate && exponent <= kLargestExponent
+               ? kSlope * exponent + kPower * kRounding<T>
                : std::numeric_limits<double>::infinity();
   }
 };
@@ -489,11 +490,11 @@ class Packed {
   // Sets the points of a group to the rows of x, `count` rows of d entries. Works on a
   // cache line of entries at a time, so that the output stays in the first-level cache.
   void set(Index group, const T *x) {
-    constexpr Index kLine = 64 / sizeof(T);
+    constexpr Index kEntries = kLine / sizeof(T);
     T *to = values_.data() + group * d_ * kWidth;
     const Index m = count(group);
-    for (Index k0 = 0; k0 < d_; k0 += kLine) {
-      const Index k1 = std::min(k0 + kLine, d_);
+    for (Index k0 = 0; k0 < d_; k0 += kEntries) {
+      const Index k1 = std::min(k0 + kEntries, d_);
       for (Index t = 0; t < m; ++t)
         for (Index k = k0; k < k1; ++k) to[k * kWidth + t] = x[t * d_ + k];
     }

@@ -214,7 +214,7 @@ class Postings {
                      const T *block, T *sums) {
     std::size_t from = 0;
     do {
-      const auto count = std::min<std::size_t>(m - from, tile::kSome);
+      const auto count = std::min<std::size_t>(m - from, tile::kGroup);
       const auto some = static_cast<int>(count);
       const bool first = from == 0;
       overlap ? tile::gather<tile::Overlap>(values + from, rows + from, some, block,

@@ -16,7 +16,7 @@ namespace dualgap {
 
 // Bound on the relative error of a compensated sum and of the few operations on it,
 // with much room: Rounding.summed has the same value.
-inline constexpr double kSummed = 64.0 * kUnit;
+inline constexpr double kSummed = 64.0 * kRounding<double>;
 // Part of the total weight by which two sums may differ by rounding.
 inline constexpr double kSumsDiffer = 1e-14;
 
@@ -63,7 +63,7 @@ inline KernelSums kernel_sums(const KernelPoint &point, const Loss &loss,
   const bool zero = used == 0.0;
   const double more =
       zero ? 0.0 : (by.underflow + by.adding) * sums.reach + (used + 8.0) * kLeast;
-  const double rounded = zero ? 0.0 : 4.0 * kUnit;
+  const double rounded = zero ? 0.0 : 4.0 * kRounding<double>;
   Sum norm, size, norm_error, total, loss_error;
   for (Index i = 0; i < point.n; ++i) {
     const double a = point.alpha[i], y = point.y[i], score = point.scores[i];

@@ -90,9 +90,9 @@ class Kernel {
       kShape == Shape::kLaplacian, Manhattan,
       std::conditional_t<kShape == Shape::kDifferences, Squares, Dot>>;
   // Whether all values are in [0, 1].
-  static constexpr bool kUnit = kShape == Shape::kExponential ||
-                                kShape == Shape::kDifferences ||
-                                kShape == Shape::kLaplacian;
+  static constexpr bool kBounded = kShape == Shape::kExponential ||
+                                   kShape == Shape::kDifferences ||
+                                   kShape == Shape::kLaplacian;
 
   explicit Kernel(const Parameters &p)
       : coef0_(static_cast<T>(p.coef0)),

@@ -75,12 +75,8 @@ struct WholeTuning {
 // Memory that problems use one after another: a kernel matrix of n rows, a working set,
 // a Newton step.
 struct WholeRoom {
-  explicit WholeRoom(Index n) : K(n * stride(n)) {}
-  // Entries of a row of K, as many as the largest working set has.
-  static Index stride(Index n) {
-    constexpr Index kUnit = InnerOf<double>::kUnit;
-    return (n + kUnit - 1) / kUnit * kUnit;
-  }
+  // A row of K has as many entries as the largest working set.
+  explicit WholeRoom(Index n) : K(n * padded(n)) {}
   Buffer K;
   InnerOf<double> inner;
   FaceStep step;
@@ -131,7 +127,7 @@ class Whole : private WholeTuning {
 
   Index n() const { return static_cast<Index>(p_.size()); }
   const double *row(Index i) {
-    const Index stride = WholeRoom::stride(n());
+    const Index stride = padded(n());
     double *values = room_.K.data() + i * stride;
     if (!std::exchange(known_[at(i)], 1)) {
       fill_(i, values);
