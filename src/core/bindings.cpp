@@ -48,6 +48,7 @@ void bind_rows(nb::module_ &m) {
             for (const nb::object &array : self.owners()) arrays.append(array);
             return arrays;
           },
+          nb::for_getter(nb::sig("def arrays(self) -> list[NDArray[numpy.generic]]")),
           "values, and of CSR rows indices and pointers")
       .def("with_constant", &AnyRows::with_constant, "constant"_a,
            "The same rows with another constant feature; 0 for none.")
@@ -65,13 +66,12 @@ void bind_rows(nb::module_ &m) {
                 fault ? std::optional<std::string>(fault) : std::nullopt, where,
                 unique);
           },
-          "q"_a.noconvert(),
+          "q"_a,
           "Check every pointer, index and value and fill q with ||x_i||^2. Returns "
           "(fault or None, row of the fault, whether no row names a column twice).");
 
   auto csr = [&](auto f) {
-    m.def("csr_rows", f, "values"_a.noconvert(), "indices"_a.noconvert(),
-          "indptr"_a.noconvert(), "d"_a, "constant"_a);
+    m.def("csr_rows", f, "values"_a, "indices"_a, "indptr"_a, "d"_a, "constant"_a);
   };
   using std::int32_t, std::int64_t;
   csr(&make_csr<float, int32_t, int32_t>);
@@ -82,8 +82,8 @@ void bind_rows(nb::module_ &m) {
   csr(&make_csr<double, int32_t, int64_t>);
   csr(&make_csr<double, int64_t, int64_t>);
   csr(&make_csr<double, int64_t, int32_t>);
-  m.def("dense_rows", &make_dense<float>, "values"_a.noconvert(), "constant"_a);
-  m.def("dense_rows", &make_dense<double>, "values"_a.noconvert(), "constant"_a);
+  m.def("dense_rows", &make_dense<float>, "values"_a, "constant"_a);
+  m.def("dense_rows", &make_dense<double>, "values"_a, "constant"_a);
 }
 
 void bind_tools(nb::module_ &m) {
@@ -104,14 +104,14 @@ void bind_tools(nb::module_ &m) {
           [](Random &self, Array<Order> order) {
             self.shuffle(order.data(), static_cast<Index>(order.shape(0)));
           },
-          "order"_a.noconvert())
+          "order"_a)
       .def(
           "draw",
           [](Random &self, Array<Order> order, std::uint32_t n) {
             if (n == 0) throw std::invalid_argument("n must be positive");
             self.draw(order.data(), static_cast<Index>(order.shape(0)), n);
           },
-          "order"_a.noconvert(), "n"_a)
+          "order"_a, "n"_a)
       .def(
           "below",
           [](Random &self, std::uint32_t n) {
@@ -134,7 +134,7 @@ void bind_tools(nb::module_ &m) {
       [](Array<const double> w) {
         return squared_norm(w.data(), static_cast<Index>(w.shape(0)));
       },
-      "w"_a.noconvert());
+      "w"_a);
 }
 
 void bind_examples(nb::module_ &m) {
@@ -144,16 +144,14 @@ void bind_examples(nb::module_ &m) {
       "the loss.")
       .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
                     Array<const double>, const Loss &>(),
-           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
-           "loss"_a);
+           "rows"_a, "y"_a, "cost"_a, "q"_a, "loss"_a);
   nb::class_<RegressionExamples>(
       m, "RegressionExamples",
       "Rows with their targets p_i instead of labels, and the "
       "width of the tube.")
       .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,
                     Array<const double>, const Loss &, double>(),
-           "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
-           "loss"_a, "epsilon"_a);
+           "rows"_a, "target"_a, "cost"_a, "q"_a, "loss"_a, "epsilon"_a);
   nb::class_<Values>(m, "Values",
                      "Sums over the rows, and what bounds their rounding: "
                      "dualgap.problems.rounding.Values says what each is.")
@@ -207,7 +205,7 @@ void bind_certify(nb::module_ &m) {
         const auto n = static_cast<Index>(alpha.shape(0));
         return signed_sum(sized(y, n, "y"), alpha.data(), n);
       },
-      "y"_a.noconvert(), "alpha"_a.noconvert(), "sum_i y_i alpha_i, compensated.");
+      "y"_a, "alpha"_a, "sum_i y_i alpha_i, compensated.");
 
   m.def(
       "dual_value",
@@ -216,7 +214,7 @@ void bind_certify(nb::module_ &m) {
         const auto n = static_cast<Index>(b.shape(0));
         return dual_value(b.data(), sized(cost, n, "cost"), n, loss, scale, norm);
       },
-      "b"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a, "norm"_a,
+      "b"_a, "cost"_a, "loss"_a, "scale"_a, "norm"_a,
       "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
 
   m.def(
@@ -225,7 +223,7 @@ void bind_certify(nb::module_ &m) {
         const auto n = static_cast<Index>(margins.shape(0));
         return total_loss(margins.data(), sized(cost, n, "cost"), n, loss);
       },
-      "margins"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "sum c_i l(m_i).");
+      "margins"_a, "cost"_a, "loss"_a, "sum c_i l(m_i).");
 
   m.def(
       "in_box",
@@ -233,8 +231,7 @@ void bind_certify(nb::module_ &m) {
         const auto n = static_cast<Index>(alpha.shape(0));
         return in_box(alpha.data(), sized(cost, n, "cost"), n, loss);
       },
-      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-      "Whether 0 <= alpha_i <= U_i for every i.");
+      "alpha"_a, "cost"_a, "loss"_a, "Whether 0 <= alpha_i <= U_i for every i.");
 
   m.def(
       "best_scale",
@@ -244,7 +241,7 @@ void bind_certify(nb::module_ &m) {
         return best_scale(alpha.data(), sized(cost, n, "cost"), n, loss, sum,
                           curvature);
       },
-      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "sum"_a, "curvature"_a,
+      "alpha"_a, "cost"_a, "loss"_a, "sum"_a, "curvature"_a,
       "The s >= 0 that maximises D(s alpha) in the box, given sum alpha_i and "
       "||v||^2 + sum delta_i alpha_i^2; 0 if there is none, or if it overflows.");
 
@@ -255,8 +252,7 @@ void bind_certify(nb::module_ &m) {
         const auto n = static_cast<Index>(alpha.shape(0));
         scale_into_box(alpha.data(), sized(cost, n, "cost"), n, loss, scale);
       },
-      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a,
-      "alpha_i <- min(scale alpha_i, U_i).");
+      "alpha"_a, "cost"_a, "loss"_a, "scale"_a, "alpha_i <- min(scale alpha_i, U_i).");
 
   nb::class_<Scaled>(m, "Scaled", "The best multiple of a point.")
       .def_ro("scale", &Scaled::scale)
@@ -276,8 +272,7 @@ void bind_certify(nb::module_ &m) {
         return best_multiple(at, examples.cost.data(), n, examples.loss, norm, sizes,
                              roundings);
       },
-      "examples"_a, "margins"_a.noconvert(), "norm"_a, "length"_a, "last"_a,
-      "roundings"_a,
+      "examples"_a, "margins"_a, "norm"_a, "length"_a, "last"_a, "roundings"_a,
       "The b in [1/2, 2] that minimises P(b w), given ||w||^2; the last three as in "
       "`Values`.");
 
@@ -294,13 +289,13 @@ void bind_certify(nb::module_ &m) {
           image_lengths(x, root.data(), lengths);
         });
       },
-      "rows"_a, "root"_a.noconvert(), "out"_a.noconvert(),
+      "rows"_a, "root"_a, "out"_a,
       "out_i <- ||x_i' root|| for an upper triangular root.");
 
   m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
-         Array<double> v, Team &threads) {
+         Array<double> v, TeamOrCount threads) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *a = sized(alpha, rows.n(), "alpha");
         double *out = sized(v, rows.width(), "v");
@@ -310,22 +305,21 @@ void bind_certify(nb::module_ &m) {
           combine(x, labels, a, out, threads);
         });
       },
-      "rows"_a, "y"_a.noconvert(), "alpha"_a.noconvert(), "v"_a.noconvert(),
-      "threads"_a = 1, "v <- sum_i alpha_i y_i x_i.");
+      "rows"_a, "y"_a, "alpha"_a, "v"_a, "threads"_a = 1,
+      "v <- sum_i alpha_i y_i x_i.");
 
   m.def(
       "evaluate",
       [](const Examples &examples, Array<const double> w, const std::string &dual,
-         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Team &threads,
-         Maybe<std::uint8_t> wake) {
+         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins,
+         TeamOrCount threads, Maybe<std::uint8_t> wake) {
         const MarginTerms terms{examples.y.data(), examples.cost.data(), examples.loss,
                                 sized(wake, examples.n, "wake")};
         return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, margins,
                          threads);
       },
-      "examples"_a, "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
-      "v"_a.noconvert().none(), "margins"_a.noconvert().none() = nb::none(),
-      "threads"_a = 1, "wake"_a.noconvert().none() = nb::none(),
+      "examples"_a, "w"_a, "dual"_a, "alpha"_a.none(), "v"_a.none(),
+      "margins"_a.none() = nb::none(), "threads"_a = 1, "wake"_a.none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
       "rounding. `dual` is 'of w', 'given', 'precise' or 'built'. `wake` becomes 0 at "
       "rows that are not at a bound on their side of the margin.");
@@ -334,14 +328,14 @@ void bind_certify(nb::module_ &m) {
       "evaluate_residuals",
       [](const RegressionExamples &examples, Array<const double> w,
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
-         Maybe<double> residuals, Team &threads) {
+         Maybe<double> residuals, TeamOrCount threads) {
         const ResidualTerms terms{examples.target.data(), examples.cost.data(),
                                   examples.loss, examples.epsilon};
         return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, residuals,
                          threads);
       },
-      "examples"_a, "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
-      "v"_a.noconvert().none(), "residuals"_a.noconvert().none(), "threads"_a = 1,
+      "examples"_a, "w"_a, "dual"_a, "alpha"_a.none(), "v"_a.none(),
+      "residuals"_a.none(), "threads"_a = 1,
       "The same for l(|r_i| - epsilon): sum c_i l, sum (p_i a_i - epsilon |a_i|), "
       "sum delta_i a_i^2, and the bounds.");
 }

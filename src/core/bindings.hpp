@@ -26,6 +26,7 @@
 #include "losses.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
+#include "threads.hpp"
 
 namespace dualgap {
 
@@ -49,7 +50,8 @@ void bind_unlearning(nb::module_ &m);
 
 // An array whose entries are aligned for their type. Arrays cut out of a message, as in
 // Dask, may begin at any byte. The caster below copies such an array if it is only
-// read, and rejects it if it is to be written.
+// read, and rejects it if it is to be written. An array of another type is never
+// converted, because Python would not see what is written into the copy.
 template <class T, class Dimensions>
 struct Aligned : nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu> {
   using Base = nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu>;
@@ -65,6 +67,23 @@ template <class T>
 using Table = Aligned<T, nb::ndim<2>>;
 template <class T>
 using Maybe = std::optional<Array<T>>;
+
+// An array that is made for Python, whose type its signature names.
+template <class T, class Dimensions = nb::ndim<1>>
+struct NewArray : nb::object {
+  using Base = nb::ndarray<nb::numpy, T, Dimensions>;
+  static constexpr auto Name = nb::detail::make_caster<Base>::Name;
+  explicit NewArray(const Base &array,
+                    nb::rv_policy policy = nb::rv_policy::automatic_reference)
+      : nb::object(nb::cast(array, policy)) {}
+};
+using NewTable = NewArray<double, nb::ndim<2>>;
+
+// A team, or a number of threads that start for one call.
+struct TeamOrCount {
+  Team *team = nullptr;
+  operator Team &() const { return *team; }
+};
 
 // The matrix with its dtypes erased. Only this class lists all dtypes.
 class AnyRows {
@@ -127,19 +146,18 @@ auto *sized(const std::optional<A> &array, Index want, const char *name) {
 
 // Returns an array of shape (n, N) with the N numbers that `row` makes of every item.
 template <class Items, class Row>
-nb::object table_of(const Items &items, const Row &row) {
+NewTable table_of(const Items &items, const Row &row) {
   using Numbers = decltype(row(*items.begin()));
   constexpr std::size_t kColumns = std::tuple_size_v<Numbers>;
   auto *rows = new std::vector<Numbers>;
   nb::capsule owner(rows,
                     [](void *p) noexcept { delete static_cast<decltype(rows)>(p); });
   for (const auto &item : items) rows->push_back(row(item));
-  return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(
-      rows->data(), {items.size(), kColumns}, owner));
+  return NewTable({rows->data(), {items.size(), kColumns}, owner});
 }
 
 // Returns P, D and the steps so far of every epoch, shape (n, 3).
-inline nb::object table_of_epochs(const std::vector<Epoch> &epochs) {
+inline NewTable table_of_epochs(const std::vector<Epoch> &epochs) {
   return table_of(epochs, [](const Epoch &of) {
     return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
   });
@@ -259,7 +277,9 @@ struct type_caster<dualgap::Aligned<T, Dimensions>> {
   NB_TYPE_CASTER(Array, Caster::Name)
 
   template <class Flags>
-  bool from_python(handle src, Flags flags, cleanup_list *cleanup) noexcept {
+  bool from_python(handle src, Flags given, cleanup_list *cleanup) noexcept {
+    const auto flags =
+        static_cast<Flags>(given & ~static_cast<Flags>(cast_flags::convert));
     Caster caster;
     if (!caster.from_python(src, flags, cleanup)) return false;
     value = Array(std::move(caster.value));
@@ -274,6 +294,20 @@ struct type_caster<dualgap::Aligned<T, Dimensions>> {
   static handle from_cpp(const Array &array, rv_policy policy,
                          cleanup_list *cleanup) noexcept {
     return Caster::from_cpp(array, policy, cleanup);
+  }
+};
+
+template <>
+struct type_caster<dualgap::TeamOrCount> {
+  using Caster = make_caster<dualgap::Team>;
+  NB_TYPE_CASTER(dualgap::TeamOrCount, Caster::Name + const_name(" | int"))
+
+  template <class Flags>
+  bool from_python(handle src, Flags flags, cleanup_list *cleanup) noexcept {
+    Caster caster;
+    if (!caster.from_python(src, flags, cleanup)) return false;
+    value.team = caster.operator dualgap::Team *();
+    return value.team != nullptr;
   }
 };
 

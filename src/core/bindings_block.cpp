@@ -5,6 +5,7 @@
 #include "gram/whole.hpp"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -189,7 +190,7 @@ void bind_block(nb::module_ &m) {
             nb::gil_scoped_release released;
             new (self) KernelRows(std::move(points), std::move(map), dense, threads);
           },
-          "rows"_a, "kernel"_a, "named"_a.noconvert().none(), "dense"_a, "threads"_a,
+          "rows"_a, "kernel"_a, "named"_a.none(), "dense"_a, "threads"_a,
           nb::keep_alive<1, 2>())
       .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
@@ -204,9 +205,8 @@ void bind_block(nb::module_ &m) {
           [](const KernelRows &self) {
             std::vector<double> centre = self.map().centre;
             centre.resize(static_cast<std::size_t>(self.points().d()), 0.0);
-            using Point = nb::ndarray<nb::numpy, const double, nb::ndim<1>>;
-            return nb::cast(Point(centre.data(), {centre.size()}, nb::handle()),
-                            nb::rv_policy::copy);
+            return NewArray<const double>(
+                {centre.data(), {centre.size()}, nb::handle()}, nb::rv_policy::copy);
           },
           "what is subtracted from dense points before their products")
       .def_prop_rw("precise", &KernelRows::precise, &KernelRows::set_precise,
@@ -229,7 +229,7 @@ void bind_block(nb::module_ &m) {
               return self.rows(order, many, to.data(), poll);
             });
           },
-          "who"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "who"_a, "out"_a, "stop"_a,
           "out[t, j] <- k(x_who[t], x_j); out has n columns rounded up to 32s. "
           "False if told to leave.")
       .def(
@@ -251,7 +251,7 @@ void bind_block(nb::module_ &m) {
               return self.cross(order, queries, at, many, to.data(), poll);
             });
           },
-          "who"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "who"_a, "columns"_a, "out"_a, "stop"_a,
           "out[t, s] <- k(x_who[t], x_columns[s]); out has as many columns, rounded up "
           "to 32s. False if told to leave.")
       .def(
@@ -261,8 +261,7 @@ void bind_block(nb::module_ &m) {
             return add_at(self, who, coef, at, out, stop,
                           [&](auto... a) { return self.add_rows(a...); });
           },
-          "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
-          "out"_a.noconvert(), "stop"_a,
+          "who"_a, "coef"_a, "at"_a.none(), "out"_a, "stop"_a,
           "out_j += sum_t coef_t k(x_who[t], x_at[j]), values as in `rows`; all "
           "rows where `at` is None. False if told to leave.")
       .def_prop_ro("bounded", &KernelRows::bounded,
@@ -280,8 +279,7 @@ void bind_block(nb::module_ &m) {
                             return self.times(rows, c, terms, targets, sums, off, poll);
                           });
           },
-          "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
-          "out"_a.noconvert(), "errors"_a.noconvert().none(), "stop"_a,
+          "who"_a, "coef"_a, "at"_a.none(), "out"_a, "errors"_a.none(), "stop"_a,
           "As add_rows, all in float64. Where `bounded` is true, errors_j, if it is "
           "given, becomes no less than what was added to out_j is off.")
       .def(
@@ -291,7 +289,7 @@ void bind_block(nb::module_ &m) {
             nb::gil_scoped_release released;
             self.errors(fixed, to);
           },
-          "fixed"_a, "out"_a.noconvert(),
+          "fixed"_a, "out"_a,
           "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "
           "costs to add one up; infinity where no bound is known.");
 
@@ -302,8 +300,8 @@ void bind_block(nb::module_ &m) {
       "have both signs.")
       .def(nb::init<Array<const double>, Array<const double>, Array<const double>, bool,
                     Array<const double>, double, double, bool>(),
-           "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
-           "squared"_a, "linear"_a.noconvert(), "epsilon"_a, "total"_a, "two_sided"_a);
+           "y"_a, "cost"_a, "diagonal"_a, "squared"_a, "linear"_a, "epsilon"_a,
+           "total"_a, "two_sided"_a);
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
           "__init__",
@@ -321,14 +319,13 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro(
           "seconds",
           [](const BlockSolver &self) {
-            nb::dict out;
-            out["select"] = self.seconds(Phase::kSelect);
-            out["rows"] = self.seconds(Phase::kRows);
-            out["matrix"] = self.seconds(Phase::kMatrix);
-            out["inner"] = self.seconds(Phase::kInner);
-            out["update"] = self.seconds(Phase::kUpdate);
-            out["scan"] = self.seconds(Phase::kScan);
-            return out;
+            return std::map<std::string, double>{
+                {"select", self.seconds(Phase::kSelect)},
+                {"rows", self.seconds(Phase::kRows)},
+                {"matrix", self.seconds(Phase::kMatrix)},
+                {"inner", self.seconds(Phase::kInner)},
+                {"update", self.seconds(Phase::kUpdate)},
+                {"scan", self.seconds(Phase::kScan)}};
           },
           "seconds of the steps so far, by what they were spent on")
       .def_prop_ro(
@@ -352,26 +349,26 @@ void bind_block(nb::module_ &m) {
           [](BlockSolver &self, Array<const double> alpha) {
             self.set_alpha(sized(alpha, self.n(), "alpha"));
           },
-          "alpha"_a.noconvert())
+          "alpha"_a)
       .def(
           "set_gradient",
           [](BlockSolver &self, Array<const double> F) {
             self.set_gradient(sized(F, self.n(), "F"));
           },
-          "F"_a.noconvert(), "F = sum_j c_j k(x_j, x_i), as computed elsewhere.")
+          "F"_a, "F = sum_j c_j k(x_j, x_i), as computed elsewhere.")
       .def("forget_rows", &BlockSolver::forget_rows)
       .def(
           "alpha",
           [](const BlockSolver &self, Array<double> out) {
             self.alpha(sized(out, self.n(), "out"));
           },
-          "out"_a.noconvert())
+          "out"_a)
       .def(
           "gradient",
           [](const BlockSolver &self, Array<double> out) {
             std::copy_n(self.gradient().begin(), self.n(), sized(out, self.n(), "out"));
           },
-          "out"_a.noconvert())
+          "out"_a)
       .def(
           "step",
           [](BlockSolver &self, double inner_tolerance, Stop &stop) {
@@ -403,8 +400,7 @@ void bind_block(nb::module_ &m) {
         std::copy_n(inner.v.begin(), size, v.data());
         return steps;
       },
-      "H"_a.noconvert(), "c"_a.noconvert(), "box"_a.noconvert(), "v"_a.noconvert(),
-      "unit"_a, "tol"_a, "most"_a, "stop"_a,
+      "H"_a, "c"_a, "box"_a, "v"_a, "unit"_a, "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the hinge on one matrix. Returns how many were made.");
 
   m.def(
@@ -427,8 +423,7 @@ void bind_block(nb::module_ &m) {
         std::copy_n(inner.v.begin(), size, v.data());
         return steps;
       },
-      "H"_a.noconvert(), "y"_a.noconvert(), "delta"_a.noconvert(), "c"_a.noconvert(),
-      "v"_a.noconvert(), "tol"_a, "most"_a, "stop"_a,
+      "H"_a, "y"_a, "delta"_a, "c"_a, "v"_a, "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the squared hinge on one matrix, as pair_steps.");
 
   nb::class_<WholeSettings>(
@@ -440,8 +435,7 @@ void bind_block(nb::module_ &m) {
   nb::class_<PairTables>(
       m, "PairTables",
       "Room for the coefficients y alpha of all pairs, and for their scores.")
-      .def(nb::init<Table<double>, Table<double>>(), "coef"_a.noconvert(),
-           "scores"_a.noconvert());
+      .def(nb::init<Table<double>, Table<double>>(), "coef"_a, "scores"_a);
   nb::class_<PairProofs>(m, "PairProofs", "Proofs of all pairs of classes.")
       .def_prop_ro(
           "bounds",
@@ -485,8 +479,7 @@ void bind_block(nb::module_ &m) {
         return without_gil(
             stop, [&](Poll &poll) { return pairs.solve(settings, stop, poll); });
       },
-      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "roundings"_a, "settings"_a,
-      "tables"_a, "stop"_a,
+      "rows"_a, "bounds"_a, "cost"_a, "roundings"_a, "settings"_a, "tables"_a, "stop"_a,
       "Solves and proves the problems of all pairs of classes, hinge with a free bias. "
       "The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a "
       "pair is positive; with two classes the second one is. In the pair (i, j) the "
@@ -508,8 +501,7 @@ void bind_block(nb::module_ &m) {
         });
         return table_of_epochs(epochs);
       },
-      "rows"_a, "upper"_a.noconvert(), "floor"_a, "settings"_a, "alpha"_a.noconvert(),
-      "stop"_a,
+      "rows"_a, "upper"_a, "floor"_a, "settings"_a, "alpha"_a, "stop"_a,
       "Solves the dual of the one-class problem from `alpha`, whose sum it keeps. "
       "Returns estimates of P and D, and the steps so far, after every epoch; none if "
       "told to stop.");
@@ -538,7 +530,7 @@ void bind_block(nb::module_ &m) {
           }
         });
       },
-      "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "out"_a.noconvert(),
+      "rows"_a, "coef"_a, "ends"_a, "out"_a,
       "out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up "
       "to ends[k] that no class before it has.");
 
@@ -583,8 +575,8 @@ void bind_block(nb::module_ &m) {
           std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);
         return whole;
       },
-      "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "targets"_a,
-      "out"_a.noconvert(), "settings"_a, "stop"_a,
+      "kernel"_a, "rows"_a, "coef"_a, "ends"_a, "targets"_a, "out"_a, "settings"_a,
+      "stop"_a,
       "For every part p of the rows, those up to ends[p] that no part before it has: "
       "out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values "
       "are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless "
@@ -607,7 +599,7 @@ void bind_block(nb::module_ &m) {
             new (self) PackedVectors(kernel, precise, *points, coef.data(),
                                      static_cast<Index>(coef.shape(0)), of);
           },
-          "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "precise"_a)
+          "kernel"_a, "rows"_a, "coef"_a, "ends"_a, "precise"_a)
       .def(
           "times",
           [](const PackedVectors &self, const AnyRows &targets, Table<double> out) {
@@ -618,8 +610,7 @@ void bind_block(nb::module_ &m) {
             nb::gil_scoped_release released;
             self.times(*to, out.data());
           },
-          "targets"_a, "out"_a.noconvert(),
-          "Writes what kernel_times writes, with the same bits.");
+          "targets"_a, "out"_a, "Writes what kernel_times writes, with the same bits.");
 }
 
 }  // namespace dualgap

@@ -17,8 +17,8 @@ void bind_counting_sgd(nb::module_ &m) {
   nb::class_<CountingPoint>(m, "CountingState",
                             "a = lambda t w with ||a||^2 = norm after t presentations, "
                             "and the margin errors of the rows.")
-      .def(nb::init<Array<double>, Array<std::int64_t>, double, double>(),
-           "a"_a.noconvert(), "errors"_a.noconvert(), "t"_a, "norm"_a)
+      .def(nb::init<Array<double>, Array<std::int64_t>, double, double>(), "a"_a,
+           "errors"_a, "t"_a, "norm"_a)
       .def_ro("t", &CountingPoint::t)
       .def_ro("norm", &CountingPoint::norm);
   nb::class_<CountingPass>(m, "CountingPass")
@@ -46,8 +46,8 @@ void bind_counting_sgd(nb::module_ &m) {
         point.norm = state.norm;
         return pass;
       },
-      "examples"_a, "lambda_"_a, "multiplicity"_a, "order"_a.noconvert(), "state"_a,
-      "stop"_a, "One pass of SGD-r/s/m. The costs are the relative weights omega.");
+      "examples"_a, "lambda_"_a, "multiplicity"_a, "order"_a, "state"_a, "stop"_a,
+      "One pass of SGD-r/s/m. The costs are the relative weights omega.");
 }
 
 }  // namespace dualgap

@@ -40,14 +40,12 @@ void bind_crammer_singer(nb::module_ &m) {
                                  "q_i = ||x_i||^2.")
       .def(nb::init<const AnyRows &, Array<const std::int32_t>, Array<const double>,
                     Array<const double>, Index>(),
-           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
-           "classes"_a);
+           "rows"_a, "y"_a, "cost"_a, "q"_a, "classes"_a);
   nb::class_<MulticlassPoint>(m, "MulticlassState",
                               "A dual point, its w, and the counters of shrinking.")
       .def(nb::init<Array<double>, Array<double>, Array<std::uint8_t>,
                     Array<std::uint8_t>>(),
-           "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
-           "length"_a.noconvert());
+           "alpha"_a, "w"_a, "wake"_a, "length"_a);
   nb::class_<MulticlassPass>(m, "MulticlassPass")
       .def_ro("visited", &MulticlassPass::visited)
       .def_ro("updates", &MulticlassPass::updates)
@@ -71,7 +69,7 @@ void bind_crammer_singer(nb::module_ &m) {
                                       random, poll);
         });
       },
-      "examples"_a, "state"_a, "order"_a.noconvert(), "random"_a, "stop"_a,
+      "examples"_a, "state"_a, "order"_a, "random"_a, "stop"_a,
       "One pass over the rows that are awake; `order` receives them as visited.");
 
   m.def(
@@ -81,13 +79,13 @@ void bind_crammer_singer(nb::module_ &m) {
         return multiclass_feasible(examples.data(), n,
                                    sized(alpha, n * examples.classes, "alpha"));
       },
-      "examples"_a, "alpha"_a.noconvert(),
+      "examples"_a, "alpha"_a,
       "Moves alpha into the feasible set: how many rows were outside.");
 
   m.def(
       "multiclass_combine",
       [](const AnyRows &rows, Array<const double> alpha, Index classes, Array<double> w,
-         Team &threads) {
+         TeamOrCount threads) {
         const double *a = sized(alpha, rows.n() * classes, "alpha");
         double *out = sized(w, rows.width() * class_stride(classes), "w");
         std::fill(out, out + rows.width() * class_stride(classes), 0.0);
@@ -96,13 +94,13 @@ void bind_crammer_singer(nb::module_ &m) {
           multiclass_combine(x, a, classes, out, threads);
         });
       },
-      "rows"_a, "alpha"_a.noconvert(), "classes"_a, "w"_a.noconvert(), "threads"_a = 1,
+      "rows"_a, "alpha"_a, "classes"_a, "w"_a, "threads"_a = 1,
       "w_m <- sum_i a_im x_i; entry (j, m) is w[j s + m], s = K in whole eights.");
 
   m.def(
       "multiclass_values",
       [](const MulticlassExamples &examples, Array<const double> w,
-         Maybe<const double> alpha, Team &threads) {
+         Maybe<const double> alpha, TeamOrCount threads) {
         const double *point = sized(w, examples.size(), "w");
         const double *a = sized(alpha, examples.n * examples.classes, "alpha");
         return examples.rows.visit([&](const auto &x) {
@@ -110,7 +108,7 @@ void bind_crammer_singer(nb::module_ &m) {
           return multiclass_values(x, examples.data(), point, a, threads);
         });
       },
-      "examples"_a, "w"_a.noconvert(), "alpha"_a.noconvert().none(), "threads"_a = 1,
+      "examples"_a, "w"_a, "alpha"_a.none(), "threads"_a = 1,
       "One pass: sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), sum_i a_{i,y_i}, and "
       "what bounds their rounding.");
 }

@@ -15,7 +15,7 @@ void bind_cutting_planes(nb::module_ &m) {
   m.def(
       "outputs",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> w,
-         Array<double> out, Team &threads, Stop &stop) {
+         Array<double> out, TeamOrCount threads, Stop &stop) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *point = sized(w, rows.width(), "w");
         double *result = sized(out, rows.n(), "out");
@@ -25,13 +25,13 @@ void bind_cutting_planes(nb::module_ &m) {
           });
         });
       },
-      "rows"_a, "y"_a.noconvert(), "w"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-      "stop"_a, "out_i <- y_i w.x_i. Returns the rows done.");
+      "rows"_a, "y"_a, "w"_a, "out"_a, "threads"_a, "stop"_a,
+      "out_i <- y_i w.x_i. Returns the rows done.");
 
   m.def(
       "change_plane",
       [](const Examples &examples, Set from, Set to, Array<double> a, double b,
-         Team &threads, Stop &stop) {
+         TeamOrCount threads, Stop &stop) {
         const Index n = examples.n;
         const auto *before = sized(from, bytes(n), "from_");
         const auto *after = sized(to, bytes(n), "to");
@@ -43,8 +43,7 @@ void bind_cutting_planes(nb::module_ &m) {
             });
         return std::make_tuple(plane.done, plane.b);
       },
-      "examples"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "a"_a.noconvert(), "b"_a,
-      "threads"_a, "stop"_a,
+      "examples"_a, "from_"_a, "to"_a, "a"_a, "b"_a, "threads"_a, "stop"_a,
       "Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, "
       "b).");
 
@@ -64,7 +63,7 @@ void bind_cutting_planes(nb::module_ &m) {
           return gap;
         });
       },
-      "gram"_a.noconvert(), "b"_a.noconvert(), "beta"_a.noconvert(), "tol"_a, "stop"_a,
+      "gram"_a, "b"_a, "beta"_a, "tol"_a, "stop"_a,
       "Raise beta.b - 1/2 beta.H beta over the simplex from beta. Returns the gap.");
 
   m.def(
@@ -77,8 +76,8 @@ void bind_cutting_planes(nb::module_ &m) {
         nb::gil_scoped_release released;
         return line_search(cost.data(), start, end, n, slope, curvature);
       },
-      "cost"_a.noconvert(), "from_"_a.noconvert(), "to"_a.noconvert(), "slope"_a,
-      "curvature"_a, "The t >= 0 that minimises P on the line between two points.");
+      "cost"_a, "from_"_a, "to"_a, "slope"_a, "curvature"_a,
+      "The t >= 0 that minimises P on the line between two points.");
 
   m.def(
       "move_outputs",
@@ -91,8 +90,7 @@ void bind_cutting_planes(nb::module_ &m) {
         nb::gil_scoped_release released;
         return move_outputs(cost.data(), start, end, n, t, cut, members);
       },
-      "cost"_a.noconvert(), "from_"_a.noconvert(), "to"_a.noconvert(), "t"_a, "cut"_a,
-      "set"_a.noconvert(),
+      "cost"_a, "from_"_a, "to"_a, "t"_a, "cut"_a, "set"_a,
       "from <- from + t (to - from), and the set of the next plane. Returns the loss.");
 
   m.def(
@@ -101,7 +99,7 @@ void bind_cutting_planes(nb::module_ &m) {
         const auto n = static_cast<Index>(share.shape(0));
         add_rows(sized(set, bytes(n), "set"), beta, n, share.data());
       },
-      "set"_a.noconvert(), "beta"_a, "share"_a.noconvert(),
+      "set"_a, "beta"_a, "share"_a,
       "share_i <- share_i + beta for the rows of the set.");
 }
 

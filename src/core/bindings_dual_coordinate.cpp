@@ -40,8 +40,7 @@ struct Steps {
 
 void bind_records(nb::module_ &m) {
   nb::class_<DualPoint>(m, "DualState", "A dual point, and w = sum_i alpha_i y_i x_i.")
-      .def(nb::init<Array<double>, Array<double>>(), "alpha"_a.noconvert(),
-           "w"_a.noconvert());
+      .def(nb::init<Array<double>, Array<double>>(), "alpha"_a, "w"_a);
   nb::class_<DualPass>(m, "DualPass", "Result of a pass of dual coordinate ascent.")
       .def_ro("visited", &DualPass::visited)
       .def_ro("updates", &DualPass::updates)
@@ -66,15 +65,15 @@ void bind_records(nb::module_ &m) {
 
   nb::class_<RunningAverage>(
       m, "Average", "Time-weighted sum of alpha after `step` steps of `sdca_epoch`.")
-      .def(nb::init<Array<double>, Array<double>, double>(), "sum"_a.noconvert(),
-           "since"_a.noconvert(), "step"_a);
+      .def(nb::init<Array<double>, Array<double>, double>(), "sum"_a, "since"_a,
+           "step"_a);
   nb::class_<SkippedRows>(
       m, "Sleep",
       "Rows that shrinking skips: `wake` counts down the epochs, `length` is the last "
       "number of them, at most `longest`. Rows whose gradient points outward by more "
       "than `threshold` are skipped; NaN: the pass finds it out.")
-      .def(nb::init<Array<std::uint8_t>, Array<std::uint8_t>, double, int>(),
-           "wake"_a.noconvert(), "length"_a.noconvert(), "threshold"_a, "longest"_a);
+      .def(nb::init<Array<std::uint8_t>, Array<std::uint8_t>, double, int>(), "wake"_a,
+           "length"_a, "threshold"_a, "longest"_a);
   nb::class_<SweepSettings>(m, "SweepSettings",
                             "Over-relaxation `omega`, rows of a `chunk`, whether to "
                             "find the best multiple of w, and whether the pass is "
@@ -93,8 +92,7 @@ void bind_records(nb::module_ &m) {
       "`next`, and the start of the next step.")
       .def(nb::init<const DualPoint &, std::array<Array<double>, 2>,
                     std::array<Array<double>, 2>, std::array<double, 2>, Index>(),
-           "base"_a, "points"_a.noconvert(), "images"_a.noconvert(), "norms"_a,
-           "next"_a)
+           "base"_a, "points"_a, "images"_a, "norms"_a, "next"_a)
       .def_prop_ro("norms",
                    [](const Steps &self) {
                      return std::make_tuple(self.norms[0], self.norms[1]);
@@ -118,7 +116,7 @@ void bind_dual_coordinate(nb::module_ &m) {
           return sdca_epoch(x, examples.dual(), visits, count, state, mean, poll);
         });
       },
-      "examples"_a, "order"_a.noconvert(), "state"_a, "average"_a.none(), "stop"_a,
+      "examples"_a, "order"_a, "state"_a, "average"_a.none(), "stop"_a,
       "One pass of SDCA.");
 
   m.def(
@@ -133,7 +131,7 @@ void bind_dual_coordinate(nb::module_ &m) {
                                     static_cast<double>(n), state, poll);
         });
       },
-      "examples"_a, "order"_a.noconvert(), "state"_a, "before"_a, "n"_a, "stop"_a,
+      "examples"_a, "order"_a, "state"_a, "before"_a, "n"_a, "stop"_a,
       "The part of a pass of Modified-SGD from alpha = 0 that comes after the first "
       "`before` of n rows.");
 
@@ -150,8 +148,7 @@ void bind_dual_coordinate(nb::module_ &m) {
                            poll);
         });
       },
-      "examples"_a, "order"_a.noconvert(), "active"_a, "state"_a, "upper"_a, "lower"_a,
-      "stop"_a,
+      "examples"_a, "order"_a, "active"_a, "state"_a, "upper"_a, "lower"_a, "stop"_a,
       "One pass of DCD over order[:active]; rows at a bound whose gradient is beyond "
       "`upper` or `lower` leave the active ones.");
 
@@ -172,8 +169,7 @@ void bind_dual_coordinate(nb::module_ &m) {
           return pass;
         });
       },
-      "examples"_a, "state"_a, "sleep"_a, "settings"_a, "order"_a.noconvert(),
-      "random"_a, "stop"_a,
+      "examples"_a, "state"_a, "sleep"_a, "settings"_a, "order"_a, "random"_a, "stop"_a,
       "One pass over the rows that are awake; `order` receives them as visited.");
 
   m.def(
@@ -189,8 +185,7 @@ void bind_dual_coordinate(nb::module_ &m) {
                           visits, poll);
         });
       },
-      "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a.noconvert(),
-      "order"_a.noconvert(), "stop"_a,
+      "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a, "order"_a, "stop"_a,
       "Momentum between two sweeps; `end` is the end of the sweep before, and becomes "
       "the end of the last one.");
 
@@ -211,8 +206,7 @@ void bind_dual_coordinate(nb::module_ &m) {
         steps.next = directions.next;
         return leap;
       },
-      "examples"_a, "state"_a, "dual"_a, "directions"_a, "wake"_a.noconvert(),
-      "order"_a.noconvert(), "stop"_a,
+      "examples"_a, "state"_a, "dual"_a, "directions"_a, "wake"_a, "order"_a, "stop"_a,
       "A conjugate step after a sweep from the base of the directions, given D.");
 }
 

@@ -31,8 +31,7 @@ void bind_folds(nb::module_ &m) {
               check_length(static_cast<Index>(size), n, "a row of values");
             new (self) FoldTable{values.data(), floats.data(), n};
           },
-          "values"_a.noconvert(), "floats"_a.noconvert(), nb::keep_alive<1, 2>(),
-          nb::keep_alive<1, 3>());
+          "values"_a, "floats"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
   nb::class_<HingeProof>(m, "FoldProof", "The proof of a fold.")
       .def_ro("bias", &HingeProof::bias)
       .def_ro("values", &HingeProof::values);
@@ -65,9 +64,8 @@ void bind_folds(nb::module_ &m) {
                              {labels, labels + count}, all, folds, threads,
                              std::move(linear), epsilon);
           },
-          "table"_a, "runs"_a, "y"_a.noconvert(), "weights"_a.noconvert(), "threads"_a,
-          "targets"_a.noconvert() = nb::none(), "epsilon"_a = 0.0,
-          nb::keep_alive<1, 2>())
+          "table"_a, "runs"_a, "y"_a, "weights"_a, "threads"_a,
+          "targets"_a = nb::none(), "epsilon"_a = 0.0, nb::keep_alive<1, 2>())
       .def(
           "advance",
           [](Folds &self, double C, double tol, double atol, Index most, Stop &stop) {
@@ -91,7 +89,7 @@ void bind_folds(nb::module_ &m) {
                           scores.data() + p * self.rows());
             }
           },
-          "alpha"_a.noconvert(), "scores"_a.noconvert(),
+          "alpha"_a, "scores"_a,
           "Writes the dual variables of all folds, and sum_j alpha_j y_j k_ij.")
       .def(
           "proofs",

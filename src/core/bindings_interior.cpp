@@ -14,6 +14,9 @@ namespace dualgap {
 
 namespace {
 
+// The functions of SciPy, in capsules.
+using Algebra = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
+
 // Returns the function in a capsule of a Cython module's __pyx_capi__. The name of the
 // capsule is the signature of the function. It must have C ints for sizes.
 template <class F>
@@ -33,7 +36,7 @@ void look_up(F *&pointer, nb::handle capsule, int ints) {
   pointer = function<F>(capsule, ints);
 }
 
-LinearAlgebra look_up(const nb::tuple &algebra) {
+LinearAlgebra look_up(const Algebra &algebra) {
   LinearAlgebra functions{};
   look_up(functions.dsyrk, algebra[0], 4);
   look_up(functions.ssyrk, algebra[1], 4);
@@ -179,11 +182,10 @@ struct ChosenExamples {
   }
 };
 
-nb::object copied(const Vec &x) {
+NewArray<double> copied(const Vec &x) {
   auto *data = new Vec(x);
   nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
-  return nb::cast(
-      nb::ndarray<nb::numpy, double, nb::ndim<1>>(data->data(), {data->size()}, owner));
+  return NewArray<double>({data->data(), {data->size()}, owner});
 }
 
 AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double constant) {
@@ -222,8 +224,7 @@ void bind_newton(nb::module_ &m) {
                            "and its image.")
       .def(nb::init<Array<double>, Array<double>, Array<double>, Array<double>,
                     Array<double>>(),
-           "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
-           "step"_a.noconvert(), "image"_a.noconvert());
+           "w"_a, "residual"_a, "gradient"_a, "step"_a, "image"_a);
   m.def(
       "newton_point",
       [](const RegressionExamples &examples, const NewtonArrays &state, Team &threads) {
@@ -240,7 +241,7 @@ void bind_newton(nb::module_ &m) {
   m.def(
       "newton_step",
       [](const RegressionExamples &examples, const NewtonArrays &state, double accuracy,
-         Index most, nb::tuple algebra, Team &threads, Stop &stop) {
+         Index most, const Algebra &algebra, Team &threads, Stop &stop) {
         const AnyRows &rows = examples.rows;
         const Index n = rows.n(), d = rows.width();
         const NewtonData data = newton_data(examples);
@@ -314,8 +315,7 @@ void bind_labellings(nb::module_ &m) {
                               "row of costs is for all of them.")
       .def(nb::init<Table<const std::int8_t>, Table<const double>, Table<double>,
                     Table<double>>(),
-           "y"_a.noconvert(), "cost"_a.noconvert(), "w"_a.noconvert(),
-           "alpha"_a.noconvert());
+           "y"_a, "cost"_a, "w"_a, "alpha"_a);
   nb::class_<LabellingProofs>(m, "LabellingProofs", "Points of all labellings.")
       .def_prop_ro(
           "sums",
@@ -337,7 +337,7 @@ void bind_labellings(nb::module_ &m) {
   m.def(
       "solve_labellings",
       [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,
-         const Loss &loss, const LabellingSettings &settings, nb::tuple algebra,
+         const Loss &loss, const LabellingSettings &settings, const Algebra &algebra,
          Team &threads, Stop &stop) {
         const double *squares = sized(q, rows.n(), "q");
         const std::vector<Labelling> all = labellings.of(rows);
@@ -357,7 +357,7 @@ void bind_labellings(nb::module_ &m) {
           });
         });
       },
-      "rows"_a, "q"_a.noconvert(), "labellings"_a, "loss"_a, "settings"_a, "algebra"_a,
+      "rows"_a, "q"_a, "labellings"_a, "loss"_a, "settings"_a, "algebra"_a,
       "threads"_a.noconvert(), "stop"_a,
       "Solve and prove problems with the same rows, each with its labels, by Newton's "
       "method; the first ones if told to stop.");
@@ -382,7 +382,7 @@ void bind_smoothing_newton(nb::module_ &m) {
       .def(
           "__init__",
           [](Newton *self, const ChosenExamples &examples, const Loss &loss,
-             bool free_bias, Team &threads, nb::tuple algebra) {
+             bool free_bias, Team &threads, const Algebra &algebra) {
             new (self)
                 Newton(examples.taken(), loss, free_bias, threads, look_up(algebra));
           },
@@ -395,7 +395,7 @@ void bind_smoothing_newton(nb::module_ &m) {
             return without_gil(
                 stop, [&](Poll &poll) { return self.start(point, tau, poll, stop); });
           },
-          "w"_a.noconvert(), "tau"_a, "stop"_a,
+          "w"_a, "tau"_a, "stop"_a,
           "Start at w, smoothed by tau. False: told to leave.")
       .def(
           "smooth",
@@ -447,9 +447,8 @@ void bind_interior(nb::module_ &m) {
       "variables `constant` of all other rows. The rows are a "
       "list of accessors, or what a function yields in every "
       "pass: an accessor, and which of its rows or None for all.")
-      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double>(), "rows"_a,
-           "y"_a.noconvert(), "cost"_a.noconvert(), "fixed"_a.noconvert(),
-           "constant"_a);
+      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double>(), "rows"_a, "y"_a,
+           "cost"_a, "fixed"_a, "constant"_a);
   bind_newton(m);
   bind_smoothing_newton(m);
   bind_labellings(m);
@@ -464,7 +463,7 @@ void bind_interior(nb::module_ &m) {
               [&](const auto &x) { return group_duplicates(x, labels, out, poll); });
         });
       },
-      "rows"_a, "y"_a.noconvert(), "group"_a.noconvert(),
+      "rows"_a, "y"_a, "group"_a,
       "The number of each row's group of equal rows and labels; returns how many.");
   m.def(
       "has_windows",
@@ -486,10 +485,10 @@ void bind_interior(nb::module_ &m) {
         }
         return copied(out);
       },
-      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "share"_a, "most"_a,
+      "alpha"_a, "cost"_a, "loss"_a, "share"_a, "most"_a,
       "The dual variables, with those at a bound that are within `share` U, and within "
       "`most`, of it.");
-  m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a.noconvert(), "feature"_a,
+  m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a, "feature"_a,
         "A copy of the chosen rows.");
 
   nb::class_<Interior>(m, "Interior",
@@ -497,7 +496,7 @@ void bind_interior(nb::module_ &m) {
       .def(
           "__init__",
           [](Interior *self, const ChosenExamples &examples, const Loss &loss,
-             double scale, bool free_bias, Team &threads, nb::tuple algebra,
+             double scale, bool free_bias, Team &threads, const Algebra &algebra,
              const std::optional<Doubles> &offset) {
             SomeRows rows = examples.taken();
             Vec offsets;
@@ -506,8 +505,7 @@ void bind_interior(nb::module_ &m) {
                                 free_bias, threads, look_up(algebra));
           },
           "examples"_a, "loss"_a, "scale"_a, "free_bias"_a, "threads"_a.noconvert(),
-          "algebra"_a, "offset"_a.noconvert().none() = nb::none(),
-          nb::keep_alive<1, 6>())
+          "algebra"_a, "offset"_a.none() = nb::none(), nb::keep_alive<1, 6>())
       .def(
           "start",
           [](Interior &self, Doubles w, double mu, Stop &stop) {
@@ -515,7 +513,7 @@ void bind_interior(nb::module_ &m) {
             return without_gil(
                 stop, [&](Poll &poll) { return self.start(point, mu, poll, stop); });
           },
-          "w"_a.noconvert(), "mu"_a, "stop"_a,
+          "w"_a, "mu"_a, "stop"_a,
           "Start at w with every product at mu; 0: far inside, for w = 0. False: told "
           "to leave.")
       .def(

@@ -1,36 +1,37 @@
 // Bindings of the text readers and of the file checksums. Arrays are returned without a
 // copy: NumPy gets the memory and a capsule that frees it.
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <vector>
 
+#include "bindings.hpp"
 #include "checksum.hpp"
 #include "fingerprint.hpp"
 #include "svmlight.hpp"
 
-namespace nb = nanobind;
 namespace checksum = dualgap::checksum;
 namespace svmlight = dualgap::svmlight;
 
 namespace {
 
+namespace nb = nanobind;
+using dualgap::NewArray;
 using Bytes =
     nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
-nb::object to_numpy(svmlight::Array<T> &array) {
+NewArray<T> to_numpy(svmlight::Array<T> &array) {
   const std::size_t size = array.size();
   T *const data = array.data();
   nb::capsule owner(data, [](void *p) noexcept { std::free(p); });
   (void)array.release();
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+  return NewArray<T>({data, {size}, owner});
 }
 
 // The arrays of parsed text.
 struct Parsed {
-  nb::object labels, values, indices, indptr, qid;
+  NewArray<double> labels;
+  nb::object values, indices, indptr;
+  NewArray<std::int64_t> qid;
   std::int64_t n_features;
 };
 
@@ -74,19 +75,25 @@ using namespace nb::literals;
 void bind_io(nb::module_ &m) {
   nb::class_<Parsed>(m, "ParsedSvmlight", "Arrays of parsed svmlight text.")
       .def_ro("labels", &Parsed::labels)
-      .def_ro("values", &Parsed::values)
-      .def_ro("indices", &Parsed::indices)
-      .def_ro("indptr", &Parsed::indptr)
+      .def_ro(
+          "values", &Parsed::values,
+          nb::for_getter(nb::sig(
+              "def values(self) -> NDArray[numpy.float32] | NDArray[numpy.float64]")))
+      .def_ro("indices", &Parsed::indices,
+              nb::for_getter(nb::sig(
+                  "def indices(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]")))
+      .def_ro("indptr", &Parsed::indptr,
+              nb::for_getter(nb::sig(
+                  "def indptr(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]")))
       .def_ro("qid", &Parsed::qid)
       .def_ro("n_features", &Parsed::n_features);
   m.def(
       "parse_svmlight",
-      [](Bytes buffer, int n_threads, nb::object zero_based, bool query_id,
+      [](Bytes buffer, int n_threads, std::optional<bool> zero_based, bool query_id,
          bool single_precision, bool wide_index) {
         svmlight::Options options;
-        if (!zero_based.is_none())
-          options.base =
-              nb::cast<bool>(zero_based) ? svmlight::Base::zero : svmlight::Base::one;
+        if (zero_based)
+          options.base = *zero_based ? svmlight::Base::zero : svmlight::Base::one;
         options.query_id = query_id;
         if (n_threads < 1) throw nb::value_error("n_threads must be at least 1");
         options.threads = n_threads;
@@ -130,8 +137,7 @@ void bind_io(nb::module_ &m) {
           nb::gil_scoped_release released;
           checksum::crc32c_segments(data.data(), size, segment, sums->data());
         }
-        return nb::cast(nb::ndarray<nb::numpy, std::uint32_t, nb::ndim<1>>(
-            sums->data(), {sums->size()}, owner));
+        return NewArray<std::uint32_t>({sums->data(), {sums->size()}, owner});
       },
       "data"_a.noconvert(), "segment"_a,
       "CRC-32C of consecutive segments of bytes; the last one may be shorter.");

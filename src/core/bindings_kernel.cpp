@@ -219,21 +219,20 @@ void bind_records(nb::module_ &m) {
       "Bounds on sqrt(k_ii), `lengths`. A score is off by at most (each s + more) "
       "sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of terms; a sum of alpha by "
       "`adding` times itself; a kernel value by `underflow`.")
-      .def(nb::init<Array<const double>, double, double, double, double>(),
-           "lengths"_a.noconvert(), "each"_a, "more"_a, "adding"_a, "underflow"_a);
+      .def(nb::init<Array<const double>, double, double, double, double>(), "lengths"_a,
+           "each"_a, "more"_a, "adding"_a, "underflow"_a);
   nb::class_<SimplexProblem>(m, "Simplex",
                              "min 1/2 a'Ka over the simplex, for the `columns` of a "
                              "Gram matrix or all of them; `diagonal` holds the K_ii.")
       .def(
           nb::init<Gram *, Maybe<const Order>, Array<const double>, Array<const double>,
                    Array<const double>, double, Maybe<const double>>(),
-          "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
-          "delta"_a.noconvert(), "diagonal"_a.noconvert(), "constant"_a = 1.0,
-          "linear"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 2>());
+          "gram"_a, "columns"_a.none(), "y"_a, "delta"_a, "diagonal"_a,
+          "constant"_a = 1.0, "linear"_a.none() = nb::none(), nb::keep_alive<1, 2>());
   nb::class_<SimplexPoint>(m, "SimplexState",
                            "A point, its gradient, and its `size` rows with a > 0.")
-      .def(nb::init<Array<double>, Array<double>, Array<Order>, Index>(),
-           "a"_a.noconvert(), "g"_a.noconvert(), "active"_a.noconvert(), "size"_a)
+      .def(nb::init<Array<double>, Array<double>, Array<Order>, Index>(), "a"_a, "g"_a,
+           "active"_a, "size"_a)
       .def_ro("size", &SimplexPoint::size);
   nb::class_<WalkSettings>(m, "WalkSettings",
                            "Method, whether gains assume clipped steps, and how "
@@ -251,7 +250,7 @@ void bind_records(nb::module_ &m) {
                            "of order[split] if split > 0; the first step goes to "
                            "`vertex`, if it is one; the last has 2 (p - g_i) <= eps.")
       .def(nb::init<Index, Array<const Order>, Index, Index, double>(), "count"_a,
-           "order"_a.noconvert(), "split"_a = 0, "vertex"_a = -1,
+           "order"_a, "split"_a = 0, "vertex"_a = -1,
            "eps"_a = -std::numeric_limits<double>::infinity());
   nb::class_<SimplexWalk>(m, "SimplexWalk", "Result of steps over the simplex.")
       .def_ro("steps", &SimplexWalk::steps)
@@ -294,7 +293,7 @@ void bind_kernel(nb::module_ &m) {
             const float *values = self.row(i);
             std::copy(values, values + self.n(), to);
           },
-          "i"_a, "out"_a.noconvert())
+          "i"_a, "out"_a)
       .def(
           "block",
           [](Gram &self, Array<const Order> rows, Array<const Order> columns,
@@ -310,7 +309,7 @@ void bind_kernel(nb::module_ &m) {
                 queries, [&](Index q) { return query[q]; }, many,
                 [&](Index t) { return column[t]; }, to, many);
           },
-          "rows"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert());
+          "rows"_a, "columns"_a, "out"_a);
 
   nb::class_<PythonGram, Gram>(m, "PythonGram", "A kernel matrix that Python computes.")
       .def(
@@ -331,8 +330,7 @@ void bind_kernel(nb::module_ &m) {
             });
             return !stop.requested() && !stop.expired();
           },
-          "rows"_a.noconvert(), "c"_a.noconvert(), "columns"_a.noconvert().none(),
-          "out"_a.noconvert(), "stop"_a,
+          "rows"_a, "c"_a, "columns"_a.none(), "out"_a, "stop"_a,
           "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64. False if told to "
           "leave.");
 
@@ -394,8 +392,7 @@ void bind_kernel(nb::module_ &m) {
          Array<const double> error, const KernelScalars &scalars) {
         return kernel_sums(kernel_point(y, cost, alpha, scores, error), loss, scalars);
       },
-      "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "alpha"_a.noconvert(),
-      "scores"_a.noconvert(), "error"_a.noconvert(), "scalars"_a,
+      "y"_a, "cost"_a, "loss"_a, "alpha"_a, "scores"_a, "error"_a, "scalars"_a,
       "Sums over the rows of a kernel problem, given its scores and their errors.");
 
   nb::class_<KernelValues>(
@@ -422,7 +419,7 @@ void bind_kernel(nb::module_ &m) {
         const auto n = static_cast<Index>(scores.shape(0));
         return hinge_bias(scores.data(), sized(y, n, "y"), sized(cost, n, "cost"), n);
       },
-      "scores"_a.noconvert(), "y"_a.noconvert(), "cost"_a.noconvert(),
+      "scores"_a, "y"_a, "cost"_a,
       "A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b)).");
 
   m.def(
@@ -432,7 +429,7 @@ void bind_kernel(nb::module_ &m) {
         if (n < 1) throw std::invalid_argument("no points");
         return weighted_quantile(points.data(), sized(weight, n, "weight"), n, target);
       },
-      "points"_a.noconvert(), "weight"_a.noconvert(), "target"_a,
+      "points"_a, "weight"_a, "target"_a,
       "The point below which the weights sum to the target; the middle of an "
       "interval.");
 
@@ -499,8 +496,7 @@ void bind_kernel(nb::module_ &m) {
           return many;
         });
       },
-      "problem"_a, "rows"_a.noconvert(), "change"_a.noconvert(), "g"_a.noconvert(),
-      "stop"_a,
+      "problem"_a, "rows"_a, "change"_a, "g"_a, "stop"_a,
       "g += K change, for a change of some entries of a. Returns the entries done.");
 
   nb::class_<PegasosSettings>(
@@ -536,8 +532,8 @@ void bind_kernel(nb::module_ &m) {
         point.size = s.size;
         return walk;
       },
-      "problem"_a, "state"_a, "omega"_a.noconvert(), "settings"_a,
-      "order"_a.noconvert(), "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
+      "problem"_a, "state"_a, "omega"_a, "settings"_a, "order"_a, "most"_a,
+      "sum"_a.none(), "stop"_a,
       "Kernelised Pegasos. `sum` is of the margins and of `a`.");
 
   m.def(
@@ -553,8 +549,8 @@ void bind_kernel(nb::module_ &m) {
           return solve_small(H.data(), stride, q, a.data(), gradient, tol, steps, poll);
         });
       },
-      "H"_a.noconvert(), "a"_a.noconvert(), "g"_a.noconvert(), "tol"_a, "steps"_a,
-      "stop"_a, "min 1/2 a'Ha over the simplex, warm. Returns the steps made.");
+      "H"_a, "a"_a, "g"_a, "tol"_a, "steps"_a, "stop"_a,
+      "min 1/2 a'Ha over the simplex, warm. Returns the steps made.");
 }
 
 }  // namespace dualgap

@@ -25,8 +25,7 @@ void bind_regression(nb::module_ &m) {
           return pass;
         });
       },
-      "examples"_a, "state"_a, "sleep"_a, "chunk"_a, "order"_a.noconvert(), "random"_a,
-      "stop"_a,
+      "examples"_a, "state"_a, "sleep"_a, "chunk"_a, "order"_a, "random"_a, "stop"_a,
       "One pass of dual coordinate ascent for regression over the rows awake.");
 
   nb::class_<RegressionTargets>(m, "RegressionTargets",
@@ -75,8 +74,7 @@ void bind_regression(nb::module_ &m) {
           return pair_epoch(x, most, norms, up, down, many, state, zeros, poll);
         });
       },
-      "rows"_a, "upper"_a.noconvert(), "q"_a.noconvert(), "rise"_a.noconvert(),
-      "fall"_a.noconvert(), "state"_a, "room"_a.noconvert(), "stop"_a,
+      "rows"_a, "upper"_a, "q"_a, "rise"_a, "fall"_a, "state"_a, "room"_a, "stop"_a,
       "Pair steps of the linear one-class SVM.");
 }
 

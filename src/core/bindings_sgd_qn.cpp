@@ -31,8 +31,7 @@ void bind_sgd_qn(nb::module_ &m) {
       "and the counts of steps.")
       .def(nb::init<Array<double>, Array<double>, Array<double>, Array<double>, double,
                     double, Index, bool>(),
-           "w"_a.noconvert(), "B"_a.noconvert(), "past"_a.noconvert(),
-           "slope"_a.noconvert(), "t"_a, "r"_a, "count"_a, "refresh"_a)
+           "w"_a, "B"_a, "past"_a, "slope"_a, "t"_a, "r"_a, "count"_a, "refresh"_a)
       .def_ro("t", &SgdQnPoint::t)
       .def_ro("r", &SgdQnPoint::r)
       .def_ro("count", &SgdQnPoint::count)
@@ -70,7 +69,7 @@ void bind_sgd_qn(nb::module_ &m) {
         point.refresh = state.refresh;
         return pass;
       },
-      "examples"_a, "settings"_a, "order"_a.noconvert(), "state"_a, "stop"_a,
+      "examples"_a, "settings"_a, "order"_a, "state"_a, "stop"_a,
       "One pass of SGD-QN. The costs are the relative weights omega.");
 }
 

@@ -38,8 +38,8 @@ void bind_stochastic_gradient(nb::module_ &m) {
   nb::class_<SumOfSteps>(m, "SumOfSteps",
                          "Sum of the w of all steps, sigma v + r, and of their "
                          "coefficients, sigma beta + r_beta.")
-      .def(nb::init<Array<double>, Array<double>, double>(), "r"_a.noconvert(),
-           "r_beta"_a.noconvert(), "sigma"_a)
+      .def(nb::init<Array<double>, Array<double>, double>(), "r"_a, "r_beta"_a,
+           "sigma"_a)
       .def_ro("sigma", &SumOfSteps::sigma);
   nb::class_<GradientPoint>(
       m, "GradientState",
@@ -48,9 +48,9 @@ void bind_stochastic_gradient(nb::module_ &m) {
       "moves it.")
       .def(nb::init<Array<double>, Array<double>, double, double, double, SumOfSteps *,
                     Maybe<double>>(),
-           "v"_a.noconvert(), "beta"_a.noconvert(), "scale"_a = 1.0, "norm"_a = 0.0,
-           "t"_a = 0.0, "sum"_a.none() = nb::none(),
-           "bias"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 7>())
+           "v"_a, "beta"_a, "scale"_a = 1.0, "norm"_a = 0.0, "t"_a = 0.0,
+           "sum"_a.none() = nb::none(), "bias"_a.none() = nb::none(),
+           nb::keep_alive<1, 7>())
       .def_ro("scale", &GradientPoint::scale)
       .def_ro("norm", &GradientPoint::norm)
       .def_ro("t", &GradientPoint::t);
@@ -96,7 +96,7 @@ void bind_stochastic_gradient(nb::module_ &m) {
         point.t = state.t;
         return pass;
       },
-      "examples"_a, "settings"_a, "order"_a.noconvert(), "state"_a, "stop"_a,
+      "examples"_a, "settings"_a, "order"_a, "state"_a, "stop"_a,
       "One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights "
       "omega.");
 }

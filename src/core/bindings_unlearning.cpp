@@ -25,8 +25,7 @@ void bind_unlearning(nb::module_ &m) {
           return unlearning_epoch(x, data, visits, many, state, poll);
         });
       },
-      "examples"_a, "s"_a, "order"_a.noconvert(), "a"_a.noconvert(),
-      "count"_a.noconvert(), "stop"_a, "One pass of MPU.");
+      "examples"_a, "s"_a, "order"_a, "a"_a, "count"_a, "stop"_a, "One pass of MPU.");
 }
 
 }  // namespace dualgap

@@ -1,1089 +1,1369 @@
-"""Types of the compiled core. The variants (``_core_v2`` and so on) have them too."""
-
+from collections.abc import Sequence
 import enum
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Annotated, overload
 
-import numpy as np
+import numpy
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Real = NDArray[np.float32] | NDArray[np.float64]
-Index = NDArray[np.int32] | NDArray[np.int64]
-Block = Callable[..., NDArray[np.generic]]
 
 class Rows:
-    n: Final[int]
-    width: Final[int]
-    stored: Final[int]
-    dense: Final[bool]
-    bytes: Final[int]
-    arrays: Final[list[NDArray[np.generic]]]
-    def with_constant(self, constant: float) -> Rows: ...
-    def inspect(self, q: Vector) -> tuple[str | None, int, bool]: ...
+    """Rows of a matrix, dense or CSR, not copied."""
 
-def csr_rows(
-    values: Real, indices: Index, indptr: Index, d: int, constant: float
-) -> Rows: ...
-def dense_rows(values: Real, constant: float) -> Rows: ...
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def width(self) -> int:
+        """columns, and the constant feature"""
+
+    @property
+    def stored(self) -> int:
+        """stored entries"""
+
+    @property
+    def dense(self) -> bool:
+        """whether all entries are stored, in order"""
+
+    @property
+    def bytes(self) -> int:
+        """size of the stored entries"""
+
+    @property
+    def arrays(self) -> list[NDArray[numpy.generic]]:
+        """values, and of CSR rows indices and pointers"""
+
+    def with_constant(self, constant: float) -> Rows:
+        """The same rows with another constant feature; 0 for none."""
+
+    def inspect(self, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> tuple[str | None, int, bool]:
+        """
+        Check every pointer, index and value and fill q with ||x_i||^2. Returns (fault or None, row of the fault, whether no row names a column twice).
+        """
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], d: int, constant: float) -> Rows: ...
+
+@overload
+def dense_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], constant: float) -> Rows: ...
+
+@overload
+def dense_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], constant: float) -> Rows: ...
 
 class Loss:
+    """max over 0 <= b <= slope of b u - curvature b^2/2."""
+
     def __init__(self, slope: float, curvature: float) -> None: ...
+
     def value(self, u: float) -> float: ...
+
     def derivative(self, u: float) -> float: ...
 
 class Team:
+    """Threads that wait for loops to share; 1 has none."""
+
     def __init__(self, threads: int) -> None: ...
-    size: Final[int]
+
+    @property
+    def size(self) -> int: ...
 
 class Random:
+    """xoshiro256++; the same seed, the same orders."""
+
     def __init__(self, seed: int) -> None: ...
-    def shuffle(self, order: NDArray[np.uint32]) -> None: ...
-    def draw(self, order: NDArray[np.uint32], n: int) -> None: ...
+
+    def shuffle(self, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def draw(self, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], n: int) -> None: ...
+
     def below(self, n: int) -> int: ...
-    state: list[int]
+
+    @property
+    def state(self) -> list[int]:
+        """Its four words: with them another one goes on as this one."""
+
+    @state.setter
+    def state(self, arg: Sequence[int], /) -> None: ...
 
 class Stop:
-    def __init__(self) -> None: ...
-    def request(self) -> None: ...
-    def set_deadline(self, seconds_from_now: float) -> None: ...
-    requested: Final[bool]
-    expired: Final[bool]
+    """Tells running passes to leave, from any thread."""
 
-def squared_norm(w: Vector) -> float: ...
+    def __init__(self) -> None: ...
+
+    def request(self) -> None: ...
+
+    def set_deadline(self, seconds_from_now: float) -> None: ...
+
+    @property
+    def requested(self) -> bool: ...
+
+    @property
+    def expired(self) -> bool: ...
+
+def squared_norm(w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
 class Examples:
-    def __init__(
-        self,
-        rows: Rows,
-        y: NDArray[np.int8],
-        cost: Vector,
-        q: Vector,
-        loss: Loss,
-    ) -> None: ...
+    """
+    Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, and the loss.
+    """
+
+    def __init__(self, rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss) -> None: ...
 
 class RegressionExamples:
-    def __init__(
-        self,
-        rows: Rows,
-        target: Vector,
-        cost: Vector,
-        q: Vector,
-        loss: Loss,
-        epsilon: float,
-    ) -> None: ...
+    """
+    Rows with their targets p_i instead of labels, and the width of the tube.
+    """
+
+    def __init__(self, rows: Rows, target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, epsilon: float) -> None: ...
 
 class Values:
-    loss: Final[float]
-    sum: Final[float]
-    diagonal: Final[float]
-    loss_error: Final[float]
-    along: Final[float]
-    along_error: Final[float]
-    reach: Final[float]
-    used: Final[float]
-    roundings: Final[float]
-    length: Final[float]
-    last: Final[float]
+    """
+    Sums over the rows, and what bounds their rounding: dualgap.problems.rounding.Values says what each is.
+    """
 
-def signed_sum(y: NDArray[np.int8], alpha: Vector) -> float: ...
-def dual_value(
-    b: Vector,
-    cost: Vector,
-    loss: Loss,
-    scale: float,
-    norm: float,
-) -> float: ...
-def total_loss(margins: Vector, cost: Vector, loss: Loss) -> float: ...
-def in_box(alpha: Vector, cost: Vector, loss: Loss) -> bool: ...
-def best_scale(
-    alpha: Vector, cost: Vector, loss: Loss, sum: float, curvature: float
-) -> float: ...
-def scale_into_box(alpha: Vector, cost: Vector, loss: Loss, scale: float) -> None: ...
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def sum(self) -> float: ...
+
+    @property
+    def diagonal(self) -> float: ...
+
+    @property
+    def loss_error(self) -> float: ...
+
+    @property
+    def along(self) -> float: ...
+
+    @property
+    def along_error(self) -> float: ...
+
+    @property
+    def reach(self) -> float: ...
+
+    @property
+    def used(self) -> float: ...
+
+    @property
+    def roundings(self) -> float: ...
+
+    @property
+    def length(self) -> float: ...
+
+    @property
+    def last(self) -> float: ...
+
+def signed_sum(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """sum_i y_i alpha_i, compensated."""
+
+def dual_value(b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, scale: float, norm: float) -> float:
+    """D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2."""
+
+def total_loss(margins: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss) -> float:
+    """sum c_i l(m_i)."""
+
+def in_box(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss) -> bool:
+    """Whether 0 <= alpha_i <= U_i for every i."""
+
+def best_scale(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, sum: float, curvature: float) -> float:
+    """
+    The s >= 0 that maximises D(s alpha) in the box, given sum alpha_i and ||v||^2 + sum delta_i alpha_i^2; 0 if there is none, or if it overflows.
+    """
+
+def scale_into_box(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, scale: float) -> None:
+    """alpha_i <- min(scale alpha_i, U_i)."""
 
 class Scaled:
-    scale: Final[float]
-    loss: Final[float]
-    loss_error: Final[float]
+    """The best multiple of a point."""
 
-def best_multiple(
-    examples: Examples,
-    margins: Vector,
-    norm: float,
-    length: float,
-    last: float,
-    roundings: float,
-) -> Scaled: ...
-def image_lengths(rows: Rows, root: NDArray[np.float64], out: Vector) -> None: ...
-def combine(
-    rows: Rows,
-    y: NDArray[np.int8],
-    alpha: Vector,
-    v: Vector,
-    threads: Team | int = ...,
-) -> None: ...
-def evaluate(
-    examples: Examples,
-    w: Vector,
-    dual: str,
-    alpha: Vector | None,
-    v: Vector | None,
-    margins: Vector | None = ...,
-    threads: Team | int = ...,
-    wake: NDArray[np.uint8] | None = ...,
-) -> Values: ...
-def evaluate_residuals(
-    examples: RegressionExamples,
-    w: Vector,
-    dual: str,
-    alpha: Vector | None,
-    v: Vector | None,
-    residuals: Vector | None,
-    threads: Team | int = ...,
-) -> Values: ...
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def loss(self) -> float:
+        """sum of the losses there"""
+
+    @property
+    def loss_error(self) -> float:
+        """what rounding may hide of it"""
+
+def best_multiple(examples: Examples, margins: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norm: float, length: float, last: float, roundings: float) -> Scaled:
+    """
+    The b in [1/2, 2] that minimises P(b w), given ||w||^2; the last three as in `Values`.
+    """
+
+def image_lengths(rows: Rows, root: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """out_i <- ||x_i' root|| for an upper triangular root."""
+
+def combine(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: Team | int = 1) -> None:
+    """v <- sum_i alpha_i y_i x_i."""
+
+def evaluate(examples: Examples, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], dual: str, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, margins: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None, threads: Team | int = 1, wake: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> Values:
+    """
+    One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their rounding. `dual` is 'of w', 'given', 'precise' or 'built'. `wake` becomes 0 at rows that are not at a bound on their side of the margin.
+    """
+
+def evaluate_residuals(examples: RegressionExamples, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], dual: str, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, residuals: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, threads: Team | int = 1) -> Values:
+    """
+    The same for l(|r_i| - epsilon): sum c_i l, sum (p_i a_i - epsilon |a_i|), sum delta_i a_i^2, and the bounds.
+    """
 
 class RowSource:
-    n: Final[int]
-    fixed: Final[bool]
+    """Rows of a kernel matrix."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def fixed(self) -> bool:
+        """whether all values are from 0 to 1, so that 16 bits may hold them"""
 
 class PythonRows(RowSource):
-    def __init__(self, n: int, block: Block) -> None: ...
+    """Rows of a kernel matrix that Python computes."""
+
+    def __init__(self, n: int, block: object) -> None: ...
 
 class KernelMap:
+    """A kernel by its name and parameters."""
+
     def __init__(self, name: str, gamma: float, coef0: float, degree: int) -> None: ...
 
 class KernelRows(RowSource):
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: KernelMap,
-        named: NDArray[np.uint32] | None,
-        dense: bool,
-        threads: int,
-    ) -> None: ...
-    dense: Final[bool]
-    largest_half_self: Final[float]
-    by_products: Final[bool]
-    centre: Final[Vector | None]
-    precise: bool
-    shifted: bool
-    def rows(
-        self, who: NDArray[np.uint32], out: NDArray[np.float32], stop: Stop
-    ) -> bool: ...
-    def cross(
-        self,
-        who: NDArray[np.uint32],
-        columns: NDArray[np.uint32],
-        out: NDArray[np.float32],
-        stop: Stop,
-    ) -> bool: ...
-    def add_rows(
-        self,
-        who: NDArray[np.uint32],
-        coef: Vector,
-        at: NDArray[np.uint32] | None,
-        out: Vector,
-        stop: Stop,
-    ) -> bool: ...
-    bounded: Final[bool]
-    def times(
-        self,
-        who: NDArray[np.uint32],
-        coef: Vector,
-        at: NDArray[np.uint32] | None,
-        out: Vector,
-        errors: Vector | None,
-        stop: Stop,
-    ) -> bool: ...
-    def errors(self, fixed: bool, out: Vector) -> None: ...
+    """Kernel values of the rows of a matrix."""
+
+    def __init__(self, rows: Rows, kernel: KernelMap, named: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, dense: bool, threads: int) -> None: ...
+
+    @property
+    def dense(self) -> bool:
+        """whether the points were packed"""
+
+    @property
+    def largest_half_self(self) -> float: ...
+
+    @property
+    def by_products(self) -> bool:
+        """whether products in float64 do for the values of all points"""
+
+    @property
+    def centre(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+        """what is subtracted from dense points before their products"""
+
+    @property
+    def precise(self) -> bool:
+        """whether values of rows are computed in float64"""
+
+    @precise.setter
+    def precise(self, arg: bool, /) -> None: ...
+
+    @property
+    def shifted(self) -> bool:
+        """whether precise rows hold K - 1 instead of K (rbf and laplacian)"""
+
+    @shifted.setter
+    def shifted(self, arg: bool, /) -> None: ...
+
+    def rows(self, who: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], stop: Stop) -> bool:
+        """
+        out[t, j] <- k(x_who[t], x_j); out has n columns rounded up to 32s. False if told to leave.
+        """
+
+    def cross(self, who: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], stop: Stop) -> bool:
+        """
+        out[t, s] <- k(x_who[t], x_columns[s]); out has as many columns, rounded up to 32s. False if told to leave.
+        """
+
+    def add_rows(self, who: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], at: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> bool:
+        """
+        out_j += sum_t coef_t k(x_who[t], x_at[j]), values as in `rows`; all rows where `at` is None. False if told to leave.
+        """
+
+    @property
+    def bounded(self) -> bool:
+        """whether `times` bounds the errors of the kernel values"""
+
+    def times(self, who: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], coef: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], at: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], errors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None, stop: Stop) -> bool:
+        """
+        As add_rows, all in float64. Where `bounded` is true, errors_j, if it is given, becomes no less than what was added to out_j is off.
+        """
+
+    def errors(self, fixed: bool, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it costs to add one up; infinity where no bound is known.
+        """
 
 class BlockProblem:
-    def __init__(
-        self,
-        y: Vector,
-        cost: Vector,
-        diagonal: Vector,
-        squared: bool,
-        linear: Vector,
-        epsilon: float,
-        total: float,
-        two_sided: bool,
-    ) -> None: ...
+    """
+    Labels, costs and k(x_i, x_i); the loss; the linear term, the width of the tube, the sum of the variables, and whether they have both signs.
+    """
+
+    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], squared: bool, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], epsilon: float, total: float, two_sided: bool) -> None: ...
 
 class BlockSolver:
-    def __init__(
-        self,
-        rows: RowSource,
-        problem: BlockProblem,
-        q: int,
-        largest_q: int,
-        cache_bytes: int,
-        fixed: bool,
-        random: Random,
-    ) -> None: ...
-    n: Final[int]
-    q: Final[int]
-    steps: Final[int]
-    computed: Final[int]
-    seconds: Final[dict[str, float]]
-    capacity: Final[int]
-    held: Final[int]
-    violation: Final[float]
-    moved: Final[float]
-    drift: Final[float]
-    threshold: Final[float]
-    primal: Final[float]
-    dual: Final[float]
-    def set_alpha(self, alpha: Vector) -> None: ...
-    def set_gradient(self, F: Vector) -> None: ...
-    def forget_rows(self) -> None: ...
-    def alpha(self, out: Vector) -> None: ...
-    def gradient(self, out: Vector) -> None: ...
-    def step(self, inner_tolerance: float, stop: Stop) -> int: ...
+    """State of the block solver."""
 
-def pair_steps(
-    H: NDArray[np.float32],
-    c: Vector,
-    box: Sequence[Vector],
-    v: NDArray[np.float32],
-    unit: float,
-    tol: float,
-    most: int,
-    stop: Stop,
-) -> int: ...
-def coordinate_steps(
-    H: NDArray[np.float32],
-    y: Vector,
-    delta: Vector,
-    c: Vector,
-    v: NDArray[np.float32],
-    tol: float,
-    most: int,
-    stop: Stop,
-) -> int: ...
+    def __init__(self, rows: RowSource, problem: BlockProblem, q: int, largest_q: int, cache_bytes: int, fixed: bool, random: Random) -> None: ...
+
+    @property
+    def n(self) -> int:
+        """rows"""
+
+    @property
+    def q(self) -> int:
+        """rows of a working set"""
+
+    @property
+    def steps(self) -> int:
+        """inner steps so far"""
+
+    @property
+    def computed(self) -> int:
+        """kernel rows computed so far"""
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """seconds of the steps so far, by what they were spent on"""
+
+    @property
+    def capacity(self) -> int:
+        """rows that the cache may hold"""
+
+    @property
+    def held(self) -> int: ...
+
+    @property
+    def violation(self) -> float: ...
+
+    @property
+    def moved(self) -> float:
+        """sum of what alpha has moved by since set_gradient, step by step"""
+
+    @property
+    def drift(self) -> float:
+        """norm of what alpha has moved by since set_gradient"""
+
+    @property
+    def threshold(self) -> float: ...
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    def set_alpha(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def set_gradient(self, F: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """F = sum_j c_j k(x_j, x_i), as computed elsewhere."""
+
+    def forget_rows(self) -> None: ...
+
+    def alpha(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def gradient(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def step(self, inner_tolerance: float, stop: Stop) -> int:
+        """
+        Solves one working set to `inner_tolerance` times the violation. Returns the inner steps made.
+        """
+
+def pair_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], box: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], v: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], unit: float, tol: float, most: int, stop: Stop) -> int:
+    """
+    The inner steps of the hinge on one matrix. Returns how many were made.
+    """
+
+def coordinate_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], v: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], tol: float, most: int, stop: Stop) -> int:
+    """The inner steps of the squared hinge on one matrix, as pair_steps."""
 
 class WholeSettings:
-    def __init__(
-        self,
-        tol: float,
-        atol: float,
-        goal: float,
-        free: float,
-        limit: float,
-        epochs: int,
-    ) -> None: ...
+    """
+    Accuracies to reach: tol, atol, and `goal` while less than `free` of the work is done; the limits of work and epochs.
+    """
+
+    def __init__(self, tol: float, atol: float, goal: float, free: float, limit: float, epochs: int) -> None: ...
 
 class PairTables:
-    def __init__(self, coef: Vector, scores: Vector) -> None: ...
+    """Room for the coefficients y alpha of all pairs, and for their scores."""
+
+    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
 class PairProofs:
-    bounds: Final[Vector]
-    biases: Final[Vector]
-    epochs: Final[Vector]
-    ends: Final[list[int]]
+    """Proofs of all pairs of classes."""
 
-def solve_pairs(
-    rows: KernelRows,
-    bounds: Sequence[int],
-    cost: Vector,
-    roundings: ScoreRoundings,
-    settings: WholeSettings,
-    tables: PairTables,
-    stop: Stop,
-) -> PairProofs: ...
-def solve_one_class(
-    rows: KernelRows,
-    upper: Vector,
-    floor: float,
-    settings: WholeSettings,
-    alpha: Vector,
-    stop: Stop,
-) -> Vector: ...
+    @property
+    def bounds(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        P, its error, D, and its error for every pair, as kernel_values gives them.
+        """
+
+    @property
+    def biases(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """Shape (n_pairs, 1)."""
+
+    @property
+    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        Estimates of P and D, and the steps so far, after every epoch of every pair.
+        """
+
+    @property
+    def ends(self) -> list[int]:
+        """Where the epochs of each pair end."""
+
+def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop) -> PairProofs:
+    """
+    Solves and proves the problems of all pairs of classes, hinge with a free bias. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.
+    """
+
+def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], floor: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Solves the dual of the one-class problem from `alpha`, whose sum it keeps. Returns estimates of P and D, and the steps so far, after every epoch; none if told to stop.
+    """
+
+def class_weights(rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up to ends[k] that no class before it has.
+    """
 
 class ProductSettings:
+    """
+    Whether to pack the rows as dense ones, whether to compute in float64, and the threads.
+    """
+
     def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
 
-def kernel_times(
-    kernel: KernelMap,
-    rows: Rows,
-    coef: Vector,
-    ends: NDArray[np.int64],
-    targets: Rows,
-    out: Vector,
-    settings: ProductSettings,
-    stop: Stop,
-) -> bool: ...
+def kernel_times(kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], settings: ProductSettings, stop: Stop) -> bool:
+    """
+    For every part p of the rows, those up to ends[p] that no part before it has: out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless `precise`. False if told to leave.
+    """
 
 class PackedVectors:
-    def __init__(
-        self,
-        kernel: KernelMap,
-        rows: Rows,
-        coef: Vector,
-        ends: NDArray[np.int64],
-        precise: bool,
-    ) -> None: ...
-    def times(self, targets: Rows, out: Vector) -> None: ...
+    """
+    Dense copies of the rows and the coefficients of kernel_times, for few targets.
+    """
 
-def class_weights(
-    rows: Rows, coef: Vector, ends: NDArray[np.int64], out: Vector
-) -> None: ...
+    def __init__(self, kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], precise: bool) -> None: ...
 
-class FoldProof:
-    bias: Final[float]
-    values: Final[KernelValues]
-
-class FoldTable:
-    def __init__(self, values: Vector, floats: NDArray[np.float32]) -> None: ...
-
-class Folds:
-    def __init__(
-        self,
-        table: FoldTable,
-        runs: Sequence[tuple[int, int]],
-        y: NDArray[np.int8],
-        weights: Vector,
-        threads: int,
-        targets: Vector | None = None,
-        epsilon: float = 0.0,
-    ) -> None: ...
-    def advance(
-        self, C: float, tol: float, atol: float, most: int, stop: Stop
-    ) -> bool: ...
-    def counts(self, fold: int) -> tuple[int, int]: ...
-    def points(self, alpha: Vector, scores: Vector) -> None: ...
-    def proofs(self, roundings: ScoreRoundings) -> list[FoldProof]: ...
+    def times(self, targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Writes what kernel_times writes, with the same bits."""
 
 class MulticlassExamples:
-    def __init__(
-        self,
-        rows: Rows,
-        y: NDArray[np.int32],
-        cost: Vector,
-        q: Vector,
-        classes: int,
-    ) -> None: ...
+    """Rows with their classes 0 to K - 1, costs c_i, and q_i = ||x_i||^2."""
+
+    def __init__(self, rows: Rows, y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int) -> None: ...
 
 class MulticlassState:
-    def __init__(
-        self,
-        alpha: Vector,
-        w: Vector,
-        wake: NDArray[np.uint8],
-        length: NDArray[np.uint8],
-    ) -> None: ...
+    """A dual point, its w, and the counters of shrinking."""
+
+    def __init__(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], wake: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], length: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 class MulticlassPass:
-    visited: Final[int]
-    updates: Final[int]
-    gap: Final[float]
-    linear: Final[float]
+    @property
+    def visited(self) -> int: ...
 
-def crammer_singer_epoch(
-    examples: MulticlassExamples,
-    state: MulticlassState,
-    order: NDArray[np.uint32],
-    random: Random,
-    stop: Stop,
-) -> MulticlassPass: ...
-def multiclass_feasible(examples: MulticlassExamples, alpha: Vector) -> int: ...
-def multiclass_combine(
-    rows: Rows,
-    alpha: Vector,
-    classes: int,
-    w: Vector,
-    threads: Team | int = ...,
-) -> None: ...
-def multiclass_values(
-    examples: MulticlassExamples,
-    w: Vector,
-    alpha: Vector | None,
-    threads: Team | int = ...,
-) -> Values: ...
-def outputs(
-    rows: Rows,
-    y: NDArray[np.int8],
-    w: Vector,
-    out: Vector,
-    threads: Team | int,
-    stop: Stop,
-) -> int: ...
-def change_plane(
-    examples: Examples,
-    from_: NDArray[np.uint8],
-    to: NDArray[np.uint8],
-    a: Vector,
-    b: float,
-    threads: Team | int,
-    stop: Stop,
-) -> tuple[int, float]: ...
-def solve_master(
-    gram: Vector,
-    b: Vector,
-    beta: Vector,
-    tol: float,
-    stop: Stop,
-) -> float: ...
-def line_search(
-    cost: Vector,
-    from_: Vector,
-    to: Vector,
-    slope: float,
-    curvature: float,
-) -> float: ...
-def move_outputs(
-    cost: Vector,
-    from_: Vector,
-    to: Vector,
-    t: float,
-    cut: float,
-    set: NDArray[np.uint8],
-) -> float: ...
-def add_rows(set: NDArray[np.uint8], beta: float, share: Vector) -> None: ...
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def gap(self) -> float:
+        """estimate of the gap, from the visits"""
+
+    @property
+    def linear(self) -> float:
+        """change of sum_i a_{i,y_i}"""
+
+def crammer_singer_epoch(examples: MulticlassExamples, state: MulticlassState, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], random: Random, stop: Stop) -> MulticlassPass:
+    """
+    One pass over the rows that are awake; `order` receives them as visited.
+    """
+
+def multiclass_feasible(examples: MulticlassExamples, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """Moves alpha into the feasible set: how many rows were outside."""
+
+def multiclass_combine(rows: Rows, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], classes: int, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: Team | int = 1) -> None:
+    """
+    w_m <- sum_i a_im x_i; entry (j, m) is w[j s + m], s = K in whole eights.
+    """
+
+def multiclass_values(examples: MulticlassExamples, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: Team | int = 1) -> Values:
+    """
+    One pass: sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), sum_i a_{i,y_i}, and what bounds their rounding.
+    """
+
+def outputs(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: Team | int, stop: Stop) -> int:
+    """out_i <- y_i w.x_i. Returns the rows done."""
+
+def change_plane(examples: Examples, from_: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], to: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], b: float, threads: Team | int, stop: Stop) -> tuple[int, float]:
+    """
+    Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, b).
+    """
+
+def solve_master(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], tol: float, stop: Stop) -> float:
+    """
+    Raise beta.b - 1/2 beta.H beta over the simplex from beta. Returns the gap.
+    """
+
+def line_search(cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], from_: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: float, curvature: float) -> float:
+    """The t >= 0 that minimises P on the line between two points."""
+
+def move_outputs(cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], from_: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], t: float, cut: float, set: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> float:
+    """
+    from <- from + t (to - from), and the set of the next plane. Returns the loss.
+    """
+
+def add_rows(set: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: float, share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """share_i <- share_i + beta for the rows of the set."""
 
 class DualState:
-    def __init__(self, alpha: Vector, w: Vector) -> None: ...
+    """A dual point, and w = sum_i alpha_i y_i x_i."""
+
+    def __init__(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 class DualPass:
-    visited: Final[int]
-    updates: Final[int]
-    gap: Final[float]
+    """Result of a pass of dual coordinate ascent."""
+
+    @property
+    def visited(self) -> int: ...
+
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def gap(self) -> float:
+        """estimate of the gap, from the visits"""
 
 class ShrunkPass(DualPass):
-    active: Final[int]
-    max_gradient: Final[float]
-    min_gradient: Final[float]
+    """Result of `dcd_epoch`."""
+
+    @property
+    def active(self) -> int:
+        """rows left"""
+
+    @property
+    def max_gradient(self) -> float:
+        """largest projected gradient"""
+
+    @property
+    def min_gradient(self) -> float:
+        """smallest one"""
 
 class SleepingPass(DualPass):
-    linear: Final[float]
-    threshold: Final[float]
-    norm: Final[float]
-    saved: Final[float]
+    """Result of a pass that skips rows."""
+
+    @property
+    def linear(self) -> float:
+        """change of the terms of D without w"""
+
+    @property
+    def threshold(self) -> float:
+        """mean projected gradient"""
+
+    @property
+    def norm(self) -> float:
+        """||w||^2"""
+
+    @property
+    def saved(self) -> float:
+        """change of the gap by the best multiple of w, at most 0; with `scale`"""
 
 class Leap:
-    whole: Final[bool]
-    taken: Final[bool]
-    clipped: Final[int]
-    moved: Final[int]
-    linear: Final[float]
+    """Result of a step between two sweeps."""
+
+    @property
+    def whole(self) -> bool:
+        """whether w belongs to alpha"""
+
+    @property
+    def taken(self) -> bool:
+        """whether a conjugate step was taken"""
+
+    @property
+    def clipped(self) -> int:
+        """rows clipped to their boxes"""
+
+    @property
+    def moved(self) -> int:
+        """rows whose alpha has changed"""
+
+    @property
+    def linear(self) -> float:
+        """sum a_i - 1/2 sum delta_i a_i^2"""
 
 class Average:
-    def __init__(self, sum: Vector, since: Vector, step: float) -> None: ...
+    """Time-weighted sum of alpha after `step` steps of `sdca_epoch`."""
+
+    def __init__(self, sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], since: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], step: float) -> None: ...
 
 class Sleep:
-    def __init__(
-        self,
-        wake: NDArray[np.uint8],
-        length: NDArray[np.uint8],
-        threshold: float,
-        longest: int,
-    ) -> None: ...
+    """
+    Rows that shrinking skips: `wake` counts down the epochs, `length` is the last number of them, at most `longest`. Rows whose gradient points outward by more than `threshold` are skipped; NaN: the pass finds it out.
+    """
+
+    def __init__(self, wake: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], length: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], threshold: float, longest: int) -> None: ...
 
 class SweepSettings:
-    def __init__(
-        self,
-        omega: float = ...,
-        chunk: int = ...,
-        scale: bool = ...,
-        modified_sgd: bool = ...,
-    ) -> None: ...
+    """
+    Over-relaxation `omega`, rows of a `chunk`, whether to find the best multiple of w, and whether the pass is Modified-SGD.
+    """
+
+    def __init__(self, omega: float = 1.0, chunk: int = 1, scale: bool = False, modified_sgd: bool = False) -> None: ...
 
 class Directions:
-    def __init__(
-        self,
-        base: DualState,
-        points: Sequence[Vector],
-        images: Sequence[Vector],
-        norms: Sequence[float],
-        next: int,
-    ) -> None: ...
-    norms: Final[tuple[float, float]]
-    next: Final[int]
+    """
+    Two directions, of squared lengths `norms`, the one to be replaced `next`, and the start of the next step.
+    """
 
-def sdca_epoch(
-    examples: Examples,
-    order: NDArray[np.uint32],
-    state: DualState,
-    average: Average | None,
-    stop: Stop,
-) -> DualPass: ...
-def modified_sgd_epoch(
-    examples: Examples,
-    order: NDArray[np.uint32],
-    state: DualState,
-    before: int,
-    n: int,
-    stop: Stop,
-) -> DualPass: ...
-def dcd_epoch(
-    examples: Examples,
-    order: NDArray[np.uint32],
-    active: int,
-    state: DualState,
-    upper: float,
-    lower: float,
-    stop: Stop,
-) -> ShrunkPass: ...
-def sleeping_epoch(
-    examples: Examples,
-    state: DualState,
-    sleep: Sleep,
-    settings: SweepSettings,
-    order: NDArray[np.uint32],
-    random: Random,
-    stop: Stop,
-) -> SleepingPass: ...
-def momentum(
-    examples: Examples,
-    state: DualState,
-    end: DualState,
-    beta: float,
-    wake: NDArray[np.uint8],
-    order: NDArray[np.uint32],
-    stop: Stop,
-) -> Leap: ...
-def conjugate_step(
-    examples: Examples,
-    state: DualState,
-    dual: float,
-    directions: Directions,
-    wake: NDArray[np.uint8],
-    order: NDArray[np.uint32],
-    stop: Stop,
-) -> Leap: ...
+    def __init__(self, base: DualState, points: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], images: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]], norms: Sequence[float], next: int) -> None: ...
+
+    @property
+    def norms(self) -> tuple[float, float]: ...
+
+    @property
+    def next(self) -> int: ...
+
+def sdca_epoch(examples: Examples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, average: Average | None, stop: Stop) -> DualPass:
+    """One pass of SDCA."""
+
+def modified_sgd_epoch(examples: Examples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, before: int, n: int, stop: Stop) -> DualPass:
+    """
+    The part of a pass of Modified-SGD from alpha = 0 that comes after the first `before` of n rows.
+    """
+
+def dcd_epoch(examples: Examples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], active: int, state: DualState, upper: float, lower: float, stop: Stop) -> ShrunkPass:
+    """
+    One pass of DCD over order[:active]; rows at a bound whose gradient is beyond `upper` or `lower` leave the active ones.
+    """
+
+def sleeping_epoch(examples: Examples, state: DualState, sleep: Sleep, settings: SweepSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], random: Random, stop: Stop) -> SleepingPass:
+    """
+    One pass over the rows that are awake; `order` receives them as visited.
+    """
+
+def momentum(examples: Examples, state: DualState, end: DualState, beta: float, wake: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Leap:
+    """
+    Momentum between two sweeps; `end` is the end of the sweep before, and becomes the end of the last one.
+    """
+
+def conjugate_step(examples: Examples, state: DualState, dual: float, directions: Directions, wake: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Leap:
+    """
+    A conjugate step after a sweep from the base of the directions, given D.
+    """
+
+class FoldTable:
+    """A kernel matrix in float64, and rounded to float32."""
+
+    def __init__(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], floats: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+class FoldProof:
+    """The proof of a fold."""
+
+    @property
+    def bias(self) -> float: ...
+
+    @property
+    def values(self) -> KernelValues: ...
+
+class Folds:
+    """
+    Problems over some rows of a kernel matrix, which differ in the weights of the rows; free bias, hinge or regression.
+    """
+
+    def __init__(self, table: FoldTable, runs: Sequence[tuple[int, int]], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int, targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, epsilon: float = 0.0) -> None: ...
+
+    def advance(self, C: float, tol: float, atol: float, most: int, stop: Stop) -> bool:
+        """
+        Solves all folds for a larger C, with at most `most` working sets for each. False if told to leave; the folds are not to be used then.
+        """
+
+    def points(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Writes the dual variables of all folds, and sum_j alpha_j y_j k_ij."""
+
+    def proofs(self, roundings: ScoreRoundings) -> list[FoldProof]:
+        """Proves all folds of the hinge from their scores."""
+
+    def counts(self, fold: int) -> tuple[int, int]:
+        """Working sets and pair steps of a fold for this C."""
 
 class CountingState:
-    def __init__(
-        self, a: Vector, errors: NDArray[np.int64], t: float, norm: float
-    ) -> None: ...
-    t: Final[float]
-    norm: Final[float]
+    """
+    a = lambda t w with ||a||^2 = norm after t presentations, and the margin errors of the rows.
+    """
+
+    def __init__(self, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], errors: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], t: float, norm: float) -> None: ...
+
+    @property
+    def t(self) -> float: ...
+
+    @property
+    def norm(self) -> float: ...
 
 class CountingPass:
-    visited: Final[int]
-    updates: Final[int]
-    weighted: Final[float]
-    loss: Final[float]
+    @property
+    def visited(self) -> int: ...
 
-def counting_sgd_epoch(
-    examples: Examples,
-    lambda_: float,
-    multiplicity: int,
-    order: NDArray[np.uint32],
-    state: CountingState,
-    stop: Stop,
-) -> CountingPass: ...
+    @property
+    def updates(self) -> int:
+        """margin errors"""
+
+    @property
+    def weighted(self) -> float:
+        """their weights"""
+
+    @property
+    def loss(self) -> float:
+        """sum of the losses at the visits"""
+
+def counting_sgd_epoch(examples: Examples, lambda_: float, multiplicity: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: CountingState, stop: Stop) -> CountingPass:
+    """One pass of SGD-r/s/m. The costs are the relative weights omega."""
 
 class Schedule(enum.Enum):
     pegasos = 0
+
     norma = 1
+
     svmsgd = 2
 
 class BiasRule(enum.Enum):
     fixed = 0
+
     step = 1
+
     batch = 2
 
 class GradientSettings:
-    def __init__(
-        self,
-        lambda_: float,
-        schedule: Schedule,
-        eta0: float,
-        batch: int = ...,
-        project: bool = ...,
-        rule: BiasRule = ...,
-    ) -> None: ...
+    """
+    Step sizes of Pegasos, NORMA or SvmSGD, rows of a batch, and how the bias moves.
+    """
+
+    def __init__(self, lambda_: float, schedule: Schedule, eta0: float, batch: int = 1, project: bool = False, rule: BiasRule = BiasRule.fixed) -> None: ...
 
 class SumOfSteps:
-    def __init__(self, r: Vector, r_beta: Vector, sigma: float) -> None: ...
-    sigma: Final[float]
+    """
+    Sum of the w of all steps, sigma v + r, and of their coefficients, sigma beta + r_beta.
+    """
+
+    def __init__(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], r_beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], sigma: float) -> None: ...
+
+    @property
+    def sigma(self) -> float: ...
 
 class GradientState:
-    def __init__(
-        self,
-        v: Vector,
-        beta: Vector,
-        scale: float = ...,
-        norm: float = ...,
-        t: float = ...,
-        sum: SumOfSteps | None = ...,
-        bias: Vector | None = ...,
-    ) -> None: ...
-    scale: Final[float]
-    norm: Final[float]
-    t: Final[float]
+    """
+    w = scale v with v = sum_i beta_i y_i x_i, ||w||^2 = norm, after t steps. `bias`, of shape (1,), is left as the rule moves it.
+    """
+
+    def __init__(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], scale: float = 1.0, norm: float = 0.0, t: float = 0.0, sum: SumOfSteps | None = None, bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
+
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def norm(self) -> float: ...
+
+    @property
+    def t(self) -> float: ...
 
 class GradientPass:
-    visited: Final[int]
-    updates: Final[int]
-    loss: Final[float]
+    @property
+    def visited(self) -> int: ...
 
-def stochastic_gradient_epoch(
-    examples: Examples,
-    settings: GradientSettings,
-    order: NDArray[np.uint32],
-    state: GradientState,
-    stop: Stop,
-) -> GradientPass: ...
-def regression_epoch(
-    examples: RegressionExamples,
-    state: DualState,
-    sleep: Sleep,
-    chunk: int,
-    order: NDArray[np.uint32],
-    random: Random,
-    stop: Stop,
-) -> SleepingPass: ...
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def loss(self) -> float:
+        """sum of the losses at the visits"""
+
+def stochastic_gradient_epoch(examples: Examples, settings: GradientSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: GradientState, stop: Stop) -> GradientPass:
+    """
+    One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights omega.
+    """
+
+def regression_epoch(examples: RegressionExamples, state: DualState, sleep: Sleep, chunk: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], random: Random, stop: Stop) -> SleepingPass:
+    """One pass of dual coordinate ascent for regression over the rows awake."""
 
 class RegressionTargets:
-    def __init__(
-        self,
-        tol: float,
-        atol: float,
-        goal: float,
-        free: float,
-        most: float,
-        epochs: int,
-    ) -> None: ...
+    """
+    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most entries, epochs.
+    """
+
+    def __init__(self, tol: float, atol: float, goal: float, free: float, most: float, epochs: int) -> None: ...
 
 class RegressionProof:
-    values: Final[Values]
-    norm: Final[float]
-    epochs: Final[Vector]
+    """Sums at the w of a dual point."""
 
-def solve_regression(
-    examples: RegressionExamples,
-    state: DualState,
-    targets: RegressionTargets,
-    random: Random,
-    threads: Team | int,
-    stop: Stop,
-) -> RegressionProof: ...
-def pair_epoch(
-    rows: Rows,
-    upper: Vector,
-    q: Vector,
-    rise: NDArray[np.uint32],
-    fall: NDArray[np.uint32],
-    state: DualState,
-    room: Vector,
-    stop: Stop,
-) -> DualPass: ...
+    @property
+    def values(self) -> Values: ...
+
+    @property
+    def norm(self) -> float:
+        """||w||^2"""
+
+    @property
+    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        P and D, and the updates so far, after every epoch; none if told to stop.
+        """
+
+def solve_regression(examples: RegressionExamples, state: DualState, targets: RegressionTargets, random: Random, threads: Team, stop: Stop) -> RegressionProof:
+    """Solve a small problem by dual coordinate ascent from 0, and prove it."""
+
+def pair_epoch(rows: Rows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rise: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], fall: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> DualPass:
+    """Pair steps of the linear one-class SVM."""
 
 class SgdQnSettings:
-    def __init__(
-        self, lambda_: float, corrected: bool, skip: int, t0: float, gain: float
-    ) -> None: ...
+    """`gain` is the weight of a new slope in its running mean."""
+
+    def __init__(self, lambda_: float, corrected: bool, skip: int, t0: float, gain: float) -> None: ...
 
 class SgdQnState:
-    def __init__(
-        self,
-        w: Vector,
-        B: Vector,
-        past: Vector,
-        slope: Vector,
-        t: float,
-        r: float,
-        count: int,
-        refresh: bool,
-    ) -> None: ...
-    t: Final[float]
-    r: Final[float]
-    count: Final[int]
-    refresh: Final[bool]
+    """
+    w, the diagonal B, an earlier w, the mean slopes of the rows, and the counts of steps.
+    """
+
+    def __init__(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], B: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], past: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], slope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], t: float, r: float, count: int, refresh: bool) -> None: ...
+
+    @property
+    def t(self) -> float: ...
+
+    @property
+    def r(self) -> float: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def refresh(self) -> bool: ...
 
 class SgdQnPass:
-    visited: Final[int]
-    updates: Final[int]
-    loss: Final[float]
-    gap: Final[float]
+    @property
+    def visited(self) -> int: ...
 
-def sgd_qn_epoch(
-    examples: Examples,
-    settings: SgdQnSettings,
-    order: NDArray[np.uint32],
-    state: SgdQnState,
-    stop: Stop,
-) -> SgdQnPass: ...
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def loss(self) -> float:
+        """sum of the losses at the visits"""
+
+    @property
+    def gap(self) -> float:
+        """estimate of the gap, from the visits"""
+
+def sgd_qn_epoch(examples: Examples, settings: SgdQnSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: SgdQnState, stop: Stop) -> SgdQnPass:
+    """One pass of SGD-QN. The costs are the relative weights omega."""
 
 class UnlearningPass:
-    visited: Final[int]
-    updates: Final[int]
-    unlearned: Final[int]
-    gap: Final[float]
+    @property
+    def visited(self) -> int: ...
 
-def unlearning_epoch(
-    examples: Examples,
-    s: float,
-    order: NDArray[np.uint32],
-    a: Vector,
-    count: Vector,
-    stop: Stop,
-) -> UnlearningPass: ...
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def unlearned(self) -> int:
+        """updates that lowered a counter"""
+
+    @property
+    def gap(self) -> float:
+        """estimate of the gap, from the visits"""
+
+def unlearning_epoch(examples: Examples, s: float, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> UnlearningPass:
+    """One pass of MPU."""
 
 class SomeRows:
-    def __init__(
-        self,
-        rows: list[Rows]
-        | Callable[[], Iterable[tuple[Rows, NDArray[np.uint32] | None]]],
-        y: NDArray[np.int8],
-        cost: Vector,
-        fixed: Vector,
-        constant: float,
-    ) -> None: ...
+    """
+    Rows with labels and costs; the sum `fixed` and the dual variables `constant` of all other rows. The rows are a list of accessors, or what a function yields in every pass: an accessor, and which of its rows or None for all.
+    """
+
+    def __init__(self, rows: object, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], fixed: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constant: float) -> None: ...
 
 class NewtonState:
-    def __init__(
-        self,
-        w: Vector,
-        residual: Vector,
-        gradient: Vector,
-        step: Vector,
-        image: Vector,
-    ) -> None: ...
+    """
+    A point, its residuals and gradient, and room for a step and its image.
+    """
 
-def newton_point(
-    examples: RegressionExamples, state: NewtonState, threads: Team
-) -> tuple[float, float, int]: ...
-def newton_step(
-    examples: RegressionExamples,
-    state: NewtonState,
-    accuracy: float,
-    most: int,
-    algebra: tuple[Callable[..., object], ...],
-    threads: Team | int,
-    stop: Stop,
-) -> tuple[float, int]: ...
+    def __init__(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], step: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], image: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def newton_point(examples: RegressionExamples, state: NewtonState, threads: Team) -> tuple[float, float, int]:
+    """
+    Residuals and gradient of the squared loss at w: (P, P - D, rows outside of the tube).
+    """
+
+def newton_step(examples: RegressionExamples, state: NewtonState, accuracy: float, most: int, algebra: tuple[object, ...], threads: Team, stop: Stop) -> tuple[float, int]:
+    """
+    A Newton step and how far to go along it: (length, conjugate gradients); by a factor if `most` is 0. The length is 0 if told to leave, or at the optimum.
+    """
 
 class NewtonRules:
-    def __init__(
-        self,
-        share: float,
-        slack: float,
-        divisor: float,
-        rounding: float,
-        most_idle: int,
-        least_radius: float,
-    ) -> None: ...
+    """How fast a run smooths less, and when it is stuck."""
+
+    def __init__(self, share: float, slack: float, divisor: float, rounding: float, most_idle: int, least_radius: float) -> None: ...
 
 class NewtonRun:
-    outcome: Final[int]
-    steps: Final[int]
-    sharpened: Final[int]
-    inside: Final[int]
-    stuck: Final[bool]
-    far: Final[bool]
+    """Steps that were made in one call."""
+
+    @property
+    def outcome(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def sharpened(self) -> int:
+        """How often tau was reduced."""
+
+    @property
+    def inside(self) -> int:
+        """`inside` over all steps."""
+
+    @property
+    def stuck(self) -> bool: ...
+
+    @property
+    def far(self) -> bool:
+        """Whether hardly any of the radius is left."""
 
 class SmoothingNewton:
-    def __init__(
-        self,
-        examples: SomeRows,
-        loss: Loss,
-        free_bias: bool,
-        threads: Team | int,
-        algebra: tuple[Callable[..., object], ...],
-    ) -> None: ...
-    def start(self, w: Vector, tau: float, stop: Stop) -> bool: ...
-    def smooth(self, tau: float, stop: Stop) -> bool: ...
-    def iterate(self, limit: float, stop: Stop) -> int: ...
-    def run(
-        self,
-        goal: float,
-        whole: bool,
-        radius: float,
-        most: int,
-        rules: NewtonRules,
-        stop: Stop,
-    ) -> NewtonRun: ...
-    w: Final[Vector]
-    alpha: Final[Vector]
-    margins: Final[Vector]
-    tau: Final[float]
-    primal: Final[float]
-    dual: Final[float]
-    smoothing: Final[float]
-    moved: Final[float]
-    decrement: Final[float]
-    inside: Final[int]
+    """Newton's method on a smoothed loss; every cost is positive."""
+
+    def __init__(self, examples: SomeRows, loss: Loss, free_bias: bool, threads: Team, algebra: tuple[object, ...]) -> None: ...
+
+    def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tau: float, stop: Stop) -> bool:
+        """Start at w, smoothed by tau. False: told to leave."""
+
+    def smooth(self, tau: float, stop: Stop) -> bool:
+        """Another tau at the same w. False: told to leave."""
+
+    def iterate(self, limit: float, stop: Stop) -> int:
+        """
+        A step that moves w by `limit` at most: 0, 1 if told to leave, 2 if the matrix has no factor.
+        """
+
+    def run(self, goal: float, whole: bool, radius: float, most: int, rules: NewtonRules, stop: Stop) -> NewtonRun:
+        """
+        Up to `most` steps, until the relative gap is at most `goal` or w has moved by `radius` from where it started. `whole`: this gap is to be proved.
+        """
+
+    @property
+    def w(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def alpha(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def margins(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def tau(self) -> float: ...
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def smoothing(self) -> float:
+        """What smoothing adds to P - D."""
+
+    @property
+    def moved(self) -> float: ...
+
+    @property
+    def decrement(self) -> float:
+        """About what the last step took from the smoothed objective."""
+
+    @property
+    def inside(self) -> int: ...
 
 class LabellingSettings:
-    def __init__(
-        self,
-        tau: float,
-        tol: float,
-        atol: float,
-        goal: float,
-        free: float,
-        most: int,
-        epoch: int,
-        rules: NewtonRules,
-    ) -> None: ...
+    """
+    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch.
+    """
+
+    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, rules: NewtonRules) -> None: ...
 
 class Labellings:
-    def __init__(
-        self, y: NDArray[np.int8], cost: Vector, w: Vector, alpha: Vector
-    ) -> None: ...
+    """
+    Labels and costs of several problems over the same rows, and room for w and alpha, one row each. A single row of costs is for all of them.
+    """
+
+    def __init__(self, y: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
 class LabellingProofs:
-    sums: Final[Vector]
-    epochs: Final[Vector]
-    ends: Final[list[int]]
+    """Points of all labellings."""
 
-def solve_labellings(
-    rows: Rows,
-    q: Vector,
-    labellings: Labellings,
-    loss: Loss,
-    settings: LabellingSettings,
-    algebra: tuple[Callable[..., object], ...],
-    threads: Team | int,
-    stop: Stop,
-) -> LabellingProofs: ...
-def group_duplicates(
-    rows: Rows, y: NDArray[np.int8], group: NDArray[np.uint32]
-) -> int: ...
-def has_windows(rows: Rows) -> bool: ...
-def snapped(
-    alpha: Vector, cost: Vector, loss: Loss, share: float, most: float
-) -> Vector: ...
-def chosen_rows(rows: Rows, chosen: NDArray[np.uint32], feature: float) -> Rows: ...
+    @property
+    def sums(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """The fields of `Values`, ||w||^2, ||v||^2, and the scale of alpha."""
+
+    @property
+    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """Estimates of P and D, and the steps so far, after every epoch."""
+
+    @property
+    def ends(self) -> list[int]:
+        """Where the epochs of each one end."""
+
+def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labellings: Labellings, loss: Loss, settings: LabellingSettings, algebra: tuple[object, ...], threads: Team, stop: Stop) -> LabellingProofs:
+    """
+    Solve and prove problems with the same rows, each with its labels, by Newton's method; the first ones if told to stop.
+    """
+
+def group_duplicates(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """
+    The number of each row's group of equal rows and labels; returns how many.
+    """
+
+def has_windows(rows: Rows) -> bool:
+    """Whether entries of a sparse row are in neighbouring columns."""
+
+def snapped(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, share: float, most: float) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    The dual variables, with those at a bound that are within `share` U, and within `most`, of it.
+    """
+
+def chosen_rows(rows: Rows, chosen: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: float) -> Rows:
+    """A copy of the chosen rows."""
 
 class Interior:
-    def __init__(
-        self,
-        examples: SomeRows,
-        loss: Loss,
-        scale: float,
-        free_bias: bool,
-        threads: Team | int,
-        algebra: tuple[Callable[..., object], ...],
-        offset: Vector | None = None,
-    ) -> None: ...
-    def start(self, w: Vector, mu: float, stop: Stop) -> bool: ...
-    def iterate(self, stop: Stop) -> int: ...
-    def run(self, goal: float, most: int, stop: Stop) -> tuple[int, int, int]: ...
-    def refresh(self, stop: Stop) -> bool: ...
-    w: Final[Vector]
-    alpha: Final[Vector]
-    mu: Final[float]
-    primal: Final[float]
-    dual: Final[float]
-    length: Final[float]
-    correctors: Final[int]
-    single: Final[bool]
+    """The interior-point iteration; every cost is positive."""
+
+    def __init__(self, examples: SomeRows, loss: Loss, scale: float, free_bias: bool, threads: Team, algebra: tuple[object, ...], offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mu: float, stop: Stop) -> bool:
+        """
+        Start at w with every product at mu; 0: far inside, for w = 0. False: told to leave.
+        """
+
+    def iterate(self, stop: Stop) -> int:
+        """One iteration: 0, 1 if told to leave, 2 if the matrix has no factor."""
+
+    def run(self, goal: float, most: int, stop: Stop) -> tuple[int, int, int]:
+        """
+        Iterations until the relative gap is at most `goal`: the last outcome, the number of steps, and of their correctors.
+        """
+
+    def refresh(self, stop: Stop) -> bool:
+        """
+        Recompute margins, residual, P and D from w and alpha. False: told to leave.
+        """
+
+    @property
+    def w(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def alpha(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def mu(self) -> float: ...
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def length(self) -> float: ...
+
+    @property
+    def correctors(self) -> int: ...
+
+    @property
+    def single(self) -> bool:
+        """Whether the next matrix is added up in float32."""
 
 class ParsedSvmlight:
-    labels: Final[Vector]
-    values: Final[Real]
-    indices: Final[Index]
-    indptr: Final[Index]
-    qid: Final[NDArray[np.int64]]
-    n_features: Final[int]
+    """Arrays of parsed svmlight text."""
 
-def parse_svmlight(
-    buffer: NDArray[np.uint8],
-    n_threads: int,
-    zero_based: bool | None,
-    query_id: bool,
-    single_precision: bool,
-    wide_index: bool,
-) -> ParsedSvmlight: ...
-def crc32c(data: NDArray[np.uint8], before: int = ...) -> int: ...
-def fingerprint(data: NDArray[np.uint8]) -> int: ...
-def crc32c_segments(data: NDArray[np.uint8], segment: int) -> NDArray[np.uint32]: ...
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> NDArray[numpy.float32] | NDArray[numpy.float64]: ...
+
+    @property
+    def indices(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
+
+    @property
+    def indptr(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
+
+    @property
+    def qid(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+def parse_svmlight(buffer: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int, zero_based: bool | None, query_id: bool, single_precision: bool, wide_index: bool) -> ParsedSvmlight:
+    """
+    Parse svmlight text.
+
+    zero_based None detects where indices start. ValueError names line and column of the first malformed line. Indices are int32 unless wide_index is set or the text needs int64.
+    """
+
+def crc32c(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
+    """CRC-32C of bytes that follow those whose CRC-32C is `before`."""
+
+def fingerprint(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+    """64-bit hash, for comparisons in one process."""
+
+def crc32c_segments(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], segment: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32C of consecutive segments of bytes; the last one may be shorter."""
 
 class GramStatistics:
-    hits: Final[int]
-    misses: Final[int]
-    evaluations: Final[int]
-    copied: Final[int]
+    """What a kernel matrix has done."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def misses(self) -> int: ...
+
+    @property
+    def evaluations(self) -> int: ...
+
+    @property
+    def copied(self) -> int: ...
 
 class KernelFunction:
-    def __init__(
-        self, shape: str, overlap: bool, gamma: float, coef0: float, degree: int
-    ) -> None: ...
+    """A function of x.z or ||x - z||^2."""
+
+    def __init__(self, shape: str, overlap: bool, gamma: float, coef0: float, degree: int) -> None: ...
 
 class KernelScalars:
-    def __init__(
-        self,
-        own: float,
-        bias: float,
-        factor: float,
-        shift: float,
-        adding: float,
-        underflow: float,
-    ) -> None: ...
+    """
+    The share `own` of a penalised bias, the bias, the factor of the model, the shift of the diagonal, the relative error of sum_i alpha_i y_i, and the underflow of a kernel value.
+    """
+
+    def __init__(self, own: float, bias: float, factor: float, shift: float, adding: float, underflow: float) -> None: ...
 
 class KernelSums:
-    alpha: Final[float]
-    reach: Final[float]
-    bent: Final[float]
-    loss: Final[float]
-    loss_error: Final[float]
-    norm: Final[float]
-    norm_error: Final[float]
-    size: Final[float]
+    """Sums over the rows of a kernel problem."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def reach(self) -> float:
+        """of |alpha|"""
+
+    @property
+    def bent(self) -> float:
+        """of delta alpha^2"""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def loss_error(self) -> float: ...
+
+    @property
+    def norm(self) -> float:
+        """alpha' Q alpha"""
+
+    @property
+    def norm_error(self) -> float: ...
+
+    @property
+    def size(self) -> float:
+        """size of its terms"""
 
 class FreeBias:
-    def __init__(
-        self, off: float, adding: float, zero: float, longest: float
-    ) -> None: ...
+    """
+    An unpenalised bias: sum_i alpha_i y_i, the relative error of such a sum, P of the zero model, and a bound on sqrt(k_ii).
+    """
+
+    def __init__(self, off: float, adding: float, zero: float, longest: float) -> None: ...
 
 class ScoreRoundings:
-    def __init__(
-        self,
-        lengths: Vector,
-        each: float,
-        more: float,
-        adding: float,
-        underflow: float,
-    ) -> None: ...
+    """
+    Bounds on sqrt(k_ii), `lengths`. A score is off by at most (each s + more) sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of terms; a sum of alpha by `adding` times itself; a kernel value by `underflow`.
+    """
+
+    def __init__(self, lengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], each: float, more: float, adding: float, underflow: float) -> None: ...
 
 class Simplex:
-    def __init__(
-        self,
-        gram: Gram,
-        columns: NDArray[np.uint32] | None,
-        y: Vector,
-        delta: Vector,
-        diagonal: Vector,
-        constant: float = ...,
-        linear: Vector | None = ...,
-    ) -> None: ...
+    """
+    min 1/2 a'Ka over the simplex, for the `columns` of a Gram matrix or all of them; `diagonal` holds the K_ii.
+    """
+
+    def __init__(self, gram: Gram, columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constant: float = 1.0, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
 class SimplexState:
-    def __init__(
-        self,
-        a: Vector,
-        g: Vector,
-        active: NDArray[np.uint32],
-        size: int,
-    ) -> None: ...
-    size: Final[int]
+    """A point, its gradient, and its `size` rows with a > 0."""
+
+    def __init__(self, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], active: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], size: int) -> None: ...
+
+    @property
+    def size(self) -> int: ...
 
 class WalkSettings:
+    """
+    Method, whether gains assume clipped steps, and how many steps to make.
+    """
+
     def __init__(self, method: str, clipped: bool, steps: int) -> None: ...
 
 class Sample:
-    def __init__(
-        self,
-        count: int,
-        order: NDArray[np.uint32],
-        split: int = ...,
-        vertex: int = ...,
-        eps: float = ...,
-    ) -> None: ...
+    """
+    Draws `count` rows per step, half of them from either side of order[split] if split > 0; the first step goes to `vertex`, if it is one; the last has 2 (p - g_i) <= eps.
+    """
+
+    def __init__(self, count: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], split: int = 0, vertex: int = -1, eps: float = float('-inf')) -> None: ...
 
 class SimplexWalk:
-    steps: Final[int]
-    p: Final[float]
-    loss: Final[float]
-    swaps: Final[int]
-    drops: Final[int]
-    aways: Final[int]
-    gap: Final[float]
+    """Result of steps over the simplex."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def p(self) -> float: ...
+
+    @property
+    def loss(self) -> float:
+        """mean loss of the drawn rows with a = 0"""
+
+    @property
+    def swaps(self) -> int: ...
+
+    @property
+    def drops(self) -> int: ...
+
+    @property
+    def aways(self) -> int: ...
+
+    @property
+    def gap(self) -> float:
+        """2 (p - g_i) of the last sample"""
 
 class PegasosWalk:
-    visited: Final[int]
-    steps: Final[int]
-    updates: Final[int]
+    @property
+    def visited(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def updates(self) -> int: ...
 
 class Gram:
-    n: Final[int]
-    capacity: Final[int]
-    held: Final[int]
+    """The kernel matrix on demand, float32 rows cached."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def capacity(self) -> int:
+        """rows held at most"""
+
+    @property
+    def held(self) -> int:
+        """rows for which there is memory"""
+
     def holds(self, i: int) -> bool: ...
-    statistics: Final[GramStatistics]
-    def row(self, i: int, out: NDArray[np.float32]) -> None: ...
-    def block(
-        self,
-        rows: NDArray[np.uint32],
-        columns: NDArray[np.uint32],
-        out: Vector,
-    ) -> None: ...
+
+    @property
+    def statistics(self) -> GramStatistics: ...
+
+    def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 class PythonGram(Gram):
-    def add_times(
-        self,
-        rows: NDArray[np.uint32],
-        c: Vector,
-        columns: NDArray[np.uint32] | None,
-        out: Vector,
-        stop: Stop,
-    ) -> bool: ...
+    """A kernel matrix that Python computes."""
+
+    def add_times(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> bool:
+        """
+        out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64. False if told to leave.
+        """
 
 class Classes:
+    """Rows class after class, for the kernel matrices of pairs."""
+
     def gram(self, a: int, b: int, capacity: int) -> Gram: ...
 
-def rows_of_classes(
-    rows: Rows,
-    function: KernelFunction,
-    bounds: Sequence[int],
-    capacities: Sequence[int],
-) -> Classes: ...
+def rows_of_classes(rows: Rows, function: KernelFunction, bounds: Sequence[int], capacities: Sequence[int]) -> Classes: ...
+
 def rows_gram(rows: Rows, function: KernelFunction, capacity: int) -> Gram: ...
-def python_gram(n: int, capacity: int, rows: Block, block: Block) -> PythonGram: ...
+
+def python_gram(n: int, capacity: int, rows: object, block: object) -> PythonGram: ...
+
+def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
+    """
+    Sums over the rows of a kernel problem, given its scores and their errors.
+    """
 
 class KernelValues:
-    primal: Final[float]
-    primal_error: Final[float]
-    dual: Final[float]
-    dual_error: Final[float]
+    """P and D as computed, and how far the exact P may be above and D below."""
 
-def kernel_values(
-    sums: KernelSums, lost: float, free: FreeBias | None, s: float = ...
-) -> KernelValues: ...
-def kernel_sums(
-    y: NDArray[np.int8],
-    cost: Vector,
-    loss: Loss,
-    alpha: Vector,
-    scores: Vector,
-    error: Vector,
-    scalars: KernelScalars,
-) -> KernelSums: ...
-def hinge_bias(scores: Vector, y: NDArray[np.int8], cost: Vector) -> float: ...
-def weighted_quantile(points: Vector, weight: Vector, target: float) -> float: ...
-def frank_wolfe(
-    problem: Simplex, state: SimplexState, settings: WalkSettings, stop: Stop
-) -> SimplexWalk: ...
-def frank_wolfe_sampled(
-    problem: Simplex,
-    state: SimplexState,
-    settings: WalkSettings,
-    sample: Sample,
-    random: Random,
-    stop: Stop,
-) -> SimplexWalk: ...
-def add_gradient(
-    problem: Simplex,
-    rows: NDArray[np.uint32],
-    change: Vector,
-    g: Vector,
-    stop: Stop,
-) -> int: ...
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def primal_error(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+def kernel_values(sums: KernelSums, lost: float, free: FreeBias | None, s: float = 1.0) -> KernelValues:
+    """
+    P of the model s alpha and D of s alpha. The losses of the sums are those at s alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
+    """
+
+def hinge_bias(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b))."""
+
+def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: float) -> float:
+    """
+    The point below which the weights sum to the target; the middle of an interval.
+    """
+
+def frank_wolfe(problem: Simplex, state: SimplexState, settings: WalkSettings, stop: Stop) -> SimplexWalk:
+    """Steps on the full gradient."""
+
+def frank_wolfe_sampled(problem: Simplex, state: SimplexState, settings: WalkSettings, sample: Sample, random: Random, stop: Stop) -> SimplexWalk:
+    """Steps with i from samples."""
+
+def add_gradient(problem: Simplex, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], change: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> int:
+    """
+    g += K change, for a change of some entries of a. Returns the entries done.
+    """
 
 class PegasosSettings:
-    def __init__(
-        self, loss: Loss, lambda_: float, budget: int, batch: int, t: float
-    ) -> None: ...
+    """
+    Most rows with a > 0, 0 for any number; rows of a batch; steps made before.
+    """
 
-def kernel_pegasos(
-    problem: Simplex,
-    state: SimplexState,
-    omega: Vector,
-    settings: PegasosSettings,
-    order: NDArray[np.uint32],
-    most: Vector,
-    sum: SumOfSteps | None,
-    stop: Stop,
-) -> PegasosWalk: ...
-def solve_small(
-    H: NDArray[np.float32],
-    a: Vector,
-    g: Vector,
-    tol: float,
-    steps: int,
-    stop: Stop,
-) -> int: ...
+    def __init__(self, loss: Loss, lambda_: float, budget: int, batch: int, t: float) -> None: ...
+
+def kernel_pegasos(problem: Simplex, state: SimplexState, omega: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], settings: PegasosSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], most: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], sum: SumOfSteps | None, stop: Stop) -> PegasosWalk:
+    """Kernelised Pegasos. `sum` is of the margins and of `a`."""
+
+def solve_small(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], g: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], tol: float, steps: int, stop: Stop) -> int:
+    """min 1/2 a'Ha over the simplex, warm. Returns the steps made."""
