@@ -194,7 +194,12 @@ def run_unwrap(model, X, y, folder):
     return predictions(inner, X)
 
 
+def run_calibrated(model, X, y, folder):
+    return dualgap.calibrated(model, X, y, cv=2).predict_proba(X)
+
+
 FUNCTIONS = {
+    "calibrated": run_calibrated,
     "certify": run_certify,
     "compress": run_compress,
     "cv_bounds": run_cv_bounds,

@@ -368,7 +368,7 @@ def has_label_table(y: object) -> bool:
     if type(y) is np.ndarray and y.ndim == 1:
         return False
     try:
-        shape = y.shape if hasattr(y, "shape") else np.shape(cast(ArrayLike, y))
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     except ValueError:  # rows of several lengths, which scikit-learn's checks refuse
         return False
     return len(shape) == 2 and shape[1] > 1

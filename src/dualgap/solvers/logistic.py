@@ -45,7 +45,7 @@ class LogisticNewtonSettings:
     """Tuning constants of `LogisticNewton`."""
 
     #: Most columns for exact blocks of several classes.
-    blocks: int = 128
+    blocks: int = 64
     #: Most entries of the model for the exact matrix of several classes, or of two.
     whole: int = 200
     whole_of_two: int = 400
