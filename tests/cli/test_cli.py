@@ -941,7 +941,7 @@ def test_inspect_odd_files() -> None:
     # A model in the place of data.
     write("data", [-1, 1])
     call("train", "data", "model")
-    for command in ("inspect", "path", "compare"):  # which have no MODEL
+    for command in ("inspect", "path"):  # which have no MODEL
         told = refused(command, "model")
         assert "model is a model file, not a data file; give a data file" in told
     assert "dualgap report DATA MODEL" in refused("inspect", "model")
@@ -974,10 +974,6 @@ def test_help_and_version() -> None:
         (
             ("inspect", "data", "--verbose"),
             "dualgap inspect: No such option: --verbose. See --help.",
-        ),
-        (
-            ("compare", "data", "--solvers", "auto,sdac"),
-            "dualgap compare: --solvers: 'sdac' is not one of auto, ",
         ),
         (
             ("export", "model", "out", "--format", "pickle"),
@@ -1080,9 +1076,8 @@ def test_defaults_are_the_estimators() -> None:
     commands = get_command(app).commands
     options = {p.name: p.default for p in commands["train"].params}
     defaults = LinearSVC().get_params()
-    for command in ("path", "compare"):
-        loss = {p.name: p.default for p in commands[command].params}["loss"]
-        assert loss == defaults["loss"] == default_loss("ovr")
+    loss = {p.name: p.default for p in commands["path"].params}["loss"]
+    assert loss == defaults["loss"] == default_loss("ovr")
     for name in ("tol", "max_iter", "time_limit", "solver", "n_jobs"):
         assert options[name] == defaults[name] == SVC().get_params()[name]
     assert options["intercept"] is defaults["fit_intercept"]

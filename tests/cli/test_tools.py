@@ -1,4 +1,4 @@
-"""compare, path, certify and export: tables, pictures, files, refusals, completion."""
+"""path, certify and export: tables, pictures, files, refusals, completion."""
 
 from __future__ import annotations
 
@@ -24,105 +24,6 @@ from .running import call, refused, write
 
 liblinear = pytest.importorskip("liblinear.liblinearutil")
 libsvm = pytest.importorskip("libsvm.svmutil")
-
-
-# ----------------------------------------------------------------------------- compare
-
-
-def test_every_gap_is_bounded_by_one_dual_value() -> None:
-    X, y = write("data", [-1, 1])
-    report = json.loads(
-        call(
-            "compare",
-            "data",
-            "--loss",
-            "hinge",
-            "--solvers",
-            "dcd,sgd-s",
-            "--C",
-            "1,0.1",
-            "--json",
-        ).stdout
-    )
-    runs = report["runs"]
-    assert [(r["C"], r["solver"]) for r in runs] == [
-        (C, name)
-        for C in (0.1, 1.0)
-        for name in ("dcd", "sgd-s", "scikit-learn", "liblinear")
-    ]
-    for run in runs:
-        best = LinearSVC(C=run["C"], loss="hinge", tol=1e-10).fit(X, y).certificate_
-        assert run["primal"] >= best.dual * (1 - 1e-12)
-        dual = run["primal"] / (1 + run["gap"])
-        assert dual <= best.primal * (1 + 1e-12)
-        assert run["gap"] <= 1.1e-3
-    assert report["data"]["n"] == 60
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge"])
-@pytest.mark.parametrize("bias", ["--intercept", "--no-intercept"])
-def test_peers_are_there_where_they_know_the_loss(loss: str, bias: str) -> None:
-    write("data", [3, 1, 7])
-    done = call(
-        "compare", "data", "--solvers", "auto", "--loss", loss, bias,
-        "--positive", "3",
-    )  # fmt: skip
-    head, *rows = done.stdout.splitlines()
-    assert head.split() == [
-        "C",
-        "solver",
-        "gap",
-        "primal",
-        "seconds",
-        "epochs",
-        "status",
-    ]
-    names = ["auto"]
-    if loss == "squared_hinge":
-        names += ["scikit-learn", "liblinear"]
-    assert [row.split()[1] for row in rows] == names
-    assert all(float(row.split()[2]) <= 1e-3 for row in rows)
-    # Progress goes to a log, a line per fit.
-    assert [line for line in done.stderr.splitlines() if line.startswith("C=")] == [
-        f"C=1, {name}" for name in names
-    ]
-    quiet = call(
-        "compare", "data", "--solvers", "dcd", "--positive", "3", "--no-peers", "-q"
-    )
-    assert quiet.stderr == ""
-    assert len(quiet.stdout.splitlines()) == 2
-
-
-def test_a_picture_of_gaps_against_time() -> None:
-    write("data", [-1, 1])
-    done = call(
-        "compare", "data", "--solvers", "dcd", "--C", "1,2", "--picture", "a.png"
-    )
-    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    assert "Picture written to a.png" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        (["data", "--solvers", "dcb"], 2, "Did you mean 'dcd'?"),
-        (["data", "--solvers", "mpu", "--loss", "smoothed_hinge"], 2, "cannot train"),
-        (["data", "--solvers", ","], 2, "--solvers is empty"),
-        (["data", "--C", "1,-2"], 2, "positive numbers"),
-        (["data", "--C", "one"], 2, "positive numbers"),
-        (["data", "--positive", "5"], 1, "choose one of -1, 1"),
-        (["three"], 1, "--positive"),
-        (["data", "--picture", "a.xyz"], 1, "x.png"),
-        (["data", "--picture", "nowhere/a.png"], 1, "no such folder"),
-        (["none"], 1, "No such file"),
-    ],
-)
-def test_wrong_comparisons_are_refused(
-    arguments: list[str], status: int, text: str
-) -> None:
-    write("data", [-1, 1])
-    write("three", [1, 2, 3])
-    assert text in refused("compare", *arguments, status=status)
 
 
 # -------------------------------------------------------------------------------- path
@@ -380,7 +281,6 @@ def test_wrong_exports_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["compare", "store"], "which compare cannot read"),
         (["path", "store"], "which path cannot read"),
         (["certify", "store", "model"], "which cannot be certified"),
         (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
@@ -449,7 +349,7 @@ def test_the_shell_completes() -> None:
     assert done.stdout.split() == ["interior-point"], done.stderr
 
 
-@pytest.mark.parametrize("command", ["certify", "path", "compare"])
+@pytest.mark.parametrize("command", ["certify", "path"])
 def test_help_promises_what_the_command_takes(command: str) -> None:
     text = " ".join(call(command, "--help").stdout.replace("│", " ").split())
     assert "store made by convert" not in text
@@ -467,7 +367,7 @@ def test_a_refused_conversion_does_not_stand_in_the_way() -> None:
     call("convert", "x.npy", "store", "--labels", "y.npy")
 
 
-@pytest.mark.parametrize("command", ["certify", "report", "path", "compare", "export"])
+@pytest.mark.parametrize("command", ["certify", "report", "path", "export"])
 def test_help_teaches(command: str) -> None:
     text = call(command, "--help").stdout
     assert "Examples" in text

@@ -14,7 +14,6 @@ from __future__ import annotations
 from .app import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
 from . import (
     certify,
-    compare,
     convert,
     export,
     html_report,
@@ -31,7 +30,7 @@ __all__ = ["INTERRUPTED", "NOT_CERTIFIED", "app", "main"]
 # Importing a module registers its command with the app.
 COMMANDS = (
     *(train, predict, score, certify, html_report),
-    *(path, compare, export, prove, inspect, convert),
+    *(path, export, prove, inspect, convert),
 )
 
 

@@ -37,7 +37,7 @@ NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
 
 _ORDER = (
-    *("train", "predict", "score", "certify", "report", "path", "compare"),
+    *("train", "predict", "score", "certify", "report", "path"),
     *("export", "inspect", "convert"),
 )
 
@@ -275,7 +275,7 @@ _FOREIGN |= dict.fromkeys(
 _GROUPS = {
     "Data": (
         *("label", "columns", "standardize", "zero_based", "n_features", "weight"),
-        *("labels", "class_weight", "positive_label"),
+        *("labels", "class_weight"),
     ),
     "Model": (
         *("task", "C", "lambda_", "n_costs", "cv", "loss", "epsilon", "nu"),
@@ -284,8 +284,8 @@ _GROUPS = {
     "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
     "Kernel": ("kernel", "gamma", "degree", "coef0", "cache"),
     "Solver and accuracy": (
-        *("solver", "solvers", "solver_option", "tol", "atol", "max_iter"),
-        *("time_limit", "seed", "n_jobs", "checkpoint", "checkpoint_every", "peers"),
+        *("solver", "solver_option", "tol", "atol", "max_iter"),
+        *("time_limit", "seed", "n_jobs", "checkpoint", "checkpoint_every"),
         *("memory",),
     ),
     "Output": (
