@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import dualgap
-from dualgap.cli.parameters import configured_solver
+from dualgap.cli.records import configured_solver
 from dualgap.kernel import APPROXIMATIONS
 from dualgap.solvers import registry
 
@@ -28,7 +28,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: What a page needs beyond what is installed with dualgap.
 NEEDS = {
-    "start.md": ("matplotlib", "safetensors", "typer"),
+    "start.md": ("matplotlib", "safetensors"),
     "serving.md": ("onnx", "onnxruntime", "skl2onnx", "skops"),
 }
 

@@ -15,7 +15,7 @@ PACKAGE = Path(dualgap.__file__).parent
 FILES = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
 
 #: Uses of `Any` as a type. They may only fall.
-ANY = 180
+ANY = 170
 
 
 @functools.cache
@@ -29,7 +29,7 @@ FIXED = {
     "answers/bias.py": {"_INSIDE"},
     "answers/kernel_regions.py": {"_OF_EXPONENTIALS"},
     "checks.py": {"_SMALLEST_COST", "_LARGEST_COST"},
-    "cli/app.py": {"NOT_CERTIFIED", "INTERRUPTED"},
+    "cli/__init__.py": {"NOT_CERTIFIED", "INTERRUPTED"},
     "data/conversion.py": {"_LARGEST_WHOLE"},
     "data/description.py": {"FORMAT_VERSION", "PIECE", "HEADER"},
     "data/text_sources.py": {"START"},

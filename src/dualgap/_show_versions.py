@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 REQUIRED = ("dualgap", "numpy", "scipy", "scikit-learn")
-OPTIONAL = ("typer", "rich", "safetensors", "matplotlib", "pandas", "polars", "pyarrow")
+OPTIONAL = ("safetensors", "matplotlib", "pandas", "polars", "pyarrow")
 
 
 def show_versions() -> None:

@@ -56,7 +56,7 @@ def test_tables_have_names_and_models_their_scaling() -> None:
     Path("t.csv").write_text("\n".join(["<a>,b,c,kind", *rows]) + "\n")
     call("train", "t.csv", "plain", "--tol", "0.1")
     call("train", "t.csv", "scaled", "--standardize")
-    call("report", "t.csv", "plain", "-o", "plain.html")
+    call("report", "t.csv", "plain", "plain.html")
     page = Path("plain.html").read_text("utf-8")
     assert "the values of column &lt;a&gt; span 6, the values of b 4e+03" in page
     assert "1 of 3 columns are constant (c)" in page

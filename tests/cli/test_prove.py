@@ -22,7 +22,7 @@ def checked(proof: str, data: str | None = None) -> int:
 def test_a_model_file_is_proved_about_its_data(base: int) -> None:
     write("data", [1, 2, 3], base=base)
     call("train", "data", "model", "--tol", "1e-4", "--quiet")
-    output = call("prove", "data", "model", "-o", "proof").stdout
+    output = call("prove", "data", "model", "proof").stdout
     assert output.startswith("proof proves: the worst part, class ")
     assert output.endswith("Next: dualgap-check proof data\n")
     assert checked("proof", "data") == 3

@@ -31,9 +31,9 @@ CASES = [
     (
         LinearSVR,
         ("--loss", "squared_epsilon_insensitive", "--solver", "newton"),
-        {"loss": "squared_epsilon_insensitive", "solver": "newton", "epsilon": 0.1},
+        {"loss": "squared_epsilon_insensitive", "solver": "newton"},
     ),
-    (LinearSVR, ("--no-intercept",), {"epsilon": 0.1, "fit_intercept": False}),
+    (LinearSVR, ("--no-intercept",), {"epsilon": 0.0, "fit_intercept": False}),
     (SVR, ("--kernel", "rbf", "--gamma", "0.3"), {"kernel": "rbf", "gamma": 0.3}),
     (LinearOneClassSVM, ("--nu", "0.2"), {"nu": 0.2}),
     (OneClassSVM, ("--nu", "0.2", "--kernel", "rbf"), {"nu": 0.2}),
@@ -127,30 +127,39 @@ def test_labels_of_one_class_are_judged():
     ("options", "message"),
     [
         (("--task", "regresion"), "Did you mean 'regression'"),
-        (("--epsilon", "0.1"), "--epsilon needs --task regression."),
-        (("--nu", "0.1"), "--nu needs --task one-class."),
-        (("--loss", "epsilon_insensitive"), "needs --task regression"),
-        (("--task", "one-class", "--C", "1"), "--C is not for"),
-        (("--task", "one-class", "--epsilon", "1"), "for --task regression"),
+        (
+            ("--epsilon", "0.1"),
+            "--epsilon is not for --task classification, but for --task regression.",
+        ),
+        (
+            ("--nu", "0.1"),
+            "--nu is not for --task classification, but for --task one-class.",
+        ),
+        (("--loss", "epsilon_insensitive"), "but for --task regression; use squared_h"),
+        (("--task", "one-class", "--C", "1"), "--C is not for --task one-class"),
+        (("--task", "one-class", "--epsilon", "1"), "but for --task regression"),
         (("--task", "regression", "--nu", "0.1"), "for --task one-class"),
         (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
         (
             ("--task", "regression", "--solver", "sdca"),
-            "use auto or dcd or interior-point",
+            "use auto, dcd, interior-point, newton.",
         ),
         (
             ("--task", "regression", "--kernel", "rbf", "--solver", "dcd"),
-            "auto or block",
+            "use auto, block.",
         ),
-        (("--task", "regression", "--gamma", "1"), "needs --kernel"),
+        (("--task", "regression", "--gamma", "1"), "--gamma needs --kernel"),
         (("--task", "regression", "--kernel", "rbf", "--degree", "2"), "--kernel poly"),
         (("--task", "regression", "--class-weight", "balanced"), "is not for"),
         (("--task", "regression", "--checkpoint", "file"), "is not for"),
         (
             ("--task", "regression", "--no-penalize-intercept"),
-            "for an unpenalised bias",
+            "is not for --task regression, but for --task classification",
         ),
-        (("--task", "one-class", "--no-intercept"), "are only for linear"),
+        (
+            ("--task", "one-class", "--no-intercept"),
+            "--no-intercept is not for --task one",
+        ),
     ],
 )
 def test_options_that_do_not_fit(options, message):

@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 import dualgap
 from dualgap import SVC, SVR, LinearSVC, load_model, save_model
-from dualgap.cli import app
 from dualgap.data import RowStore
 
-from .running import call, refused, write
+from .running import call, invoke, refused, write
 
 NAMES = ["no", "yes"]
 
@@ -168,8 +166,8 @@ def test_standard_input_and_content_before_names() -> None:
     content = Path("t.csv").read_bytes()
     Path("t.svm").write_bytes(gzip.compress(content))
     call("train", "t.svm", "one")
-    result = CliRunner().invoke(app, ["train", "-", "two"], input=content)
-    assert result.exit_code == 0, result.output
+    result = invoke("train", "-", "two", content=content)
+    assert result.exit_code == 0, result
     assert result.stderr.startswith("standard input: 60 examples")
     np.testing.assert_array_equal(load_model("one").coef_, load_model("two").coef_)
     # svmlight text from standard input, and compressed under a plain name
@@ -179,7 +177,7 @@ def test_standard_input_and_content_before_names() -> None:
     Path("plain").write_bytes(gzip.compress(text))
     call("train", "plain", "two")
     np.testing.assert_array_equal(load_model("one").coef_, load_model("two").coef_)
-    result = CliRunner().invoke(app, ["score", "-", "one"], input=text)
+    result = invoke("score", "-", "one", content=text)
     assert result.stdout.startswith("accuracy ")
 
 
@@ -189,7 +187,7 @@ def test_other_commands_read_tables() -> None:
     assert (facts["n"], facts["d"], facts["nnz"]) == (60, 3, 180)
     assert [c["label"] for c in facts["classes"]] == NAMES
     assert "features   3, a, b, c" in call("inspect", "t.csv").stdout
-    call("path", "t.csv", "--C", "1", "--cv", "2", "--model", "m", "--standardize")
+    call("tune", "t.csv", "m", "--C", "1", "--cv", "2", "--standardize")
     scored = json.loads(call("score", "t.csv", "m", "--json").stdout)
     assert scored["accuracy"] == load_model("m").score(frame(X), y)
     np.savez("t.npz", X=X, y=y)

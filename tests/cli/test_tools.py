@@ -1,9 +1,10 @@
-"""path, certify and export: tables, pictures, files, refusals, completion."""
+"""path, tune, certify and export: tables, pictures, files, refusals, completion."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model
-from dualgap.cli.app import in_options
-from dualgap.cli.options import KERNEL, LOSS, MULTI_CLASS, complete_solver
-from dualgap.cli.task import TASK
+from dualgap.cli.options import in_options
 from dualgap.data import convert
 from dualgap.models import write_liblinear
 
@@ -32,7 +31,7 @@ libsvm = pytest.importorskip("libsvm.svmutil")
 def test_a_path_as_text_and_as_json() -> None:
     X, y = write("data", [-1, 1])
     grid = ("--C", "1", "-C", "0.1")
-    arguments = ("path", "data", *grid, "--tol", "1e-6", "--picture", "p.svg")
+    arguments = ("path", "data", "p.svg", *grid, "--tol", "1e-6")
     head, *rows, last = call(*arguments).stdout.splitlines()
     assert last == "Picture written to p.svg"
     assert "<svg" in Path("p.svg").read_text()
@@ -62,7 +61,7 @@ def test_values_of_C_and_a_grid_of_them(options: list[str], Cs: list[float]) -> 
 
 def test_the_best_model_of_a_cross_validation_is_written() -> None:
     X, y = write("data", [1, 2, 3], base=0)
-    arguments = ("path", "data", "--C", "0.01,1", "--cv", "3", "--model", "m")
+    arguments = ("tune", "data", "m", "--C", "0.01,1", "--cv", "3")
     report = json.loads(call(*arguments, "--picture", "p.png", "--json").stdout)
     means = [row["mean_score"] for row in report["models"]]
     assert report["best_C"] == (0.01, 1.0)[int(np.argmax(means))]
@@ -72,8 +71,26 @@ def test_the_best_model_of_a_cross_validation_is_written() -> None:
     assert notes["zero_based"] is True
     assert not model.warm_start
     assert all(c.relative_gap <= 1e-3 for c in certify(model, X, y))
-    assert f"Best C: {report['best_C']:g}" in call(*arguments).stdout
+    assert f"Best: C {report['best_C']:g}, score " in call(*arguments).stdout
     assert call("predict", "data", "m").stderr.startswith("accuracy")
+
+
+def test_a_kernel_is_tuned() -> None:
+    X, y = write("data", [1, 2, 3])
+    arguments = ("tune", "data", "m", "--kernel", "rbf", "--gamma", "0.1,scale")
+    arguments += ("--C", "0.1,10")
+    report = json.loads(call(*arguments, "--json").stdout)
+    assert [(row["C"], row["gamma"]) for row in report["models"]] == [
+        (C, gamma) for C in (0.1, 10.0) for gamma in (0.1, "scale")
+    ]
+    best = max(report["models"], key=lambda row: row["mean_score"])
+    assert report["best_score"] == best["mean_score"]
+    model = load_model("m")
+    assert (model.C, report["best_gamma"]) == (report["best_C"], best["gamma"])
+    assert all(c.relative_gap <= 1e-3 for c in certify(model, X, y))
+    lines = call(*arguments).stdout.splitlines()
+    assert lines[0].split()[:2] == ["C", "gamma"]
+    assert f"gamma {report['best_gamma']}" in lines[-2]
 
 
 def test_a_path_that_is_not_certified_is_status_3() -> None:
@@ -83,7 +100,7 @@ def test_a_path_that_is_not_certified_is_status_3() -> None:
 
 def test_a_search_without_time_chooses_nothing() -> None:
     write("data", [-1, 1])
-    arguments = ("path", "data", "--cv", "3", "--time-limit", "1e-9")
+    arguments = ("tune", "data", "--cv", "3", "--time-limit", "1e-9")
     told = call(*arguments, status=1).stderr
     assert "dualgap: --time-limit 1e-09 was reached before any candidate was" in told
 
@@ -91,21 +108,24 @@ def test_a_search_without_time_chooses_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["data", "--C", "a"], 2, "positive numbers, such as 0.1,1"),
-        (["data", "--C", "1", "--n-Cs", "3"], 2, "exclude each other"),
-        (["data", "-s", "3"], 2, "choose the problem"),
-        (["data", "--model", "m"], 2, "--model needs --cv"),
-        (["data", "--solver", "pegasos"], 1, "keeps no dual variables"),
-        (["data", "--cv", "3", "--model", "data"], 1, "is the input"),
-        (["data", "--cv", "3", "--model", "other"], 1, "not a model file"),
-        (["one"], 1, "has only one class"),
+        (["path", "data", "--C", "a"], 2, "positive numbers, such as 0.1,1"),
+        (["path", "data", "--C", "1", "--n-Cs", "3"], 2, "exclude each other"),
+        (["path", "data", "-s", "3"], 2, "choose the problem"),
+        (["path", "data", "--cv", "3"], 2, "dualgap tune DATA --cv FOLDS"),
+        (["path", "data", "--solver", "pegasos"], 2, "keeps no dual variables"),
+        (["tune", "data", "data", "--cv", "3"], 1, "is the input"),
+        (["tune", "data", "-o", "other"], 1, "not a model file"),
+        (["path", "one"], 1, "has only one class"),
+        (["tune", "data", "--kernel", "rbf", "--picture", "a.png"], 2, "not for --k"),
+        (["tune", "data", "--gamma", "1"], 2, "--gamma needs --kernel"),
+        (["tune", "data", "--kernel", "linear", "--gamma", "1"], 2, "not linear"),
     ],
 )
 def test_wrong_paths_are_refused(arguments: list[str], status: int, text: str) -> None:
     write("data", [-1, 1])
     write("other", [-1, 1])
     write("one", [1])
-    assert text in refused("path", *arguments, status=status)
+    assert text in refused(*arguments, status=status)
 
 
 # ----------------------------------------------------------------------------- certify
@@ -257,7 +277,7 @@ def test_onnx_graphs_are_written(
     [
         (["model", "out", "--format", "libsvm"], 1, "for kernel models"),
         (["kernel", "out", "--format", "liblinear"], 1, "for linear models"),
-        (["model", "out", "--format", "pmml"], 2, "is not one of"),
+        (["model", "out", "--format", "pmml"], 2, "is invalid; give"),
         (["model", "out.pmml"], 2, "choose the format with --format"),
         (["model", "out.libsvm"], 1, "for kernel models"),
         (["model", "data"], 1, "is not a model file"),
@@ -282,6 +302,7 @@ def test_wrong_exports_are_refused(
     ("arguments", "text"),
     [
         (["path", "store"], "which path cannot read"),
+        (["tune", "store"], "which tune cannot read"),
         (["certify", "store", "model"], "which cannot be certified"),
         (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
         (
@@ -327,29 +348,44 @@ def test_errors_speak_of_options(python: str, option: str) -> None:
     assert option in in_options(python)
 
 
-def test_completion_of_names() -> None:
-    assert set(complete_solver("sgd")) == {"sgd-s", "sgd-m", "sgd-r", "sgd-qn"}
-    assert LOSS.complete("sm") == ["smoothed_hinge"]
-    assert KERNEL.complete("l") == ["linear", "laplacian"]
-    assert MULTI_CLASS.complete("o") == ["ovr", "ovo"]
-    assert TASK.complete("r") == ["regression"]
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["tr"], {"train"}),
+        (["train", "a", "--sol"], {"--solver", "--solver-option"}),
+        (["train", "a", "--solver", "sgd"], {"sgd-s", "sgd-m", "sgd-r", "sgd-qn"}),
+        (["train", "a", "--loss", "sm"], {"smoothed_hinge"}),
+        (["train", "--kernel", "l"], {"linear", "laplacian"}),
+        (["train", "--multi-class", "cr"], {"crammer-singer"}),
+        (["train", "--task", "r"], {"regression"}),
+        (["nothing", ""], set()),
+    ],
+)
+def test_completion_of_names(words: list[str], found: set[str]) -> None:
+    assert set(call("--complete", *words).stdout.split()) == found
 
 
 @pytest.mark.long
-def test_the_shell_completes() -> None:
-    environment = os.environ | {
-        "_DUALGAP_COMPLETE": "complete_bash",
-        "COMP_WORDS": "dualgap train a b --solver inter",
-        "COMP_CWORD": "5",
-    }
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes(tmp_path: Path) -> None:
+    program = tmp_path / "dualgap"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dualgap "$@"\n')
+    program.chmod(0o755)
+    lines = (
+        'eval "$(dualgap --completion bash)"',
+        "COMP_WORDS=(dualgap train a b --solver inter) COMP_CWORD=5",
+        '_dualgap; echo "${COMPREPLY[@]}"',
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, "-m", "dualgap"],
-        env=environment, capture_output=True, text=True, check=False,
+        ["bash", "-c", "\n".join(lines)],
+        env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["interior-point"], done.stderr
+    assert "bash, zsh or fish" in call("--completion", status=2).stderr
 
 
-@pytest.mark.parametrize("command", ["certify", "path"])
+@pytest.mark.parametrize("command", ["certify", "path", "tune"])
 def test_help_promises_what_the_command_takes(command: str) -> None:
     text = " ".join(call(command, "--help").stdout.replace("│", " ").split())
     assert "store made by convert" not in text
@@ -367,7 +403,7 @@ def test_a_refused_conversion_does_not_stand_in_the_way() -> None:
     call("convert", "x.npy", "store", "--labels", "y.npy")
 
 
-@pytest.mark.parametrize("command", ["certify", "report", "path", "export"])
+@pytest.mark.parametrize("command", ["certify", "report", "path", "tune", "export"])
 def test_help_teaches(command: str) -> None:
     text = call(command, "--help").stdout
     assert "Examples" in text

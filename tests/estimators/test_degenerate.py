@@ -289,10 +289,10 @@ def test_the_command_line_tells_it_with_options(
         assert done.stderr.count("\n") == 1
     (line,) = call(*train, "--multi-class", "ovo").stderr.splitlines()
     assert line.endswith("use --loss squared_hinge or --class-weight balanced.")
-    search = ("path", "data.csv", "--C", "0.1,1", "--cv", "3", "--model", "best")
+    search = ("tune", "data.csv", "best", "--C", "0.1,1", "--cv", "3")
     told = call(*search, "--loss", "hinge", "--quiet").stderr
     assert told.startswith(who)
-    assert "--loss squared_hinge or dualgap train --multi-class ovo." in told
+    assert "--loss squared_hinge or --multi-class ovo." in told
     assert not call("train", "data.csv", "other", "--quiet").stderr
 
 

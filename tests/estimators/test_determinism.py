@@ -248,8 +248,8 @@ def test_the_command_line_takes_the_smallest_C_of_equal_scores(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write("data", [-1, 1])
-    path = ("path", "data", "--cv", "3", "--C", "100,10,1e-5,1e-6", "--json")
-    found = json.loads(call(*path).stdout)
+    tune = ("tune", "data", "--cv", "3", "--C", "100,10,1e-5,1e-6", "--json")
+    found = json.loads(call(*tune).stdout)
     scores = {model["C"]: model["mean_score"] for model in found["models"]}
     best = max(scores.values())
     tied = [C for C, score in scores.items() if score >= best - 1e-12]

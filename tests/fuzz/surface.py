@@ -766,19 +766,15 @@ def check_objective(model: Any, X: Any, y: Any, weight: Any) -> None:
 @functools.cache
 def commands() -> dict[str, list[tuple[str, bool]]]:
     """Options of every command, and whether they take a value."""
-    import typer
+    from dualgap.cli import COMMANDS, command_of
 
-    from dualgap.cli import app
-
-    group: Any = typer.main.get_command(app)
     return {
         name: [
-            (text, not getattr(option, "is_flag", False))
-            for option in command.params
-            for text in (*option.opts, *option.secondary_opts)
-            if text.startswith("-") and text != "--debug"  # shows tracebacks
+            (text, option.read is not None)
+            for text, option in command_of(name)[0].known.items()
+            if text != "--debug"  # shows tracebacks
         ]
-        for name, command in sorted(group.commands.items())
+        for name in sorted(COMMANDS)
     }
 
 
@@ -820,7 +816,7 @@ _FILES = ("data", "three", "model", "out", "store", "liblinear", "libsvm", "nois
 
 def options(data: bytes) -> None:
     """A command with any options on small files: a known status, never a traceback."""
-    from dualgap.cli import app
+    from dualgap.cli import run
 
     draw = Draw(data)
     name = draw.choice(sorted(commands()))
@@ -843,9 +839,7 @@ def options(data: bytes) -> None:
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
-            app([name, *arguments], prog_name="dualgap")
-    except SystemExit as end:
-        status = end.code
+            status = run([name, *arguments])
     except Exception as error:
         raise FindingError(f"dualgap {name} {arguments}: {error!r}") from error
     finally:

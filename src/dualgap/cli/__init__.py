@@ -4,36 +4,159 @@ Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or 
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
-usage errors appear at once, and linear classifiers do without scikit-learn. Shared
-code is in ``app.py`` (the program, its help, errors), ``options.py``, ``data.py``
-(files), ``quality.py`` (accuracy) and ``report.py`` (progress, certificates, JSON).
+usage errors appear at once, and linear classifiers do without scikit-learn. A module
+of a command has its examples (`EPILOG`), adds its options (`add`) and runs it (`run`).
+Shared code is in ``parser.py`` (lines and help), ``options.py`` (the fields of the
+estimators as options), ``data.py`` (files), ``quality.py`` (accuracy) and
+``report.py`` (progress, certificates, JSON).
 """
 
 from __future__ import annotations
 
-from .app import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
-from . import (
-    certify,
-    convert,
-    export,
-    html_report,
-    inspect,
-    path,
-    predict,
-    prove,
-    score,
-    train,
-)
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-__all__ = ["INTERRUPTED", "NOT_CERTIFIED", "app", "main"]
+from ..names import nearest
+from .parser import UsageError, Values, rows
 
-# Importing a module registers its command with the app.
-COMMANDS = (
-    *(train, predict, score, certify, html_report),
-    *(path, export, prove, inspect, convert),
+if TYPE_CHECKING:
+    from .options import Options
+
+__all__ = ["COMMANDS", "INTERRUPTED", "NOT_CERTIFIED", "command_of", "main", "run"]
+
+NOT_CERTIFIED = 3
+INTERRUPTED = 130  # as shells report a death by SIGINT
+
+#: The commands, in the order of their use, and what they do.
+COMMANDS = {
+    "train": "Train an SVM on DATA until its accuracy is proved, and write MODEL.",
+    "predict": "Predict the labels of DATA with MODEL, one per line.",
+    "score": "Measure the quality of MODEL on DATA: accuracy and AUC, or errors.",
+    "certify": "Bound how far MODEL is from the optimum of its training problem on "
+    "DATA.",
+    "prove": "Write a proof of how far MODEL is from the optimum, for dualgap-check.",
+    "report": "Write a page about MODEL and its training DATA.",
+    "tune": "Choose C, and gamma of a kernel, by cross-validation.",
+    "path": "Train linear SVMs for many values of C, each with its proven gap.",
+    "export": "Write MODEL as a file for another program.",
+    "inspect": "Describe DATA: size, classes, norms of the rows, memory.",
+    "convert": "Convert data larger than memory to a STORE, with its rows in random "
+    "order.",
+}
+_ABOUT = "Support vector machines trained to a certificate of optimality."
+_DATA = (
+    "Each command explains itself: dualgap train --help. DATA is svmlight / LIBSVM "
+    "text, CSV, TSV, Parquet, Arrow or .npz, plain or compressed, known by its "
+    "content; - reads standard input."
 )
+_HELP = {"-h", "--help"}
+
+
+def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:
+    """Return a command with its options, and the function that runs it."""
+    if name not in COMMANDS:
+        near = nearest(name, [*COMMANDS, "--version", "--help"])
+        hint = f" Did you mean {near}?" if near else ""
+        what = "option" if name[:1] == "-" else "command"
+        raise UsageError(
+            f"No such {what}: {name}.{hint} dualgap --help lists the commands."
+        )
+    # The module named report is the one that commands share.
+    module = import_module(f".{'html_report' if name == 'report' else name}", __name__)
+    from .options import Options
+
+    command = Options(name, COMMANDS[name], module.EPILOG)
+    module.add(command)
+    return command, module.run
+
+
+def run(words: Sequence[str]) -> int:
+    """Run a command line, and return its exit status."""
+    debug = "--debug" in words
+    try:
+        return _run(list(words)) or 0
+    except KeyboardInterrupt:
+        _tell("dualgap: interrupted")
+        return INTERRUPTED
+    except UsageError as error:
+        name = f" {words[0]}" if words and words[0] in COMMANDS else ""
+        _tell(f"dualgap{name}: {error}")
+        return 2
+    except BrokenPipeError:  # the reader of the output has closed it
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (OSError, ValueError, ImportError, MemoryError) as error:
+        if debug:
+            raise
+        _tell(f"dualgap: {_sentence(error)}")
+        return 1
+
+
+def _run(words: list[str]) -> int | None:
+    name, *rest = words or ["--help"]
+    if name == "help" and rest:
+        name, rest = rest[0], ["--help"]
+    if name in {"help", *_HELP}:
+        print(_overview())
+        return 0
+    if name == "--version":
+        from .. import __version__
+
+        print(f"dualgap {__version__}")
+        return 0
+    if name in ("--completion", "--complete"):
+        from . import completion
+
+        return completion.run(name, rest)
+    command, function = command_of(name)
+    if _HELP & set(rest):
+        print(command.help())
+        return 0
+    status = function(command.parse(rest))
+    sys.stdout.flush()  # a closed pipe is noticed here
+    return status
+
+
+def _overview() -> str:
+    """Return the help page of the program."""
+    lists = {
+        "Commands": list(COMMANDS.items()),
+        "Options": [
+            ("--version", "Show the version."),
+            ("--completion SHELL", "Print what makes bash, zsh or fish complete."),
+            ("-h, --help", "Show this page, or a command's: dualgap help COMMAND."),
+        ],
+    }
+    parts = ["Usage: dualgap COMMAND [OPTIONS] ...", f"  {_ABOUT}"]
+    parts += ["\n".join([f"{name}:", *rows(pairs)]) for name, pairs in lists.items()]
+    return "\n\n".join([*parts, "\n".join(rows([("", _DATA)]))])
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error about data or files as one sentence, with options."""
+    from .options import in_options
+
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    prefix = "out of memory: " if isinstance(error, MemoryError) else ""
+    return in_options(f"{prefix}{error}")
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
 
 
 def main() -> None:
     """Run the command line on ``sys.argv``, and exit."""
-    app(prog_name="dualgap")
+    if find_spec("safetensors") is None:  # told now, not after the training
+        raise SystemExit(
+            "dualgap: the command line needs the package safetensors; install it "
+            "with: pip install 'dualgap[cli]'"
+        )
+    sys.exit(run(sys.argv[1:]))

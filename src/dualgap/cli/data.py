@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..data.model_file import Scalar
     from ..data.scaling import Scaling
     from ..data.types import Label, MatrixLike
-    from ..losses import Vector
+    from .parser import Values
 
     #: A model: an estimator or, loaded faster, a PlainLinearSVC with its attributes.
     Model: TypeAlias = BaseEstimator
@@ -72,13 +72,6 @@ def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> Non
     """Raise an error for a missing file, a folder or a model, before any work.
 
     The error for a model ends with the remedy.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is a model file.
     """
     if path == STDIN:
         return
@@ -121,14 +114,7 @@ def refuse_model(path: str, remedy: str = "give a data file") -> None:
 
 
 def refuse_no_model(path: str, others: bool = False) -> str:
-    """Return the package that wrote a model file, or raise an error.
-
-    Raises
-    ------
-    OSError, ValueError
-        If the file is missing, a folder, or no model file of dualgap. With `others`,
-        models of LIBLINEAR and LIBSVM are accepted too.
-    """
+    """Return the package that wrote a model file, or raise an error."""
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a model file", path)
     whose = whose_model(path)
@@ -190,11 +176,6 @@ def read_data(
     `n_features` sets the width of svmlight text; a file with more features raises an
     error with the remedy. `base` tells whether indices start at 0 if `zero_based` is
     None.
-
-    Raises
-    ------
-    ValueError
-        If the file is malformed, of an unknown kind, or does not match the options.
     """
     from ..data.tables import read_table
 
@@ -223,6 +204,8 @@ def read_data(
         arrays = kind in ("npz", "npy") and not wanted.asked
         label, features = (None, None) if arrays else wanted[:2]
         table = read_table(content, kind, name, label, features, wanted.needs_label)
+    import numpy as np
+
     n, d = table.X.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
@@ -231,7 +214,7 @@ def read_data(
     return FileExamples(
         name,
         table.X,
-        _whole(_zeros(n) if table.y is None else table.y),
+        _whole(np.zeros(n) if table.y is None else table.y),
         False,
         table.y is not None,
         table.names,
@@ -317,12 +300,6 @@ def _svmlight(
     return FileExamples(name, X, _whole(y), zero_based)
 
 
-def _zeros(n: int) -> Vector:
-    import numpy as np
-
-    return np.zeros(n)
-
-
 def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return whole numbers as int64, and other labels unchanged."""
     import numpy as np
@@ -332,41 +309,30 @@ def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
     return y
 
 
-def read_as_trained(
-    path: str,
-    model: str,
-    zero_based: bool | None,
-    n_jobs: int | None,
-    label: str | None = None,
-    *,
-    whole: bool = False,
-    calibrated: bool = False,
-) -> tuple[Model, FileExamples]:
+def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
-    With `calibrated` a model with probabilities keeps them.
     """
     from ..models.plain import load_plain
 
-    refuse_unreadable(path)
-    refuse_no_model(model)
+    refuse_unreadable(o.data)
+    refuse_no_model(o.model)
     # Without scikit-learn if possible: its import takes longer than the prediction.
-    loaded = None if whole or is_store(path) else load_plain(model)
+    loaded = None if whole or is_store(o.data) else load_plain(o.model)
     if loaded is None:
         from ..models.files import load_parts
         from ..problems.reductions import refuse_labels
 
-        loaded = load_parts(model)
+        loaded = load_parts(o.model)
         refuse_labels(loaded[0], "the command line")
     fitted, notes, scaling = loaded
-    if not calibrated:
-        fitted = getattr(fitted, "estimator_", fitted)
-    remedy = f"give data like the training data of {model}"
-    base, columns = base_of(notes), columns_of(notes, label)
+    fitted = getattr(fitted, "estimator_", fitted)
     examples = read_data(
-        path, zero_based, n_jobs, fitted.n_features_in_, remedy, columns, base
-    )
+        o.data, o.zero_based, o.n_jobs, fitted.n_features_in_,
+        f"give data like the training data of {o.model}",
+        columns_of(notes, o.label), base_of(notes),
+    )  # fmt: skip
     return fitted, rescaled(examples, scaling)
 
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import TYPE_CHECKING
 
-import typer
-
-from .app import app, paragraphs, told_plainly
 from .certify import read_model
 from .data import refuse_overwriting, refuse_unwritable, whose_model
-from .options import Debug, Json, Words
+from .options import Options
+from .parser import UsageError, Values
 from .report import print_json
+from .values import one_of
 
 if TYPE_CHECKING:
     from ..data.scaling import Scaling
     from .data import Model
 
+EPILOG = (
+    "dualgap export a9a.model a9a.liblinear --format liblinear",
+    "liblinear-predict a9a.t a9a.liblinear labels.txt",
+    "dualgap export digits.model digits.libsvm --format libsvm",
+    "dualgap export a9a.model a9a.onnx",
+    "LIBLINEAR's files are for linear models, LIBSVM's for kernel models trained with "
+    "the hinge. Both number features from 1, and need whole numbers as classes.",
+)
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
-_FORMAT = Words(lambda: list(_NAMES))
 _EXTENSIONS = {
     ".ll": "liblinear",
     ".svm": "libsvm",
@@ -27,77 +34,49 @@ _EXTENSIONS = {
 }
 
 
-@app.command(
-    epilog=paragraphs(
-        "[bold]Examples[/bold]",
-        "dualgap export a9a.model a9a.liblinear --format liblinear",
-        "liblinear-predict a9a.t a9a.liblinear labels.txt",
-        "dualgap export digits.model digits.libsvm --format libsvm",
-        "dualgap export a9a.model a9a.onnx",
-        "LIBLINEAR's files are for linear models, LIBSVM's for kernel models trained "
-        "with the hinge. Both number features from 1, and need whole numbers as "
-        "classes.",
+def add(command: Options) -> None:
+    """Add the options."""
+    command.trained_model("Model file of train, of LIBLINEAR or of LIBSVM.")
+    command.output("OUT", "File to write.")
+    shown = (
+        "from the extension of OUT; without one, liblinear for linear models and "
+        "libsvm for kernel models"
     )
-)
-def export(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Model file of train, of LIBLINEAR or of LIBSVM.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        str,
-        typer.Argument(metavar="OUT", help="File to write.", show_default=False),
-    ],
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            callback=_FORMAT.check,
-            autocompletion=_FORMAT.complete,
-            help="liblinear, libsvm or onnx.",
-            show_default="from the extension of OUT; without one, liblinear for linear "
-            "models and libsvm for kernel models",
-        ),
-    ] = None,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Write MODEL as a file for another program."""
-    extension = format_ or _format_of(output)
-    with told_plainly(debug):
-        _, whole, notes, scaling = read_model(model, None, calibrated=True)
-        fitted = getattr(whole, "estimator_", whole)
-        if scaling is not None:
-            fitted = _without_scaling(model, fitted, scaling)
-        refuse_unwritable(output, [model])
-        if not output.lower().endswith(".onnx"):
-            kinds = "LIBLINEAR", "LIBSVM"
-            refuse_overwriting(
-                output,
-                "a model file of LIBLINEAR or LIBSVM",
-                lambda _: whose_model(output) in kinds,
-            )
-        if format_ is None:
-            format_ = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
-            format_ = extension or format_
-        if whole is not fitted and format_ == "onnx":
-            whole.estimator_ = fitted
-            fitted = whole
-        _WRITERS[format_](fitted, output)
-        if json_:
-            print_json({"model": model, "output": output, "format": format_})
-            return
-        typer.echo(f"{output} written for {_NAMES[format_]}")
-        if notes["zero_based"] and format_ in ("liblinear", "libsvm"):
-            typer.echo(
-                "Features are numbered from 1 in this file, but were numbered from 0 "
-                "in the training data.",
-                err=True,
-            )
+    command.add(
+        "--format", "liblinear, libsvm or onnx.", one_of(*_NAMES), "NAME",
+        shown=shown, words=tuple(_NAMES), group="Output",
+    )  # fmt: skip
+    command.common()
+
+
+def run(o: Values) -> None:
+    """Write the file."""
+    output = o.output
+    extension = o.format or _format_of(output)
+    _, fitted, notes, scaling = read_model(o.model, {})
+    if scaling is not None:
+        fitted = _without_scaling(o.model, fitted, scaling)
+    refuse_unwritable(output, [o.model])
+    if not output.lower().endswith(".onnx"):
+        kinds = "LIBLINEAR", "LIBSVM"
+        refuse_overwriting(
+            output,
+            "a model file of LIBLINEAR or LIBSVM",
+            lambda _: whose_model(output) in kinds,
+        )
+    natural = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
+    format_ = extension or natural
+    _WRITERS[format_](fitted, output)
+    if o.json:
+        print_json({"model": o.model, "output": output, "format": format_})
+        return
+    print(f"{output} written for {_NAMES[format_]}")
+    if notes["zero_based"] and format_ in ("liblinear", "libsvm"):
+        print(
+            "Features are numbered from 1 in this file, but were numbered from 0 in "
+            "the training data.",
+            file=sys.stderr,
+        )
 
 
 def _without_scaling(name: str, model: Model, scaling: Scaling) -> Model:
@@ -120,7 +99,7 @@ def _format_of(output: str) -> str | None:
     if extension in ("", ".model", ".txt"):
         return None
     if extension not in _EXTENSIONS:
-        raise typer.BadParameter(
+        raise UsageError(
             f"{output} has an unknown extension; use .liblinear, .libsvm or .onnx, or "
             "choose the format with --format."
         )

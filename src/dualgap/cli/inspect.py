@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from .app import app, paragraphs, told_plainly
 from .data import (
     FileExamples,
     chosen_columns,
@@ -17,74 +14,60 @@ from .data import (
     refuse_unreadable,
     shortened,
 )
-from .options import (
-    DataOrStore,
-    Debug,
-    FeatureColumns,
-    Json,
-    Label,
-    ReadJobs,
-    ZeroBased,
-)
+from .options import Options
+from .parser import Values
 from .report import print_json
 
+EPILOG = ("dualgap inspect a9a.xz", "dualgap inspect a9a.xz --json")
 
-@app.command(
-    epilog=paragraphs(
-        "[bold]Examples[/bold]",
-        "dualgap inspect a9a.xz",
-        "dualgap inspect a9a.xz --json",
+
+def add(command: Options) -> None:
+    """Add the options."""
+    command.data(store=True)
+    command.table_options()
+    command.jobs()
+    text = "Compare every byte of a store with its checksums."
+    command.flag("--verify", text, "Options")
+    command.common()
+
+
+def run(o: Values) -> None:
+    """Print the description."""
+    refuse_unreadable(
+        o.data, "give a data file, or describe a model with dualgap report DATA MODEL"
     )
-)
-def inspect(
-    data: DataOrStore,
-    label: Label = None,
-    columns: FeatureColumns = None,
-    zero_based: ZeroBased = None,
-    n_jobs: ReadJobs = None,
-    verify: Annotated[
-        bool,
-        typer.Option(help="Compare every byte of a store with its checksums."),
-    ] = False,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Describe DATA: size, classes, norms of the rows, memory."""
-    with told_plainly(debug):
-        refuse_unreadable(
-            data, "give a data file, or describe a model with dualgap report DATA MODEL"
-        )
-        chosen = chosen_columns(label, columns)._replace(needs_label=label is not None)
-        examples = read_data(data, zero_based, n_jobs, columns=chosen)
-        if verify:
-            if not is_store(data):
-                raise ValueError(f"{data} is not a store; leave --verify out")
-            examples.X.verify(n_jobs=max(n_jobs or 1, 1))
-        more = _more_facts(examples)
-        facts = facts_of(examples) | more
-        if json_:
-            print_json(facts)
-            return
-        norm, classes = more["row_norm"], more["classes"]
-        counts = [f"{c['label']}: {c['count']}" for c in classes]
-        many = len(counts) > 20
-        rows = {
-            "examples": f"{facts['n']:,}",
-            "features": f"{facts['d']:,}, {_numbering(examples)}",
-            "values": f"{facts['nnz']:,} ({100 * more['density']:.3g} % of all)",
-            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
-            "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
-            f"max {norm['max']:.4g}",
-            "empty rows": f"{more['empty_rows']:,}",
-            "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB",
-        }
-        if not examples.labelled:
-            rows["classes"] = "none: no column of labels; name one with --label"
-        elif examples.y.dtype.kind == "f":
-            low, high = examples.y.min(), examples.y.max()
-            rows["classes"] = f"none: targets from {low:g} to {high:g}"
-        for name, text in rows.items():
-            typer.echo(f"{name:<11}{text}")
+    chosen = chosen_columns(o.label, o.columns)
+    chosen = chosen._replace(needs_label=o.label is not None)
+    examples = read_data(o.data, o.zero_based, o.n_jobs, columns=chosen)
+    if o.verify:
+        if not is_store(o.data):
+            raise ValueError(f"{o.data} is not a store; leave --verify out")
+        examples.X.verify(n_jobs=max(o.n_jobs or 1, 1))
+    more = _more_facts(examples)
+    facts = facts_of(examples) | more
+    if o.json:
+        print_json(facts)
+        return
+    norm, classes = more["row_norm"], more["classes"]
+    counts = [f"{c['label']}: {c['count']}" for c in classes]
+    many = len(counts) > 20
+    rows = {
+        "examples": f"{facts['n']:,}",
+        "features": f"{facts['d']:,}, {_numbering(examples)}",
+        "values": f"{facts['nnz']:,} ({100 * more['density']:.3g} % of all)",
+        "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
+        "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
+        f"max {norm['max']:.4g}",
+        "empty rows": f"{more['empty_rows']:,}",
+        "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB",
+    }
+    if not examples.labelled:
+        rows["classes"] = "none: no column of labels; name one with --label"
+    elif examples.y.dtype.kind == "f":
+        low, high = examples.y.min(), examples.y.max()
+        rows["classes"] = f"none: targets from {low:g} to {high:g}"
+    for name, text in rows.items():
+        print(f"{name:<11}{text}")
 
 
 def _numbering(examples: FileExamples) -> str:
@@ -104,10 +87,8 @@ def _more_facts(examples: FileExamples) -> dict[str, Any]:
     labels, counts = np.unique(y, return_counts=True)
     norms = np.sqrt(BinaryProblem(X, np.ones(n)).q)
     if isinstance(X, RowStore):
-        empty = int((norms == 0.0).sum())
         size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
     else:
-        empty = int((norms == 0.0).sum())
         held = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
         size = sum(a.nbytes for a in (*held, y))
     return {
@@ -122,6 +103,6 @@ def _more_facts(examples: FileExamples) -> dict[str, Any]:
             "median": float(np.median(norms)),
             "max": float(norms.max()),
         },
-        "empty_rows": empty,
+        "empty_rows": int((norms == 0.0).sum()),
         "memory_bytes": size,
     }

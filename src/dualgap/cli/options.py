@@ -1,314 +1,336 @@
-"""Options that several commands share, and their values."""
+"""Options of the commands: the fields of estimators, and those that commands share."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-import typer
-
-from ..names import ALIASES, nearest
+from .fields import Field, stored
+from .parser import Argument, Command, UsageError, Values
+from .values import reader_of, spelled, whole, words_of
 
 if TYPE_CHECKING:
-    from typer.models import OptionInfo
+    from ..data.types import Parameters
+
+#: Task of an estimator, and whether it has a kernel.
+PLACES = {
+    "LinearSVC": ("classification", False),
+    "SVC": ("classification", True),
+    "LinearSVR": ("regression", False),
+    "SVR": ("regression", True),
+    "LinearOneClassSVM": ("one-class", False),
+    "OneClassSVM": ("one-class", True),
+    "LinearSVCCV": ("classification", False),
+    "SVCCV": ("classification", True),
+}
+TASKS = ("classification", "regression", "one-class")
+#: Group, names and placeholder of parameters; others are flags or numbers of "Model".
+_SHAPES = {
+    "C": ("Model", "--C -C -c", "X"),
+    "Cs": ("Model", "--C -C -c", "X,..."),
+    "loss": ("Model", "--loss", "NAME"),
+    "epsilon": ("Model", "--epsilon -p", "X"),
+    "nu": ("Model", "--nu -n", "X"),
+    "multi_class": ("Model", "--multi-class", "WAY"),
+    "class_weight": ("Model", "--class-weight", "WEIGHTS"),
+    "cv": ("Model", "--cv", "N"),
+    "scoring": ("Model", "--scoring", "NAME"),
+    "fit_intercept": ("Bias", "--intercept", ""),
+    "intercept_scaling": ("Bias", "--intercept-scaling", "X"),
+    "penalize_intercept": ("Bias", "--penalize-intercept", ""),
+    "kernel": ("Kernel", "--kernel", "NAME"),
+    "gamma": ("Kernel", "--gamma -g", "G"),
+    "gammas": ("Kernel", "--gamma -g", "G,..."),
+    "degree": ("Kernel", "--degree -d", "N"),
+    "coef0": ("Kernel", "--coef0 -r", "X"),
+    "cache_size": ("Kernel", "--cache", "SIZE"),
+    "solver": ("Solver and accuracy", "--solver", "NAME"),
+    "tol": ("Solver and accuracy", "--tol", "X"),
+    "atol": ("Solver and accuracy", "--atol", "X"),
+    "max_iter": ("Solver and accuracy", "--max-iter", "N"),
+    "time_limit": ("Solver and accuracy", "--time-limit", "SECONDS"),
+    "random_state": ("Solver and accuracy", "--seed", "N"),
+    "checkpoint": ("Solver and accuracy", "--checkpoint", "FILE"),
+    "checkpoint_every": ("Solver and accuracy", "--checkpoint-every", "SECONDS"),
+}
+_SHOWN = {
+    "kernel": "none: a linear model",
+    "Cs": "0.001,0.01,0.1,1,10",
+    "cv": "5",
+    "cache_size": "200MB",
+    "gamma": "scale; 1",
+}
+#: Parameters of a search, whose options may be repeated.
+_LISTS = {"Cs", "gammas"}
+#: Parameters that are no options, or have options of their own.
+_LEFT_OUT = {
+    *("verbose", "warm_start", "decision_function_shape", "break_ties", "n_jobs"),
+    *("refit", "certify_C", "error_tolerance"),
+}
+#: Sentences in the place of those in the documentation of the estimators.
+_TEXTS = {
+    "atol": "Or the duality gap P - D to prove, in units of the objective with C; one "
+    "of both is enough.",
+    "Cs": "Values of C.",
+    "gammas": "Scales of the kernel; words as in train.",
+    "cv": "Number of folds, each with the classes in their shares.",
+    "class_weight": "Factors of C for the classes: balanced, or LABEL=W,... such as "
+    "-1=1,1=2.5.",
+    "cache_size": "Memory for kernel values, such as 500MB or 2GB.",
+    "penalize_intercept": "Penalise the bias like the other weights, or not, as in "
+    "the textbook SVM.",
+    "gamma": "Scale of the kernel: a number, scale, auto or mean-distance. With the "
+    "smoothed hinge: width of its kink.",
+}
 
 
-def positive(value: float | None) -> float | None:
-    """Return the value of an option, after checking that it is positive and finite."""
-    if value is not None and not 0.0 < value < math.inf:
-        raise typer.BadParameter(f"{value} is not a positive, finite number.")
-    return value
+# --------------------------------------------------------- options from the estimators
 
 
-def fraction(value: float) -> float:
-    """Return a relative accuracy, after checking that it is between 0 and 1."""
-    positive(value)
-    if value >= 1.0:
-        raise typer.BadParameter(
-            f"{value:g} is {100.0 * value:g} %, which proves nothing; give a fraction "
-            "below 1, such as 0.001 for 0.1 %."
-        )
-    return value
+def _add(command: Command, key: str, own: Sequence[tuple[str, Field]]) -> None:
+    """Add the option of a parameter, from its fields in the estimators."""
+    group, names, place = _shape(key)
+    fields = [field for _, field in own]
+    every = [field["text"] for field in [*fields, *_fields(key)] if field["text"]]
+    text = _TEXTS.get(key) or every[0]
+    if fields[0]["flag"]:
+        given = {n: str(f["default"]) for n, f in own if f["default"] is not None}
+        default = _by_place(given)
+        shown = default.replace("True", names).replace("False", f"--no-{names[2:]}")
+        negation = f"--no-{names[2:]}"
+        command.add(names, text, group=group, name=key, negation=negation, shown=shown)
+        return
+    told = {name: [spelled(w) for w in words_of(f)] for name, f in own}
+    words = tuple(dict.fromkeys(word for one in told.values() for word in one))
+    if words and key not in _TEXTS and len(words) < _MANY:
+        of = _by_place({name: ", ".join(one) for name, one in told.items()})
+        text = f"{text.rstrip('.')}: {of}."
+    shown = _by_place({name: spelled(field["default"]) for name, field in own})
+    command.add(
+        names, text, reader_of(key, fields), place, group=group, name=key,
+        shown=_SHOWN.get(key, "" if shown == "None" else shown), words=words,
+        many=key in _LISTS,
+    )  # fmt: skip
 
 
-def known_word(
-    value: str, known: Sequence[str], parameter: str = "", option: str = ""
-) -> str:
-    """Return a known word; an alias of the parameter's is replaced by its word.
-
-    Errors in callbacks name their option; elsewhere `option` is its name.
-
-    Raises
-    ------
-    typer.BadParameter
-        If the word is unknown, with the most similar known one.
-    """
-    if value in known:
-        return value
-    near = nearest(value, known, parameter)
-    if near and value.lower() in ALIASES.get(parameter, {}):
-        return near
-    hint = f" Did you mean {near!r}?" if near else ""
-    raise typer.BadParameter(
-        f"{option and f'{option}: '}{value!r} is not one of {', '.join(known)}.{hint}"
-    )
+def _shape(key: str) -> tuple[str, str, str]:
+    """Return group, names and placeholder of a parameter."""
+    return _SHAPES.get(key, ("Model", f"--{key.replace('_', '-')}", "X"))
 
 
-def positive_numbers(option: str, text: str) -> list[float]:
-    """Return the distinct numbers of a list such as 0.1,1,10, sorted."""
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < value < math.inf for value in values):
-        raise typer.BadParameter(
-            f"{option} {text!r} is invalid; give positive numbers, such as 0.1,1."
-        )
-    return sorted(set(values))
+def _fields(key: str) -> list[Field]:
+    """Return the fields of all estimators for a parameter."""
+    return [fields[key] for fields in stored().values() if key in fields]
 
 
-def solver_name(value: str) -> str:
-    """Return the name of a known solver."""
-    from ..solvers import SOLVERS
-
-    if value in SOLVERS:  # without importing all kernel solvers
-        return value
-    return known_word(value, _solver_names(), "solver")
+#: Words that the help does not list.
+_MANY = 30
 
 
-def complete_solver(incomplete: str) -> list[str]:
-    """Return the solvers that begin with a text, for shell completion."""
-    return [name for name in _solver_names() if name.startswith(incomplete)]
+def _by_place(values: Mapping[str, str]) -> str:
+    """Return the values of estimators, each different one with its options."""
+    parts: dict[str, str] = {}
+    for name, value in values.items():
+        task, kernel = PLACES[name]
+        where = [f"--task {task}"] * (task != "classification")
+        where += ["--kernel"] * kernel
+        parts.setdefault(value, " ".join(where))
+    first, *others = parts
+    more = [f"with {parts[value]} {value}" for value in others]
+    return "; ".join([first, *more])
 
 
-def _solver_names() -> list[str]:
-    from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
-    from ..solvers import SOLVERS
-
-    return [*{**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}]
-
-
-class Words:
-    """Words that an option takes, for its callback and for shell completion."""
-
-    def __init__(self, known: Callable[[], Sequence[str]], parameter: str = "") -> None:
-        self.known, self.parameter = known, parameter
-
-    def check(self, value: str | None) -> str | None:
-        """Return a known word, or None."""
-        return value and known_word(value, self.known(), self.parameter)
-
-    def complete(self, incomplete: str) -> list[str]:
-        """Return the words that begin with a text."""
-        return [word for word in self.known() if word.startswith(incomplete)]
+def option_of(key: str, value: object = None) -> str:
+    """Return the name of the option of a parameter, as a message shows it."""
+    name = _shape(key)[1].split()[0]
+    return f"--no-{name[2:]}" if value is False else name
 
 
-def _losses() -> list[str]:
-    from ..losses import LOSSES, RESIDUAL_LOSSES  # on use: NumPy takes time
-
-    return [*LOSSES, *RESIDUAL_LOSSES]
-
-
-LOSS = Words(_losses)
-# Values of the parameter `multi_class`, with hyphens.
-MULTI_CLASS = Words(lambda: ("ovr", "ovo", "crammer-singer"))
-# Kernels of the estimator, except "precomputed", because DATA contains rows.
-SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
-KERNEL = Words(lambda: ("linear", *SHAPED), "kernel")
-
-
-_GAMMAS = ("scale", "auto", "mean-distance")
-
-
-def gamma_value(value: str | None) -> float | str | None:
-    """Return the value of --gamma: a number, or the name of a rule."""
-    if value is None or value in _GAMMAS:
-        return value
-    try:
-        return positive(float(value))
-    except ValueError:
-        raise typer.BadParameter(
-            f"{value!r} is neither a number nor one of {', '.join(_GAMMAS)}."
-        ) from None
+def parameters_of(options: Values, estimator: str) -> Parameters:
+    """Return the parameters that were given, after refusing what an estimator lacks."""
+    table = stored()
+    found: Parameters = {}
+    own = table[estimator]
+    keys = dict.fromkeys(key for fields in table.values() for key in fields)
+    for key in keys:
+        value = getattr(options, key, None)
+        if value is None:
+            continue
+        option = option_of(key, value)
+        if key not in own:
+            holders = [name for name, fields in table.items() if key in fields]
+            raise UsageError(f"{option} {_remedy(estimator, holders)}.")
+        words = words_of(own[key])
+        if isinstance(value, str) and words and value not in words:
+            holders = [
+                n for n, f in table.items() if key in f and value in f[key]["words"]
+            ]
+            raise UsageError(
+                f"{option} {spelled(value)} {_remedy(estimator, holders)}; use "
+                f"{', '.join(map(spelled, words))}."
+            )
+        found[key] = value
+    return found
 
 
-_UNITS = {"": 1.0, "kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}
+def _remedy(estimator: str, holders: Sequence[str]) -> str:
+    """Return which options give a parameter or value that an estimator lacks."""
+    task, kernel = PLACES[estimator]
+    places = [PLACES[name] for name in holders]
+    if (task, not kernel) in places:
+        return "is not for --kernel" if kernel else "needs --kernel"
+    tasks = [one for one in TASKS if any(place[0] == one for place in places)]
+    if task in tasks:
+        return "is not for this command"
+    return f"is not for --task {task}, but for --task {' or '.join(tasks)}"
 
 
-_UNITS |= {"kib": 1024e-6, "mib": 1024**2 / 1e6, "gib": 1024**3 / 1e6}
+# ------------------------------------------------------- options that commands share
 
-
-def megabytes(value: str | None) -> float | None:
-    """Return a size such as 2GB in units of 10**6 bytes."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
-    unit = found and _UNITS.get(found[2].lower())
-    try:
-        size = float(found[1]) * unit if found and unit else 0.0
-    except ValueError:
-        size = 0.0
-    if not 0.0 < size < math.inf:
-        raise typer.BadParameter(f"{value!r} is not a size, such as 500MB or 2GB.")
-    return size
-
-
-_DATA_HELP = (
+_DATA = (
     "svmlight / LIBSVM text, CSV, TSV, Parquet, Arrow or .npz, also compressed; - is "
     "standard input."
 )
-DataPath = Annotated[
-    str, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)
-]
-DataOrStore = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help=f"{_DATA_HELP} Or a row store made by convert.",
-        show_default=False,
-    ),
-]
+_AS_TRAINED = "as in training"
 
 
-def _zero_based(of: str, default: str) -> OptionInfo:
-    return typer.Option(
-        "--zero-based/--one-based",
-        help=f"Whether the indices in {of} start at 0 or at 1.",
-        show_default=default,
-    )
+class Options(Command):
+    """A command, with methods that add options which commands share."""
 
+    def fields_of(self, *estimators: str) -> None:
+        """Add the parameters of estimators as options.
 
-def _label(default: str) -> OptionInfo:
-    return typer.Option(
-        metavar="COLUMN",
-        help="Label column of a table: its name, or its number, counted from 1.",
-        show_default=default,
-    )
+        An option that is left out has the value None.
+        """
+        table = [(name, stored()[name]) for name in estimators]
+        names = dict.fromkeys(key for _, fields in table for key in fields)
+        order = [*_SHAPES, *names]
+        for key in sorted(names.keys() - _LEFT_OUT, key=order.index):
+            own = [(name, fields[key]) for name, fields in table if key in fields]
+            _add(self, key, own)
 
+    def data(self, *, store: bool = False) -> None:
+        """Add the argument DATA."""
+        text = _DATA + " Or a row store made by convert." * store
+        self.arguments.append(Argument("data", "DATA", text))
 
-Label = Annotated[
-    str | None, _label("label, target, class or y, or the only column of text")
-]
-LabelAsTrained = Annotated[str | None, _label("as in training")]
-FeatureColumns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="COLUMN,...",
-        help="Feature columns of a table: names, or numbers, counted from 1.",
-        show_default="all but the labels",
-    ),
-]
-Standardize = Annotated[
-    bool,
-    typer.Option(
-        "--standardize",
-        help="Give every column mean 0 and standard deviation 1 (sparse data keep "
-        "their zeros). A model file stores the scaling for prediction.",
-    ),
-]
+    def trained_model(self, text: str = "File written by train.") -> None:
+        """Add the argument MODEL, a file to read."""
+        self.arguments.append(Argument("model", "MODEL", text))
 
+    def output(
+        self, place: str, text: str, *, name: str = "output", shown: str = ""
+    ) -> None:
+        """Add the output: the last argument, or the option -o.
 
-_FROM_DATA, _FROM_MODEL = "at 0 if index 0 occurs", "as in training"
-ZeroBased = Annotated[bool | None, _zero_based("DATA", _FROM_DATA)]
-ZeroBasedAsTrained = Annotated[bool | None, _zero_based("DATA", _FROM_MODEL)]
-ZeroBasedInputs = Annotated[bool | None, _zero_based("IN", _FROM_DATA)]
-
-
-def _threads(value: int | None) -> int | None:
-    """Return a number of threads, after checking that it is not 0."""
-    if value == 0 or not -4096 <= (value or 0) <= 4096:
-        raise typer.BadParameter(
-            f"{value} is not a number of threads; give 1, 2, ... or -1 for all."
+        It may be left out if the help shows what is written then.
+        """
+        self.arguments.append(Argument(name, place, text, required=not shown))
+        text = f"{place}, as an option."
+        self.add(
+            "--output -o", text, str, "FILE", name=name, shown=shown, group="Output"
         )
-    return value
+
+    def table_options(self, *, trained: bool = False) -> None:
+        """Add the options about columns and indices of DATA."""
+        text = "Label column of a table: its name, or its number, counted from 1."
+        shown = (
+            _AS_TRAINED if trained else "label, target, class or y, or the only words"
+        )
+        self.add("--label", text, str, "COLUMN", shown=shown, group="Data")
+        if not trained:
+            text = "Feature columns of a table: names, or numbers, counted from 1."
+            shown = "all but the labels"
+            self.add("--columns", text, str, "COLUMN,...", shown=shown, group="Data")
+        self.zero_based("DATA", trained=trained)
+
+    def zero_based(self, of: str, *, trained: bool = False) -> None:
+        """Add the option about the first index of svmlight text."""
+        text = f"Whether the indices in {of} start at 0 or at 1."
+        shown = _AS_TRAINED if trained else "at 0 if index 0 occurs"
+        self.add(
+            "--zero-based", text, negation="--one-based", shown=shown, group="Data"
+        )
+
+    def n_features(self, of: str) -> None:
+        """Add the number of features."""
+        text = f"Number of features, if the last ones do not occur in {of}."
+        shown = f"from {of}"
+        self.add("--n-features", text, whole(1), "N", shown=shown, group="Data")
+
+    def flag(self, names: str, text: str, group: str) -> None:
+        """Add an option without a value, which is False if it is left out."""
+        self.add(names, text, default=False, group=group)
+
+    def standardize(self) -> None:
+        """Add the option that scales the columns."""
+        text = (
+            "Give every column mean 0 and standard deviation 1 (sparse data keep their "
+            "zeros). A model file stores the scaling for prediction."
+        )
+        self.flag("--standardize", text, "Data")
+
+    def jobs(self, what: str = "", shown: str = "all") -> None:
+        """Add the number of threads: for reading, and for `what`."""
+        also = f", and for {what}" if what else ""
+        text = f"Threads for reading{also}. -1 uses all processors."
+        read = reader_of("n_jobs", _fields("n_jobs"))
+        self.add("--n-jobs", text, read, "N", shown=shown, group="Solver and accuracy")
+
+    def common(self, *, trains: bool = False) -> None:
+        """Add the options of all commands, or of those that train."""
+        if trains:
+            text = "Show only the result, no progress."
+            self.flag("--quiet -q", text, "Output")
+        self.flag("--json", "Print one JSON object instead of text.", "Output")
+        self.flag("--debug", "Show the traceback of an error.", "Options")
 
 
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        callback=_threads,
-        help="Threads for reading, and for training several classes (with a kernel, "
-        "pairs of classes). -1 uses all processors.",
-        show_default="all for reading, 1 for training",
+# ------------------------------------------------------------ messages about parameters
+
+_REPLACED = {
+    ", as zero_based=False says (zero_based=True or 'auto' reads": (
+        " (--zero-based reads"
     ),
-]
-
-
-LinearJobs = Annotated[
-    int | None,
-    typer.Option(
-        callback=_threads,
-        help="Threads for reading, and for training several classes. -1 uses all "
-        "processors.",
-        show_default="all for reading, 1 for training",
+    "overwrite=True": "--overwrite",
+    "or None": "or leave it out",
+    "use None, ": "use ",
+    "X, y and sample_weight are not": "DATA is not",
+    "give the arguments of fit, and fit again if parameters changed": (
+        "give the data that it was trained on, or train again"
     ),
-]
-ReadJobs = Annotated[
-    int | None,
-    typer.Option(
-        callback=_threads,
-        help="Threads for reading. -1 uses all processors.",
-        show_default="all",
-    ),
-]
-PredictJobs = Annotated[
-    int | None,
-    typer.Option(
-        callback=_threads,
-        help="Threads for reading, and for predicting with a kernel. -1 uses all "
-        "processors.",
-        show_default="all",
-    ),
-]
+}
 
 
-LinearLoss = Annotated[
-    str,
-    typer.Option(
-        callback=LOSS.check,
-        autocompletion=LOSS.complete,
-        help="hinge, squared_hinge or smoothed_hinge.",
-    ),
-]
-TrainedModel = Annotated[
-    str,
-    typer.Argument(metavar="MODEL", help="File written by train.", show_default=False),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show only the result, no progress.")
-]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", help="Show the certificate of every class or pair of classes."
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object instead of text.")
-]
+@cache
+def _named() -> tuple[dict[str, str], re.Pattern[str]]:
+    """Return parameters with their options, and a pattern of a parameter's value."""
+    keys = {key for fields in stored().values() for key in fields} - _LEFT_OUT
+    keys |= {"n_jobs", "label", "columns", "memory", "weight", "n_features", "seed"}
+    found = {key: option_of(key) for key in keys}
+    found |= {"y": "--labels", "n_Cs": "--n-Cs"}
+    return found, re.compile(
+        rf"(?<![\w./-])({'|'.join(found)})=('[^']*'|\{{[^}}]*\}}|[^\s,;:)]+)"
+    )
 
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+def in_options(sentence: str) -> str:
+    """Replace Python arguments in a message, such as n_jobs=2, by options."""
+    for python, option in _REPLACED.items():
+        sentence = sentence.replace(python, option)
+    names, pattern = _named()
 
+    def told(found: re.Match[str]) -> str:
+        name, value = names[found[1]], found[2].strip("'")
+        if value in ("True", "False"):
+            return name if value == "True" else f"--no-{name[2:]}"
+        return f"{name} {'...' if value[:3] == '...' else spelled(value)}"
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """Options of all commands that train."""
-
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True
-    seed: Annotated[
-        int, typer.Option(min=0, help="The same seed gives the same model.")
-    ] = 0
-    label: Label = None
-    columns: FeatureColumns = None
-    standardize: Standardize = False
-    zero_based: ZeroBased = None
-    json_: Json = False
-    quiet: Quiet = False
-    debug: Debug = False
+    sentence = re.sub(
+        r"\b([A-Z]\w+)\((\w+)='(\w+)'\)",
+        lambda f: f"--solver {f[1].lower()} --solver-option {f[2]}={f[3]}",
+        sentence,
+    )
+    return re.sub(r"\b(or|,) '([\w-]+)'", r"\1 \2", pattern.sub(told, sentence))

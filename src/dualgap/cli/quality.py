@@ -64,13 +64,7 @@ def predictions(
 def with_undecided(
     fitted: Model, X: MatrixLike, labels: NDArray[np.generic], undecided: str
 ) -> NDArray[np.generic]:
-    """Return labels, and another one where training to the end could change them.
-
-    Raises
-    ------
-    ValueError
-        If the model is no classifier, or nothing is known about its optimum.
-    """
+    """Return labels, and another one where training to the end could change them."""
     if is_regression(fitted) or is_novelty(fitted):
         raise ValueError("--undecided is for classification; leave it out")
     if undecided in map(str, fitted.classes_.tolist()):

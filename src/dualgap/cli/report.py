@@ -6,16 +6,15 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..certificate import Status, distance
-from .app import in_options
+from .options import in_options
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
@@ -28,33 +27,19 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def plain_warnings(before: str = "") -> Iterator[None]:
-    """Print warnings about degenerate optima as sentences, with options.
-
-    `before` stands before an option of another command, such as "dualgap train ".
-    """
+def plain_warnings() -> Iterator[None]:
+    """Print warnings about degenerate optima as sentences, with options."""
     from ..problems.degenerate import DegenerateWarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if not issubclass(category, DegenerateWarning):
-            shown(message, category, filename, lineno, file, line)
-            return
-        sentence = in_options(str(message).partition(": ")[2])
-        sentence = sentence.replace("--multi-class", f"{before}--multi-class")
-        typer.echo(f"Warning: {sentence}.", err=True)
-
-    with warnings.catch_warnings():
-        shown = warnings.showwarning
-        warnings.showwarning = show
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DegenerateWarning)
         yield
+    for one in caught:
+        if not issubclass(one.category, DegenerateWarning):
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
+            continue
+        sentence = in_options(str(one.message).partition(": ")[2])
+        print(f"Warning: {sentence}.", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -68,32 +53,22 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
         yield None
         return
     if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
-        import rich.console  # slow, and only for terminals
-        import rich.progress
+        room = shutil.get_terminal_size().columns - 1
 
-        console = rich.console.Console(stderr=True)
-        with rich.progress.Progress(
-            rich.progress.SpinnerColumn(),
-            rich.progress.TextColumn("{task.description}", markup=False),
-            rich.progress.TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            redirect_stdout=False,
-        ) as live:
-            task = live.add_task("epoch 1", total=None)
-            yield _Paced(
-                tol,
-                problems,
-                lambda text, _: live.update(task, description=text),
-                lambda seconds: seconds + 0.1,
-            )
-    else:
-        yield _Paced(
-            tol,
-            problems,
-            lambda text, seconds: typer.echo(f"{text}, {seconds:.1f} s", err=True),
-            lambda seconds: 2 * max(seconds, 0.5),
-        )
+        def draw(text: str, seconds: float) -> None:
+            line = f"{text}, {seconds:.1f} s"[:room]
+            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+
+        try:
+            yield _Paced(tol, problems, draw, lambda seconds: seconds + 0.1)
+        finally:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        return
+
+    def write(text: str, seconds: float) -> None:
+        print(f"{text}, {seconds:.1f} s", file=sys.stderr, flush=True)
+
+    yield _Paced(tol, problems, write, lambda seconds: 2 * max(seconds, 0.5))
 
 
 class _Paced:
@@ -132,11 +107,16 @@ class _Paced:
         self.show(start + told(epoch, self.tol, left), seconds)
 
 
-def name_of(label: ProblemLabel | None) -> dict[str, object]:
-    """Return the label of a problem for JSON: its class or pair, or nothing."""
-    if label is None:
-        return {}
-    return {"pair" if isinstance(label, tuple) else "class": label}
+def in_json(certificates: Certificates) -> list[dict[str, object]]:
+    """Return certificates for JSON, each with the class or pair of its problem."""
+    return [
+        ({} if label is None else {_kind(label): label}) | certificate.to_dict()
+        for label, certificate in certificates
+    ]
+
+
+def _kind(label: ProblemLabel) -> str:
+    return "pair" if isinstance(label, tuple) else "class"
 
 
 def by_problem(fitted: Model) -> Certificates:
@@ -160,21 +140,19 @@ def print_outcome(certificates: Certificates) -> None:
     target = worst.target
     if all(c.certified for _, c in certificates):
         number = f" all {_number_of(certificates)}" if several else ""
-        typer.echo(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")
+        print(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")
         return
     if worst.status is Status.UNCERTIFIED:  # no problem of this kernel has a bound
-        typer.echo(_REASONS["uncertified"])
+        print(_REASONS["uncertified"])
         return
     if several:
         failed = sum(not c.certified for _, c in certificates)
-        typer.echo(
-            f"Not converged: {failed:,} of {_number_of(certificates)} ({target})."
-        )
-        typer.echo(f"Worst: {worst_of}, {reach(worst)}.")
+        print(f"Not converged: {failed:,} of {_number_of(certificates)} ({target}).")
+        print(f"Worst: {worst_of}, {reach(worst)}.")
     else:
-        typer.echo(f"Not converged: {reach(worst)} ({target}), {seconds:.3g} s.")
+        print(f"Not converged: {reach(worst)} ({target}), {seconds:.3g} s.")
     if worst.status is not None:
-        typer.echo(_REASONS.get(worst.status.label, worst.status.value))
+        print(_REASONS.get(worst.status.label, worst.status.value))
 
 
 _REASONS = {
@@ -191,9 +169,7 @@ _REASONS = {
 }
 
 
-def worst_problem(
-    certificates: Certificates,
-) -> tuple[str, Certificate]:
+def worst_problem(certificates: Certificates) -> tuple[str, Certificate]:
     """Return name and certificate of the problem that is farthest from its optimum."""
     from ..problems.reductions import problem_name
 
@@ -239,7 +215,7 @@ def print_details(certificates: Certificates) -> None:
         for label, c in certificates
     ]
     for line in table(head, rows):
-        typer.echo(line)
+        print(line)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -251,15 +227,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def picture_format(path: str) -> None:
-    """Raise an error if matplotlib cannot write a picture, before any work.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If matplotlib does not support the format.
-    """
+    """Raise an error if matplotlib cannot write a picture, before any work."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
@@ -277,7 +245,7 @@ def picture_format(path: str) -> None:
 
 def print_json(report: Mapping[str, object]) -> None:
     """Print a report as one JSON object."""
-    typer.echo(json.dumps(_finite(report), indent=2, allow_nan=False))
+    print(json.dumps(_finite(report), indent=2, allow_nan=False))
 
 
 def _finite(value: object) -> object:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from typing import TYPE_CHECKING
 
-import typer
-
-from .app import NOT_CERTIFIED, app, paragraphs, taking, told_plainly
+from . import NOT_CERTIFIED
 from .data import (
     FileExamples,
     chosen_columns,
@@ -22,186 +21,271 @@ from .data import (
     refuse_unreadable,
     refuse_untrainable,
     refuse_unwritable,
+    shortened,
     standardized,
     summary,
 )
-from .parameters import (
-    Parameters,
-    class_weights,
-    configured_solver,
-    default_loss,
-    of_linear_svc,
-    of_svc,
-    weights_of_labels,
-)
+from .options import PLACES, TASKS, Options, in_options, parameters_of
+from .parser import UsageError, Values
 from .quality import Figures, on_training_rows
+from .records import configured_loss, configured_solver, refuse_shape
 from .report import (
     by_problem,
-    name_of,
+    in_json,
     plain_warnings,
     print_details,
     print_json,
     print_outcome,
     progress,
 )
-from .task import estimator_of, of_task
-from .train_options import TrainOptions
+from .values import one_of, positive
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
     from ..data.scaling import Scaling
-    from ..estimators import SVC, LinearSVC
+    from ..data.types import Label, MatrixLike, Parameters
     from .data import Model
 
-
-@app.command(
-    epilog=paragraphs(
-        "[bold]Examples[/bold]",
-        "dualgap train a9a a9a.model",
-        "dualgap train a9a.xz a9a.model --C 0.1 --tol 1e-5 --solver sdca",
-        "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
-        "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
-        "dualgap train letter letter.model --multi-class ovo --n-jobs -1",
-        "dualgap train iris.csv iris.model --label species --standardize",
-        "dualgap train prices prices.model --task regression --epsilon 0.5",
-        "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
-        "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
-        "dualgap train big.store big.model --checkpoint big.checkpoint",
-        "The result at the end bounds how far the objective of the model is from the "
-        "best possible one. --verbose shows both bounds: the primal value is the "
-        "objective of this model, and no model has an objective below the dual value.",
-        "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C "
-        "aborts.",
-        "[bold]Exit status[/bold]: 0 certified to --tol or --atol; 3 stopped before "
-        "that (by a limit or Ctrl-C), the model is written; 1 bad data or files; 2 "
-        "wrong usage; 130 interrupted outside the training, nothing is written.",
-    )
+EPILOG = (
+    "dualgap train a9a a9a.model",
+    "dualgap train a9a.xz a9a.model --C 0.1 --tol 1e-5 --solver sdca",
+    "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
+    "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
+    "dualgap train letter letter.model --multi-class ovo --n-jobs -1",
+    "dualgap train iris.csv iris.model --label species --standardize",
+    "dualgap train prices prices.model --task regression --epsilon 0.5",
+    "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
+    "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
+    "dualgap train big.store big.model --checkpoint big.checkpoint",
+    "The result at the end bounds how far the objective of the model is from the best "
+    "possible one. --verbose shows both bounds: the primal value is the objective of "
+    "this model, and no model has an objective below the dual value.",
+    "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C aborts.",
+    "Exit status: 0 certified to --tol or --atol; 3 stopped before that (by a limit or "
+    "Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; 130 "
+    "interrupted outside the training, nothing is written.",
 )
-@taking(TrainOptions)
-def train(options: TrainOptions) -> None:
-    """Train an SVM on DATA until its accuracy is proved, and write MODEL."""
-    own, told = _of_estimator(options)
-    weights = class_weights(options.class_weight)
-    solver = configured_solver(
-        options.solver, options.solver_option or [], options.kernel, options.task
+_ESTIMATORS = {place: name for name, place in PLACES.items() if not name.endswith("CV")}
+
+
+def add(command: Options) -> None:
+    """Add the options."""
+    command.data(store=True)
+    text = (
+        "File to write, in the safetensors format. An existing model is replaced when "
+        "the new one is complete."
     )
-    with told_plainly(options.debug):
-        _refuse_files(options)
-        if options.bounds and options.kernel is not None:
-            _refuse_bounds(estimator_of(options.task, True)(**own))
-        begun = time.perf_counter()
-        examples, scaling = _read(options)
-        seconds = time.perf_counter() - begun
-        weights = weights_of_labels(weights, examples)
-        if not options.quiet:
-            _tell_of(examples, options.task, seconds)
-        common = _common(options, examples) | {"class_weight": weights}
-        parameters = _without_foreign(options, common | {"solver": solver} | own)
-        with plain_warnings():
-            model = _train(options, parameters, examples, scaling)
-        certificates = by_problem(model)
-        figures = on_training_rows(model, examples, options.n_jobs)
-        certified = all(c.certified for _, c in certificates)
-        if options.json_:
-            print_json(
-                {
-                    "model": options.model,
-                    "certified": certified,
-                    "certificates": [
-                        name_of(label) | certificate.to_dict()
-                        for label, certificate in certificates
-                    ],
-                    "training": figures,
-                    "parameters": parameters | told,
-                    "data": facts_of(examples) | {"seconds_to_read": seconds},
-                }
-            )
-        else:
-            print_outcome(certificates)
-            if options.verbose:
-                print_details(certificates)
-            typer.echo(_on_training_rows(figures))
-            typer.echo(
-                f"Model written to {options.model}. "
-                f"Next: dualgap predict DATA {options.model}"
-            )
-    if not certified:
-        raise typer.Exit(NOT_CERTIFIED)
+    command.output("MODEL", text, name="model")
+    command.table_options()
+    command.standardize()
+    text = (
+        "classification; regression, which predicts numbers (-s 11 to 13 of LIBLINEAR, "
+        "-s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 of LIBLINEAR, "
+        "-s 2 of LIBSVM)."
+    )
+    command.add(
+        "--task", text, one_of(*TASKS), "NAME", default=TASKS[0], shown=TASKS[0],
+        words=TASKS, group="Model",
+    )  # fmt: skip
+    command.fields_of(*_ESTIMATORS.values())
+    text = "Weight of the norm, instead of --C: C = 1/(lambda n) for n examples."
+    command.add("--lambda", text, positive, name="lambda_", group="Model")
+    text = "Option of the solver, such as batch_size=64; may be repeated."
+    command.add(
+        "--solver-option", text, str, "NAME=VALUE", many=True,
+        group="Solver and accuracy",
+    )  # fmt: skip
+    command.n_features("DATA")
+    command.jobs("training several classes", "all for reading, 1 for training")
+    text = "Keep in MODEL where the exact optimum may be, for predict --undecided."
+    command.flag("--bounds", text, "Output")
+    text = "Show the certificate of every class or pair of classes."
+    command.flag("--verbose", text, "Output")
+    command.common(trains=True)
 
 
-def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
-    """Return the parameters that only some estimators have, after checking them.
-
-    The second dictionary has words for JSON in the place of records.
-    """
-    o, told = options, Parameters()
-    if o.C is not None and o.lambda_ is not None:
-        raise typer.BadParameter("--C and --lambda exclude each other.")
-    bias = {
-        "fit_intercept": o.intercept,
-        "intercept_scaling": o.intercept_scaling,
-        "penalize_intercept": o.penalize_intercept,
-    }
-    shape = {
-        "gamma": o.gamma,
-        "degree": o.degree,
-        "coef0": o.coef0,
-        "cache_size": o.cache,
-    }
-    if o.task != "classification":
-        one_class = o.task == "one-class"
-        given = {
-            "--class-weight": o.class_weight,
-            "--checkpoint": o.checkpoint,
-            "--multi-class": o.multi_class,
-            "--C": o.C if one_class else None,
-            "--lambda": o.lambda_ if one_class else None,
-            "--bounds": (o.bounds or None) if one_class else None,
-            "--probability": o.probability or None,
-        }
-        own = of_task(
-            o.task, o.solver, o.loss, bias, shape, o.kernel, o.epsilon, o.nu, given
+def run(o: Values) -> int:
+    """Train, write the model, and tell what was proved."""
+    name = _ESTIMATORS[o.task, o.kernel is not None]
+    parameters = _parameters(o, name)
+    _refuse_files(o)
+    begun = time.perf_counter()
+    examples, scaling = _read(o)
+    seconds = time.perf_counter() - begun
+    if isinstance(o.class_weight, dict):
+        parameters["class_weight"] = _weights(o.class_weight, examples)
+    if o.lambda_ is not None:
+        parameters["C"] = 1.0 / (o.lambda_ * examples.shape[0])
+    if not o.quiet:
+        _tell_of(examples, o.task, seconds)
+    with plain_warnings():
+        model = _model(name, parameters, o.bounds, examples.X)
+        _fit(model, examples, o.quiet)
+        if o.bounds:
+            model.bound_optimum(examples.X, examples.y)
+    _save(model, o.model, examples, scaling)
+    certificates = by_problem(model)
+    figures = on_training_rows(model, examples, o.n_jobs)
+    certified = all(c.certified for _, c in certificates)
+    if o.json:
+        print_json(
+            {
+                "model": o.model,
+                "certified": certified,
+                "certificates": in_json(certificates),
+                "training": figures,
+                "parameters": _told(model, o),
+                "data": facts_of(examples) | {"seconds_to_read": seconds},
+            }
         )
-    elif o.epsilon is not None or o.nu is not None:
-        raise typer.BadParameter(
-            "--epsilon needs --task regression."
-            if o.nu is None
-            else "--nu needs --task one-class."
-        )
-    elif o.kernel is None:
-        multi_class = o.multi_class or "ovr"
-        own = of_linear_svc(o.solver, o.loss, bias, shape, multi_class)
-        told = {"loss": o.loss or default_loss(multi_class), "gamma": o.gamma}
-        own |= {"checkpoint": o.checkpoint, "checkpoint_every": o.checkpoint_every}
     else:
-        own = of_svc(o.solver, o.loss, bias, shape, o.kernel)
-        if o.multi_class not in (None, "ovo"):
-            raise typer.BadParameter(
-                f"--multi-class {o.multi_class} is not for --kernel, which trains one "
-                "versus one; leave it out."
-            )
-        if o.checkpoint is not None:
-            raise typer.BadParameter("--checkpoint is not for --kernel; leave it out.")
+        print_outcome(certificates)
+        if o.verbose:
+            print_details(certificates)
+        print(_on_training_rows(figures))
+        print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
+    return 0 if certified else NOT_CERTIFIED
+
+
+def _parameters(o: Values, name: str) -> Parameters:
+    """Return the parameters of an estimator, after refusing what contradicts itself."""
+    if o.C is not None and o.lambda_ is not None:
+        raise UsageError("--C and --lambda exclude each other.")
+    if o.lambda_ is not None and o.task == "one-class":
+        raise UsageError("--lambda is not for --task one-class; use --nu.")
+    if o.bounds and o.task == "one-class":
+        raise UsageError("--bounds is not for --task one-class.")
+    if o.fit_intercept is False and o.intercept_scaling is not None:
+        raise UsageError("--intercept-scaling needs --intercept.")
+    if o.multi_class == "crammer_singer" and o.loss is None and o.kernel is None:
+        o.loss = "hinge"  # the only loss of this problem
+    loss = o.loss
+    if name == "LinearSVC" and o.gamma is not None:
+        loss, o.gamma = configured_loss(o.loss, o.gamma), None
+    found = parameters_of(o, name)
+    if o.kernel is not None:
+        refuse_shape(o)
+    found |= {} if loss is None else {"loss": loss}
     if o.solver_option:
-        told |= {"solver": o.solver, "solver_options": o.solver_option}
-    return own, told
+        found["solver"] = configured_solver(
+            o.solver or "auto", o.solver_option, o.kernel, o.task
+        )
+    else:
+        _refuse_contradictions(name, found, o.bounds)
+    return found
 
 
-def _refuse_files(options: TrainOptions) -> None:
+def _refuse_contradictions(name: str, parameters: Parameters, bounds: bool) -> None:
+    """Refuse parameters that a fit would refuse, by a fit of four rows.
+
+    Options of a solver may need more rows: the fit of all rows checks them.
+    """
+    import numpy as np
+
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]]), [-1, 1, 1, -1]
+    of_data = {"class_weight": None, "checkpoint": None, "n_jobs": None}
+    few = {key: value for key, value in parameters.items() if key not in of_data}
+    model = _model(name, few | {"max_iter": 1}, bounds, X)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _fit(model, FileExamples("", X, np.array(y), False), True)
+            if bounds:
+                model.bound_optimum(X, y)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{in_options(str(error))}.") from None
+
+
+def _model(name: str, parameters: Parameters, bounds: bool, X: MatrixLike) -> Model:
+    """Return an estimator; if one without scikit-learn can train, this one."""
+    from ..models.plain import PlainLinearSVC
+
+    plain = name == "LinearSVC" and not bounds
+    if plain and PlainLinearSVC.can_train(parameters, X):
+        return PlainLinearSVC(parameters)
+    from .. import estimators
+
+    return getattr(estimators, name)(**parameters)
+
+
+def _is_plain(model: Model) -> bool:
+    """Whether a model does without scikit-learn."""
+    from ..models.plain import PlainLinearSVC
+
+    return isinstance(model, PlainLinearSVC)
+
+
+def _fit(model: Model, examples: FileExamples, quiet: bool) -> None:
+    """Train a model, and show the progress of its epochs."""
+    if _is_plain(model):
+        problems = _problems("ovr", examples)
+        with progress(quiet, model.parameters["tol"], problems) as on_epoch:
+            model.fit(examples.X, examples.y, on_epoch)
+        return
+    from sklearn.base import is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # The output and the exit status tell it.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kind = "ovo" if hasattr(model, "kernel") else getattr(model, "multi_class", "")
+        problems = _problems(kind, examples) if is_classifier(model) else 1
+        with progress(quiet, model.tol, problems) as on_epoch:
+            weight = getattr(examples.X, "sample_weight", None)  # only stores have it
+            model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
+
+
+def _save(
+    model: Model, path: str, examples: FileExamples, scaling: Scaling | None
+) -> None:
+    """Write a model file."""
+    notes, names = notes_of(examples), examples.names
+    if _is_plain(model):
+        from ..models.plain import save_plain
+
+        save_plain(model, path, notes, scaling, names)
+        return
+    from ..models.files import save_parts
+
+    save_parts(model, path, False, notes, scaling, names)
+
+
+def _told(model: Model, o: Values) -> Parameters:
+    """Return the parameters of a model for JSON, with names in place of records."""
+    values = model.parameters if _is_plain(model) else model.get_params()
+    told = {key: getattr(value, "name", value) for key, value in values.items()}
+    told |= {"solver_option": o.solver_option} if o.solver_option else {}
+    width = getattr(values.get("loss"), "gamma", None)
+    return told | ({} if width is None else {"gamma": width})
+
+
+def _weights(
+    weights: dict[float | str, float], examples: FileExamples
+) -> dict[Label, float]:
+    """Return a weight for every label in the data, 1 by default."""
+    labels = labels_of(examples)
+    strange = [label for label in weights if label not in labels]
+    if strange:
+        odd = strange[0] if isinstance(strange[0], str) else f"{strange[0]:g}"
+        raise UsageError(
+            f"--class-weight: {examples.path} has no label {odd}; its labels are "
+            f"{shortened(labels)}."
+        )
+    return {label: weights.get(label, 1.0) for label in labels}
+
+
+def _refuse_files(o: Values) -> None:
     """Raise an error for files that cannot be read or written, before any work."""
-    data = options.data
+    data = o.data
     refuse_unreadable(data)
-    refuse_unwritable(options.model, [data])
-    refuse_overwriting_by_model(options.model)
-    if options.checkpoint is not None:
-        refuse_unwritable(options.checkpoint, [data])
+    refuse_unwritable(o.model, [data])
+    refuse_overwriting_by_model(o.model)
+    if o.checkpoint is not None:
+        refuse_unwritable(o.checkpoint, [data])
     if is_store(data):
         for option, cannot in (
-            ("--kernel", options.kernel is not None),
-            (f"--task {options.task}", options.task != "classification"),
-            ("--bounds", options.bounds),
-            ("--probability", options.probability),
+            ("--kernel", o.kernel is not None),
+            (f"--task {o.task}", o.task != "classification"),
+            ("--bounds", o.bounds),
         ):
             if cannot:
                 raise ValueError(
@@ -209,129 +293,31 @@ def _refuse_files(options: TrainOptions) -> None:
                 )
 
 
-def _refuse_bounds(model: BaseEstimator) -> None:
-    """Raise an error if the kernel has no bounds on decisions at new rows."""
-    from ..answers.kernel_regions import refuse_new_rows
-
-    refuse_new_rows(model._kernel_record())
-
-
-def _read(options: TrainOptions) -> tuple[FileExamples, Scaling | None]:
+def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
     """Read the examples and, if asked, standardise them."""
-    chosen = chosen_columns(options.label, options.columns)
-    if options.task == "one-class":
-        chosen = chosen._replace(needs_label=options.label is not None)
-    examples = read_data(
-        options.data,
-        options.zero_based,
-        options.n_jobs,
-        options.n_features,
-        "leave --n-features out, or give a larger number",
-        chosen,
-    )
-    examples, scaling = standardized(examples, options.standardize)
-    if options.task == "classification":
+    chosen = chosen_columns(o.label, o.columns)
+    if o.task == "one-class":
+        chosen = chosen._replace(needs_label=o.label is not None)
+    remedy = "leave --n-features out, or give a larger number"
+    examples = read_data(o.data, o.zero_based, o.n_jobs, o.n_features, remedy, chosen)
+    examples, scaling = standardized(examples, o.standardize)
+    if o.task == "classification":
         refuse_untrainable(examples)
-        if options.probability:
-            _refuse_few(examples)
     else:
-        refuse_unfit(examples, options.task)
+        refuse_unfit(examples, o.task)
     return examples, scaling
-
-
-def _refuse_few(examples: FileExamples) -> None:
-    """Raise an error if a class has fewer rows than there are folds."""
-    import numpy as np
-
-    labels, counts = np.unique(examples.y, return_counts=True)
-    if counts.min() < 5:
-        raise ValueError(
-            f"label {labels[counts.argmin()]!s} has {counts.min()} rows, but "
-            "--probability needs 5 of each label; give more rows, or leave it out"
-        )
 
 
 def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
     """Print the size of the data, and advice if the labels look like numbers."""
-    typer.echo(f"{summary(examples, task)}, read in {seconds:.2f} s", err=True)
-    if task == "classification":
-        _suspect_targets(examples)
-
-
-def _common(options: TrainOptions, examples: FileExamples) -> Parameters:
-    """Return the parameters that estimators have in common."""
-    C = options.C
-    if C is None:
-        lambda_ = options.lambda_
-        C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
-    return {
-        "C": C,
-        "tol": options.tol,
-        "atol": 0.0 if options.atol is None else options.atol,
-        "max_iter": options.max_iter,
-        "time_limit": options.time_limit,
-        "random_state": options.seed,
-        "n_jobs": options.n_jobs,
-    }
-
-
-def _without_foreign(options: TrainOptions, parameters: Parameters) -> Parameters:
-    """Return the parameters without those that the estimator of the task lacks."""
-    foreign: set[str] = set()
-    if options.task != "classification":
-        foreign = {"class_weight"}
-        if options.solver == "auto":
-            foreign.add("solver")
-    if options.task == "one-class":
-        foreign.add("C")
-        if options.kernel is None:
-            foreign.add("random_state")
-    return {name: value for name, value in parameters.items() if name not in foreign}
-
-
-def _train(
-    options: TrainOptions,
-    parameters: Parameters,
-    examples: FileExamples,
-    scaling: Scaling | None,
-) -> Model:
-    """Train a model, write it, and return it."""
-    from ..models.plain import PlainLinearSVC, save_plain
-
-    notes, kernel = notes_of(examples), options.kernel is not None
-    linear = options.task == "classification" and not kernel
-    plain_enough = linear and not options.bounds and not options.probability
-    if plain_enough and PlainLinearSVC.can_train(parameters, examples.X):
-        plain = PlainLinearSVC(parameters)
-        problems = _problems("ovr", examples)
-        with progress(options.quiet, options.tol, problems) as on_epoch:
-            plain.fit(examples.X, examples.y, on_epoch)
-        save_plain(plain, options.model, notes, scaling, examples.names)
-        return plain
-    from ..models.files import save_parts
-
-    estimator = estimator_of(options.task, kernel)
-    model = _fit(parameters, examples, options.quiet, estimator)
-    if options.bounds:
-        model.bound_optimum(examples.X, examples.y)
-    whole = model
-    if options.probability:
-        from ..estimators import calibrated
-
-        whole = calibrated(model, examples.X, examples.y)
-    save_parts(whole, options.model, False, notes, scaling, examples.names)
-    return model
-
-
-def _suspect_targets(examples: FileExamples) -> None:
-    """Suggest regression if almost every example has its own class."""
+    print(f"{summary(examples, task)}, read in {seconds:.2f} s", file=sys.stderr)
     number = len(labels_of(examples))
-    if number > max(20, 0.1 * examples.shape[0]):
-        typer.echo(
+    if task == "classification" and number > max(20, 0.1 * examples.shape[0]):
+        print(
             f"{number:,} classes in {examples.shape[0]:,} examples. If the labels are "
             "numbers to predict, use --task regression"
             + (" on a data file." if is_store(examples.path) else "."),
-            err=True,
+            file=sys.stderr,
         )
 
 
@@ -363,23 +349,3 @@ def _problems(multi_class: str, examples: FileExamples) -> int:
     if classes == 2 or multi_class == "crammer_singer":
         return 1
     return classes * (classes - 1) // 2 if multi_class == "ovo" else classes
-
-
-def _fit(
-    parameters: Parameters,
-    examples: FileExamples,
-    quiet: bool,
-    estimator: type[LinearSVC] | type[SVC],
-) -> LinearSVC | SVC:
-    from sklearn.base import is_classifier
-    from sklearn.exceptions import ConvergenceWarning
-
-    model = estimator(**parameters)
-    with warnings.catch_warnings():
-        # The output and the exit status tell it.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        kind = "ovo" if "kernel" in parameters else parameters.get("multi_class", "")
-        problems = _problems(kind, examples) if is_classifier(model) else 1
-        with progress(quiet, parameters["tol"], problems) as on_epoch:
-            weight = getattr(examples.X, "sample_weight", None)  # only stores have it
-            return model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)

@@ -1,0 +1,272 @@
+"""Commands with their options and arguments: reading a line, help, completion."""
+
+from __future__ import annotations
+
+import getopt
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace as Values
+
+from ..names import nearest
+
+__all__ = ["Argument", "Command", "Option", "UsageError", "Values"]
+
+#: Groups of options in the help, in this order.
+GROUPS = (
+    *("Data", "Model", "Bias", "Kernel", "Solver and accuracy", "Output", "Options"),
+)
+
+
+class UsageError(Exception):
+    """Wrong usage, told in one sentence."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """Option of a command; without `read` it is a flag.
+
+    `read` turns a text into a value, or raises a ValueError that says what to give.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    help: str
+    read: Callable[[str], object] | None
+    place: str
+    group: str
+    #: Default in the help; empty for none.
+    shown: str
+    default: object
+    #: Name that sets a flag to False.
+    negation: str
+    #: Values for the completion of a shell.
+    words: tuple[str, ...]
+    #: Whether it may be repeated, for a list of values.
+    many: bool
+
+    def value(self, text: str) -> object:
+        """Return the value of a text, or refuse it."""
+        assert self.read is not None
+        try:
+            return self.read(text)
+        except ValueError as error:
+            name = max(self.names, key=len)
+            told = f"{name} {text} is invalid; {error}."
+            raise UsageError(told.replace("?.", "?")) from None
+
+    def described(self) -> tuple[str, str]:
+        """Return names and help, with the default."""
+        names = [*self.names, *([self.negation] if self.negation else [])]
+        if self.negation and self.default is not None:
+            names = [self.negation if self.default else self.names[0]]
+        left = ", ".join(sorted(names, key=lambda name: name[:2] == "--"))
+        left += f" {self.place}" if self.read else ""
+        return left, self.help + (f" [default: {self.shown}]" if self.shown else "")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Argument of a command; one of `many` takes all that others leave."""
+
+    name: str
+    place: str
+    help: str
+    required: bool = True
+    many: bool = False
+
+
+@dataclass
+class Command:
+    """A command; its module adds the options, and runs it."""
+
+    name: str
+    summary: str
+    epilog: Sequence[str] = ()
+    options: list[Option] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+
+    def add(
+        self,
+        names: str,
+        text: str,
+        read: Callable[[str], object] | None = None,
+        place: str = "X",
+        *,
+        group: str = "Options",
+        name: str = "",
+        shown: str = "",
+        default: object = None,
+        negation: str = "",
+        words: Sequence[str] = (),
+        many: bool = False,
+    ) -> None:
+        """Add an option, of which the first name is the name of its value."""
+        every = tuple(names.split())
+        name = name or every[0][2:].replace("-", "_")
+        first = (name, every, text, read, place, group)
+        option = Option(*first, shown, default, negation, tuple(words), many)
+        self.options.append(option)
+
+    @property
+    def usage(self) -> str:
+        places = [
+            (a.place + "..." * a.many) if a.required else f"[{a.place}]"
+            for a in self.arguments
+        ]
+        return " ".join([f"dualgap {self.name} [OPTIONS]", *places])
+
+    @property
+    def known(self) -> dict[str, Option]:
+        """The options by their names on the command line."""
+        return {
+            n: o for o in self.options for n in filter(None, (*o.names, o.negation))
+        }
+
+    def parse(self, words: Sequence[str]) -> Values:
+        """Return the values of the options and arguments by their names."""
+        known = self.known
+        takes = {name: "" if o.read is None else ":" for name, o in known.items()}
+        short = "".join(name[1] + takes[name] for name in known if len(name) == 2)
+        long = [name[2:] + "=" * bool(takes[name]) for name in known if len(name) > 2]
+        try:
+            given, places = getopt.gnu_getopt(list(words), short, long)
+        except getopt.GetoptError as error:
+            raise UsageError(self._remark(error.opt, words)) from None
+        values = {option.name: option.default for option in self.options}
+        for name, text in given:
+            option = known[name]
+            value = name in option.names if option.read is None else option.value(text)
+            if option.many:
+                value = [*(values[option.name] or ()), value]  # type: ignore[misc]
+            values[option.name] = value
+        self._place(places, values)
+        return Values(**values)
+
+    def _place(self, places: list[str], values: dict[str, object]) -> None:
+        """Give the arguments their words; an option may have given one already."""
+        wanted = [a for a in self.arguments if values.get(a.name) is None]
+        spare = max(len(places) - len(wanted), 0)
+        for argument in wanted:
+            if not places and argument.required:
+                raise UsageError(
+                    f"{argument.place} is missing; the usage is: {self.usage}"
+                )
+            taken = places[: 1 + spare * argument.many]
+            del places[: len(taken)]
+            one = taken[0] if taken else None
+            values[argument.name] = taken if argument.many else one
+        if places:
+            raise UsageError(
+                f"{places[0]} is one argument too many; the usage is: {self.usage}"
+            )
+
+    def _remark(self, word: str, words: Sequence[str]) -> str:
+        """Return the sentence about an option that cannot be used so."""
+        long = f"--{word}" in [text.partition("=")[0] for text in words]
+        name, known = f"--{word}" if long else f"-{word}", self.known
+        if name in known:
+            option = known[name]
+            if option.read is None:
+                return f"{name} takes no value."
+            return f"{name} needs a value: {name} {option.place}."
+        begun = [other for other in known if len(name) > 2 and other.startswith(name)]
+        if begun:
+            return f"{name} may be {' or '.join(begun)}; write it out."
+        remedy = FOREIGN.get(name, "")
+        named = set(re.findall("--[A-Za-z-]+", remedy))
+        if remedy and ("dualgap" in remedy or not named or named & known.keys()):
+            return f"No such option: {name}; {remedy}."
+        near = nearest(word, [other[2:] for other in known if other[:2] == "--"])
+        hint = f" Did you mean --{near}?" if near else " See --help."
+        return f"No such option: {name}.{hint}"
+
+    def help(self) -> str:
+        """Return the text of the help page."""
+        groups: dict[str, list[tuple[str, str]]] = {
+            "Arguments": [(a.place, a.help) for a in self.arguments],
+            **{group: [] for group in GROUPS},
+        }
+        for option in self.options:
+            groups[option.group].append(option.described())
+        groups["Options"].append(("-h, --help", "Show this page."))
+        parts = [f"Usage: {self.usage}", f"  {self.summary}"]
+        parts += ["\n".join([f"{name}:", *rows(r)]) for name, r in groups.items() if r]
+        examples = [f"  {line}" for line in self.epilog if line.startswith(PROGRAMS)]
+        parts += ["\n".join(["Examples:", *examples])] if examples else []
+        others = [line for line in self.epilog if not line.startswith(PROGRAMS)]
+        parts += [textwrap.fill(s, width(), break_on_hyphens=False) for s in others]
+        return "\n\n".join(parts)
+
+    def complete(self, words: Sequence[str]) -> Iterable[str]:
+        """Return what may stand for the last word of a line, after the others."""
+        *before, last = words
+        option = self.known.get(before[-1]) if before else None
+        if option is not None and option.read is not None:
+            return [word for word in option.words if word.startswith(last)]
+        names = [name for name in self.known if name[:2] == "--"] if last else []
+        return [name for name in names if name.startswith(last)]
+
+
+PROGRAMS = ("dualgap ", "liblinear-", "svm-")  # lines that are examples
+
+
+def width() -> int:
+    """Return the width of a help page."""
+    return min(shutil.get_terminal_size().columns, 80)
+
+
+def rows(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield the lines of names and their explanations, in two columns."""
+    left = min(24, max(len(name) for name, _ in pairs)) + 4
+    for name, text in pairs:
+        head = f"  {name}"
+        if len(head) + 2 > left:
+            yield head
+            head = ""
+        lines = textwrap.wrap(
+            text, width() - left, break_on_hyphens=False, break_long_words=False
+        )
+        for line in lines:
+            yield f"{head:<{left}}{line}"
+            head = ""
+
+
+# Options of LIBLINEAR, LIBSVM and scikit-learn, with advice. Options with the same
+# meaning here (-c, -g, -d, -r, -n, -p) are aliases instead.
+FOREIGN = {
+    "-s": "choose the problem with --task, --loss and --multi-class; LIBLINEAR's -s 3 "
+    "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 11 to 13 --task "
+    "regression, -s 21 --task one-class",
+    "-t": "choose the kernel with --kernel: -t 0 is linear, 1 poly, 2 rbf, 3 sigmoid",
+    "-e": "set the relative duality gap with --tol; -e of LIBLINEAR and "
+    "LIBSVM is another measure",
+    "-B": "the bias is fitted by default; -B X is --intercept-scaling X, -B -1 is "
+    "--no-intercept",
+    "-R": "use --no-penalize-intercept",
+    "-m": "use --cache SIZE for memory, --n-jobs N for threads",
+    "-w": "use --class-weight, as in --class-weight -1=1,1=2.5",
+    "-v": "dualgap tune DATA --cv FOLDS cross-validates",
+    "--cv": "dualgap tune DATA --cv FOLDS cross-validates",
+    "-b": "dualgap predict --scores writes decision values; for probabilities use "
+    "scikit-learn's CalibratedClassifierCV in Python",
+    "--max-epochs": "use --max-iter",
+    "--random-state": "use --seed",
+    "--shrinking": "shrinking is always on; leave it out",
+    "--dual": "--solver auto chooses between the primal and the dual; leave it out",
+    "--penalty": "the penalty is always the squared norm (l2); leave it out",
+    "--cost": "use --C",
+    "--tolerance": "use --tol",
+    "--threads": "use --n-jobs",
+    "--scale": "use --standardize",
+    "--target": "use --label",
+}
+FOREIGN |= dict.fromkeys(
+    ("--proba", "--probability", "--probabilities", "--predict-proba"), FOREIGN["-b"]
+)
+FOREIGN |= dict.fromkeys(
+    ("--decision", "--decisions", "--decision-function", "--decision-values"),
+    "dualgap predict --scores writes decision values",
+)
