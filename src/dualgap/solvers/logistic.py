@@ -46,18 +46,21 @@ class LogisticNewtonSettings:
 
     #: Most columns for exact blocks of several classes.
     blocks: int = 64
-    #: Most entries of the model for the exact matrix of several classes, or of two.
+    #: Most entries of the model for the exact matrix of several classes.
     whole: int = 200
+    #: The same for two classes.
     whole_of_two: int = 400
-    #: Most columns for eigenvalues of X'X, and fewest rows per column.
+    #: Most columns for eigenvalues of X'X.
     shared: int = 2500
+    #: Fewest rows per column for them.
     rows_per_column: float = 1.0
     #: Conjugate gradients stop at this share of the first squared residual, later less.
     residual: float = 0.1
     #: Most conjugate gradients of a step.
     most_gradients: int = 300
-    #: Most evaluations of the search along a step, and its slope as part of the first.
+    #: Most evaluations of the search along a step.
     search_steps: int = 30
+    #: Slope at the end of the search, as part of the first.
     search_slope: float = 0.1
     #: Sum of the residuals of a class that a best bias leaves, as part of their sizes.
     balance: float = 1e-11
