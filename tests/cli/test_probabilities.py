@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dualgap import SVC, CalibratedClassifier, LinearSVC, calibrated, load_model
+from dualgap.data import convert
 
 from .running import call, refused, write
 
@@ -56,8 +57,15 @@ def test_what_has_no_probabilities():
     call("train", "data", "model")
     told = refused("predict", "data", "model", "--proba")
     assert "model is not of train --probability; train it so" in told
-    told = refused("predict", "data", "model", "--proba", "--scores", status=2)
+    told = refused("predict", "data", "model", "--probability", "--scores", status=2)
     assert "exclude each other" in told
     write("few", [1, 2, 3], n=12)
-    told = refused("train", "few", "other", "--probability")
+    told = refused("train", "few", "other", "--proba")
     assert "label 1 has 4 rows, but --probability needs 5" in told
+    options = ("--solver", "sgd-s", "--loss", "hinge", "--max-iter", "1")
+    told = call("train", "data", "other", "-b", "-q", *options, status=3).stderr
+    assert told.startswith("Warning: 5 of 5 models did not converge. Worst: fold ")
+    assert "Stopped at --max-iter: raise it, scale the columns, or raise --tol." in told
+    convert("data", "store")
+    told = refused("train", "store", "other", "--probability")
+    assert "is a store, which --probability cannot use" in told

@@ -178,9 +178,12 @@ def _print_bound(model: str, certificates: Certificates) -> None:
 
 
 def read_model(
-    path: str, told: Mapping[str, float | None]
+    path: str, told: Mapping[str, float | None], *, calibrated: bool = False
 ) -> tuple[str, Model, dict[str, Scalar], Scaling | None]:
-    """Read a model file of dualgap, LIBLINEAR or LIBSVM."""
+    """Read a model file of dualgap, LIBLINEAR or LIBSVM.
+
+    With `calibrated` a model with probabilities keeps them.
+    """
     from ..models import read_liblinear, read_libsvm
     from ..models.files import load_parts
 
@@ -193,5 +196,6 @@ def read_model(
         )  # fmt: skip
         return whose, model, {"zero_based": False}, None
     model, notes, scaling = load_parts(path)
-    model = getattr(model, "estimator_", model)
+    if not calibrated:
+        model = getattr(model, "estimator_", model)
     return whose, model, {"zero_based": False, **notes}, scaling

@@ -309,10 +309,13 @@ def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
     return y
 
 
-def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamples]:
+def read_as_trained(
+    o: Values, *, whole: bool = False, calibrated: bool = False
+) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
+    With `calibrated` a model with probabilities keeps them.
     """
     from ..models.plain import load_plain
 
@@ -327,7 +330,8 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
         loaded = load_parts(o.model)
         refuse_labels(loaded[0], "the command line")
     fitted, notes, scaling = loaded
-    fitted = getattr(fitted, "estimator_", fitted)
+    if not calibrated:
+        fitted = getattr(fitted, "estimator_", fitted)
     examples = read_data(
         o.data, o.zero_based, o.n_jobs, fitted.n_features_in_,
         f"give data like the training data of {o.model}",

@@ -53,7 +53,8 @@ def run(o: Values) -> None:
     """Write the file."""
     output = o.output
     extension = o.format or _format_of(output)
-    _, fitted, notes, scaling = read_model(o.model, {})
+    _, whole, notes, scaling = read_model(o.model, {}, calibrated=True)
+    fitted = getattr(whole, "estimator_", whole)
     if scaling is not None:
         fitted = _without_scaling(o.model, fitted, scaling)
     refuse_unwritable(output, [o.model])
@@ -66,6 +67,9 @@ def run(o: Values) -> None:
         )
     natural = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
     format_ = extension or natural
+    if whole is not fitted and format_ == "onnx":
+        whole.estimator_ = fitted  # without the scaling
+        fitted = whole
     _WRITERS[format_](fitted, output)
     if o.json:
         print_json({"model": o.model, "output": output, "format": format_})

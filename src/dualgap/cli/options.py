@@ -297,6 +297,8 @@ _REPLACED = {
     "overwrite=True": "--overwrite",
     "or None": "or leave it out",
     "use None, ": "use ",
+    "Stopped at max_iter": "Stopped at --max-iter",
+    "raise tol": "raise --tol",
     "X, y and sample_weight are not": "DATA is not",
     "give the arguments of fit, and fit again if parameters changed": (
         "give the data that it was trained on, or train again"

@@ -250,8 +250,7 @@ FOREIGN = {
     "-w": "use --class-weight, as in --class-weight -1=1,1=2.5",
     "-v": "dualgap tune DATA --cv FOLDS cross-validates",
     "--cv": "dualgap tune DATA --cv FOLDS cross-validates",
-    "-b": "dualgap predict --scores writes decision values; for probabilities use "
-    "scikit-learn's CalibratedClassifierCV in Python",
+    "-b": "dualgap train --probability and dualgap predict --proba have probabilities",
     "--max-epochs": "use --max-iter",
     "--random-state": "use --seed",
     "--shrinking": "shrinking is always on; leave it out",

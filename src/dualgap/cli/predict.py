@@ -1,4 +1,4 @@
-"""``dualgap predict``: predict labels or scores with a model."""
+"""``dualgap predict``: predict labels, scores or probabilities with a model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .data import Model
+
 EPILOG = (
     "dualgap predict a9a.t a9a.model labels.txt",
     "dualgap predict a9a.t a9a.model --scores > scores.txt",
+    "dualgap predict a9a.t a9a.model --proba > probabilities.txt",
     "dualgap predict a9a.t a9a.model --json -o labels.txt",
     "dualgap predict a9a.t a9a.model --undecided '?'",
     "If DATA has labels, the accuracy and the balanced accuracy (the mean over the "
@@ -41,6 +44,11 @@ def add(command: Options) -> None:
     )
     command.flag("--scores", text, "Output")
     text = (
+        "Write probabilities instead of labels, one column per class. MODEL has to be "
+        "of train --probability."
+    )
+    command.flag("--proba --probability -b", text, "Output")
+    text = (
         "Write LABEL where training to the end could still change the label. Models of "
         "train --bounds decide more."
     )
@@ -59,12 +67,16 @@ def run(o: Values) -> None:
     device = output is not None and is_device(output)
     if output is not None and not device:
         refuse_unwritable(output, [o.data, o.model])
-    if o.scores and o.undecided is not None:
-        raise UsageError("--scores and --undecided exclude each other.")
-    fitted, examples = read_as_trained(o, whole=o.undecided is not None)
+    if o.scores + o.proba + (o.undecided is not None) > 1:
+        raise UsageError("--scores, --proba and --undecided exclude each other.")
+    whole, examples = read_as_trained(o, whole=o.undecided is not None, calibrated=True)
+    fitted = getattr(whole, "estimator_", whole)
     values, labels = predictions(fitted, examples.X, o.n_jobs)
+    if o.proba or whole is not fitted:
+        likely, labels = _calibrated(o.model, whole, values)
+        values = likely if o.proba else values
     figures, remark = quality(fitted, examples, labels)
-    wanted = values if o.scores else labels
+    wanted = values if o.scores or o.proba else labels
     if o.undecided is not None:
         wanted = with_undecided(fitted, examples.X, labels, o.undecided)
     if output is not None:
@@ -73,7 +85,8 @@ def run(o: Values) -> None:
     if o.json:
         report = {"n": examples.shape[0], **figures, "remark": remark or None}
         if output is None:
-            report["scores" if o.scores else "labels"] = wanted.tolist()
+            kind = "probabilities" if o.proba else "scores" if o.scores else "labels"
+            report[kind] = wanted.tolist()
         print_json(report | {"output": output})
         return
     if output is None:
@@ -81,6 +94,16 @@ def run(o: Values) -> None:
     scored = in_words(figures)
     told = f"{scored}; {remark}" if remark else scored
     print(told if scored else f"Not scored: {remark}.", file=sys.stderr)
+
+
+def _calibrated(
+    name: str, model: Model, values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
+    """Return the probabilities of decision values, and the likeliest labels."""
+    if not hasattr(model, "calibrators_"):
+        raise ValueError(f"{name} is not of train --probability; train it so")
+    likely = model._probabilities(values)
+    return likely, model.classes_[likely.argmax(axis=1)]
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -54,6 +54,7 @@ EPILOG = (
     "dualgap train iris.csv iris.model --label species --standardize",
     "dualgap train prices prices.model --task regression --epsilon 0.5",
     "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
+    "dualgap train a9a a9a.model --probability",
     "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
     "dualgap train big.store big.model --checkpoint big.checkpoint",
     "The result at the end bounds how far the objective of the model is from the best "
@@ -89,6 +90,11 @@ def add(command: Options) -> None:
     command.fields_of(*_ESTIMATORS.values())
     text = "Weight of the norm, instead of --C: C = 1/(lambda n) for n examples."
     command.add("--lambda", text, positive, name="lambda_", group="Model")
+    text = (
+        "Fit probabilities for predict --proba, to five more models, each trained "
+        "without a fifth of DATA."
+    )
+    command.flag("--probability --proba -b", text, "Model")
     text = "Option of the solver, such as batch_size=64; may be repeated."
     command.add(
         "--solver-option", text, str, "NAME=VALUE", many=True,
@@ -118,11 +124,13 @@ def run(o: Values) -> int:
     if not o.quiet:
         _tell_of(examples, o.task, seconds)
     with plain_warnings():
-        model = _model(name, parameters, o.bounds, examples.X)
+        whole = model = _model(name, parameters, o.bounds or o.probability, examples.X)
         _fit(model, examples, o.quiet)
         if o.bounds:
             model.bound_optimum(examples.X, examples.y)
-    _save(model, o.model, examples, scaling)
+        if o.probability:
+            whole = _calibrated(model, examples)
+    _save(whole, o.model, examples, scaling)
     certificates = by_problem(model)
     figures = on_training_rows(model, examples, o.n_jobs)
     certified = all(c.certified for _, c in certificates)
@@ -152,6 +160,8 @@ def _parameters(o: Values, name: str) -> Parameters:
         raise UsageError("--C and --lambda exclude each other.")
     if o.lambda_ is not None and o.task == "one-class":
         raise UsageError("--lambda is not for --task one-class; use --nu.")
+    if o.probability and o.task != "classification":
+        raise UsageError(f"--probability is not for --task {o.task}.")
     if o.bounds and o.task == "one-class":
         raise UsageError("--bounds is not for --task one-class.")
     if o.fit_intercept is False and o.intercept_scaling is not None:
@@ -195,11 +205,11 @@ def _refuse_contradictions(name: str, parameters: Parameters, bounds: bool) -> N
         raise UsageError(f"{in_options(str(error))}.") from None
 
 
-def _model(name: str, parameters: Parameters, bounds: bool, X: MatrixLike) -> Model:
-    """Return an estimator; if one without scikit-learn can train, this one."""
+def _model(name: str, parameters: Parameters, whole: bool, X: MatrixLike) -> Model:
+    """Return an estimator; unless `whole`, one without scikit-learn if it can train."""
     from ..models.plain import PlainLinearSVC
 
-    plain = name == "LinearSVC" and not bounds
+    plain = name == "LinearSVC" and not whole
     if plain and PlainLinearSVC.can_train(parameters, X):
         return PlainLinearSVC(parameters)
     from .. import estimators
@@ -232,6 +242,17 @@ def _fit(model: Model, examples: FileExamples, quiet: bool) -> None:
         with progress(quiet, model.tol, problems) as on_epoch:
             weight = getattr(examples.X, "sample_weight", None)  # only stores have it
             model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
+
+
+def _calibrated(model: Model, examples: FileExamples) -> Model:
+    """Return a model with probabilities; it warns of folds that did not converge."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from ..estimators import calibrated
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        return calibrated(model, examples.X, examples.y)
 
 
 def _save(
@@ -286,6 +307,7 @@ def _refuse_files(o: Values) -> None:
             ("--kernel", o.kernel is not None),
             (f"--task {o.task}", o.task != "classification"),
             ("--bounds", o.bounds),
+            ("--probability", o.probability),
         ):
             if cannot:
                 raise ValueError(
@@ -303,9 +325,23 @@ def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
     examples, scaling = standardized(examples, o.standardize)
     if o.task == "classification":
         refuse_untrainable(examples)
+        if o.probability:
+            _refuse_few(examples)
     else:
         refuse_unfit(examples, o.task)
     return examples, scaling
+
+
+def _refuse_few(examples: FileExamples) -> None:
+    """Raise an error if a class has fewer rows than there are folds."""
+    import numpy as np
+
+    labels, counts = np.unique(examples.y, return_counts=True)
+    if counts.min() < 5:
+        raise ValueError(
+            f"label {labels[counts.argmin()]!s} has {counts.min()} rows, but "
+            "--probability needs 5 of each label; give more rows, or leave it out"
+        )
 
 
 def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
