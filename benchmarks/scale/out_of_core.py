@@ -33,7 +33,7 @@ ROW, D, BATCH = 120, 200_000, 20_000  # entries of a row, columns, rows of a bat
 
 
 def batches(entries: int):
-    """The batches of the set, each made when it is asked for."""
+    """The batches of the set, each made when it is needed."""
     return (batch(k) for k in range(-(-entries // (ROW * BATCH))))
 
 

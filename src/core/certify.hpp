@@ -188,8 +188,8 @@ struct Sizes {
   // Returns an upper bound on |x_i|.|w|.
   double product(double row) const { return row * length + last; }
   // Returns an upper bound on the error of x_i.w and of 1 - y_i x_i.w, whose terms
-  // passed at most so many roundings. If w is 0, only the constant feature has an
-  // error, and none if it is 1.
+  // passed at most this number of roundings. If w is 0, only the constant feature has
+  // an error, and none if it is 1.
   double off(double size, double passed) const {
     return (each * passed + other) * size + least;
   }

@@ -3,8 +3,7 @@
 // Problem    for every labelling: min over w of
 //            1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i)
 // Update     smoothing_newton.hpp, over all rows together, or over the rows of the
-// rarer
-//            label and those of the other label that have a loss
+//            rarer label and the other rows that have a loss
 // Guarantee  as in smoothing_newton.hpp. P counts all rows, and the dual variables of
 //            the rows that are left out are 0, which is a dual point of the problem
 // Cost       as in smoothing_newton.hpp; the labellings one after another, each over
@@ -135,8 +134,8 @@ class LabellingSolver : private LabellingTuning {
     return true;
   }
 
-  // As `minimise`, over the rows of the label `rare` and those of the other label that
-  // turn out to have a loss. Nothing if these are most of the rows.
+  // As `minimise`, over the rows of the label `rare` and the other rows that turn out
+  // to have a loss. Nothing if these are most of the rows.
   std::optional<bool> minimise_rare(const Labelling &of, const std::vector<Order> &kept,
                                     std::int8_t rare, const LabellingSettings &settings,
                                     std::vector<Epoch> &epochs, Poll &poll,

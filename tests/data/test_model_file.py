@@ -461,7 +461,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
     ("where", "value", "words"),
     [
         ("format", "other", "does not have the format dualgap-model"),
-        ("format_version", 4, "pip install --upgrade dualgap"),
+        ("format_version", 5, "pip install --upgrade dualgap"),
         ("format_version", True, "pip install --upgrade dualgap"),
         ("extra", 1, "has unexpected fields"),
         ("estimator", "NuSVC", "estimator 'NuSVC' is unknown"),

@@ -130,7 +130,8 @@ def test_the_check_that_is_skipped_passes_where_scipy_has_the_array_api():
     code = (
         "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
         "from dualgap import (\n"
-        "    SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM)\n"
+        "    SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression,\n"
+        "    OneClassSVM)\n"
         f"for face in {FACES + SETTINGS}:\n"
         "    checks = [\n"
         "        (instance, check)\n"

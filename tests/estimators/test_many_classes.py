@@ -57,7 +57,7 @@ def test_a_problem_that_was_not_reached_has_the_zero_model(loss, multi_class):
     assert batch.takes_long(warm=False)
     for k in (0, len(batch) - 1):
         zero, problem = batch.unreached(k), batch.problem(k)
-        own = problem.prove(Claim(zero.w, zero.alpha)).certificate
+        own = problem.prove(Claim(zero.w, zero.alpha.copy())).certificate
         assert zero.certificate.primal == pytest.approx(own.primal, rel=1e-12)
         assert zero.certificate.primal >= own.primal - own.rounding
         assert zero.certificate.dual == own.dual == 0.0

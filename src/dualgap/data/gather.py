@@ -148,7 +148,7 @@ class _Writer(contextlib.AbstractContextManager["_Writer"]):
 
 
 def _append(writers: dict[str, _Writer], arrays: dict[str, Array], entries: int) -> int:
-    """Write the arrays of some rows after so many entries; return those after them."""
+    """Write the arrays of some rows behind `entries`; return the entries with them."""
     if "indptr" in arrays:
         arrays["indptr"] += entries
         entries += len(arrays["values"])

@@ -78,7 +78,7 @@ class Points:
 
 
 class Norms:
-    """Squared norms of the rows; those of streamed rows are noted as they are read."""
+    """Squared norms of the rows; of streamed rows, noted as they are read."""
 
     def __init__(self, q: Vector, pages: Sequence[slice] = ()) -> None:
         self.q = q

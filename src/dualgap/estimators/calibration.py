@@ -121,7 +121,7 @@ def held_out_values(
     Parameters
     ----------
     model : LinearSVC or SVC
-        Its parameters are those of all folds. They begin near a fitted linear model.
+        All folds have its parameters, and begin near a fitted linear model.
     splits : list of (train, test)
         Every row is held out once.
     name : str
@@ -325,7 +325,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Train the model of all rows and those of the folds, and calibrate.
+        """Train the model of all rows and the models of the folds, and calibrate.
 
         Parameters
         ----------
@@ -520,7 +520,7 @@ def calibrated(
     ----------
     model : LinearSVC, SVC, LinearSVCCV or SVCCV
         A classifier, or a patched one of scikit-learn. If it is fitted, only the models
-        of the folds are trained; X, y and `sample_weight` have to be those of its fit.
+        of the folds are trained; X, y and `sample_weight` have to be as in its fit.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Training rows; with a precomputed kernel, the kernel matrix.
     y : array-like of shape (n_samples,)

@@ -8,7 +8,7 @@ support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``
 record contains the kernel with gamma as a number. After `bound_optimum` the tensors
 whose names begin with ``optimum.`` hold the region (``region_files.py``).
 
-The file of a CalibratedClassifier is that of its model, and has the tensors of
+The file of a CalibratedClassifier is its model's file, with the tensors of
 ``calibration_files.py``.
 
 LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
@@ -127,8 +127,8 @@ CalibratedClassifier
     ``history_`` is not stored, and sparse coefficients are written as dense arrays. The
     region of `bound_optimum` is stored, so that `decision_bounds` and
     `certified_labels` work as before. For the squared hinge it has a matrix of d x d
-    numbers for each problem of up to 2,000 features, at most 32 MB. The files of models
-    with a region have format version 3, and those of calibrated classifiers version 4,
+    numbers for each problem of up to 2,000 features, at most 32 MB. Files of models
+    with a region have format version 3, and files of calibrated classifiers version 4,
     which older versions of dualgap refuse. A loaded CalibratedClassifier has the number
     of its folds as `cv`.
 

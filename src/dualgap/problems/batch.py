@@ -241,7 +241,9 @@ class LinearBatch(Batch):
         self.several, self.joint = reduction.several, isinstance(reduction, Joint)
         self.count, self.names = len(reduction), reduction.names(classes)
         self.many = self.count > MANY and type(reduction) in (OneVsRest, MultiLabel)
-        self._taken: list[int] = []  # bytes of the dual variables of each problem
+        #: Summed costs of both sides of each problem, once known.
+        self.sides: tuple[list[float], list[float]] | None = None
+        self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
         self.points: Points | None = None
@@ -278,7 +280,7 @@ class LinearBatch(Batch):
 
     def at(self, C: float) -> LinearBatch:
         other = copy.copy(self)
-        other.C, other.first = C, None
+        other.C, other.first, other.sides = C, None, None
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -303,7 +305,7 @@ class LinearBatch(Batch):
             Weights of the rows in training, 0 for held-out rows, and of the classes.
         """
         other = copy.copy(self)
-        other.parts, other.first = list(parts), None
+        other.parts, other.first, other.sides = list(parts), None, None
         other.names = [
             f"fold {f}" + (f", {name}" if len(self) > 1 else "")
             for f in range(len(parts))
@@ -354,12 +356,18 @@ class LinearBatch(Batch):
 
     def unreached(self, k: int) -> Proof:
         # The loss of w = 0 is l(0) for each row.
-        place, weights = self.place(k), self._weights(k)
-        own = None if weights is None else weights[place]
-        cost = check_costs(self.C, own, len(place))
-        total = float(cost.sum()) * float(self.rows.loss.value(0.0))
-        bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
-        return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
+        if self.many and len(self.parts) == 1:  # arrays and sums of rows take long
+            self.sides = self.sides or self.class_costs()
+            total, n = self.sides[0][k] + self.sides[1][k], len(self.codes)
+            alpha = np.broadcast_to(0.0, n)
+        else:
+            place, weights = self.place(k), self._weights(k)
+            own = None if weights is None else weights[place]
+            n = len(place)
+            total, alpha = float(check_costs(self.C, own, n).sum()), np.zeros(n)
+        total *= float(self.rows.loss.value(0.0))
+        bounds = Bounds.proved(total, (n + 2.0) * Rounding.unit * total, 0.0)
+        return Proof(self.zero, alpha, bounds.certificate)
 
     def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
         """Return the labels of all rows in some problems, (problems, n)."""
@@ -427,10 +435,11 @@ class LinearBatch(Batch):
 
     def stored(self, alpha: Vector) -> SparseDuals:
         found = super().stored(alpha)
-        self._taken.append(found.nbytes)
-        known = len(self._taken)
+        self._taken[0] += 1
+        self._taken[1] += found.nbytes
+        known, taken = self._taken
         if known >= MANY:
-            size = len(self) * sum(self._taken) / known
+            size = len(self) * taken / known
             if size > machine_memory():
                 raise MemoryError(
                     f"not enough memory for the dual variables of {len(self)} "

@@ -45,7 +45,8 @@ class SparseDuals(NamedTuple):
         """Return dual variables in this form."""
         if isinstance(alpha, SparseDuals):
             return alpha
-        rows = np.flatnonzero(alpha)
+        # One number repeated is the 0 of a problem that a limit left out.
+        rows = np.flatnonzero(alpha) if any(alpha.strides) else np.empty(0, np.intp)
         index = np.int32 if len(alpha) < 2**31 else np.int64
         return cls(rows.astype(index), alpha[rows], len(alpha))
 

@@ -102,7 +102,7 @@ class LogisticNewtonState(State):
         length = float((v * v).sum())
         self.primal = 0.5 * float((plain * plain).sum())
         self.primal += float(problem.cost @ now.loss)
-        # D of the best p between those of the model and the classes themselves.
+        # D of the best p between the model's p and the classes themselves.
         scale = min(1.0, total / max(length, TINY))
         self.dual = scale * (total - 0.5 * scale * length)
         self.visited += problem.n * problem.outputs
