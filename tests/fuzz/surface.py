@@ -371,7 +371,8 @@ def stores(data: bytes) -> None:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     if draw.below(8):  # else checksums hide what is behind them
-        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        errors = (ValueError, TypeError, KeyError, RecursionError, OSError)
+        with contextlib.suppress(*errors):
             seal(folder)
     buffer = draw.choice((2**28, 2**28, 600, 100))
     with refusals(str(folder)):
