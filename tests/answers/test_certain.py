@@ -526,7 +526,7 @@ def stopped_fits():
 
 @pytest.mark.cases(None)
 def test_stopped_models_are_checked_by_their_own_bias():
-    moved = 0
+    moved = told = 0
     for model, X, y in stopped_fits():
         ball = balls_of(model, X, y)
         own = model.certificate_
@@ -536,10 +536,14 @@ def test_stopped_models_are_checked_by_their_own_bias():
         model.certified_support(X, y)
         if isinstance(model, SVC):
             what_if(model, X, y, without=[0])
+        if all(2.0 * part.rounding > 0.01 * part.primal for part in own.parts):
+            continue  # rounding of the objectives hides a change of 1 %
+        told += 1
         with pytest.raises(ValueError, match="not the training data") as error:
             model.bound_optimum(X, y, np.full(len(y), 1.01))
         here, before = re.findall(r"is (\S+) instead of (\S+);", str(error.value))[0]
         assert here != before
+    assert told > 12
     assert moved > 0  # else the balls of these fits are about the models themselves
 
 
