@@ -168,7 +168,7 @@ def test_some_problems_are_proved_alone_as_together():
 def test_the_optimum_is_that_of_each_alone(dtype, C, weighted):
     batch = squared(2, dtype, n=800, d=6, classes=4, C=C, weight=weighted)
     if weighted:
-        batch.parts = [(batch.parts[0][0], np.array([1.0, 2.0, 0.5, 3.0]))]
+        batch = batch.weighted([(batch.parts[0][0], np.array([1.0, 2.0, 0.5, 3.0]))])
         batch.first = None
     together = solve_batch(batch, SHARED, job(seeds=[0] * 4, tol=1e-5))
     for k, found in enumerate(together):

@@ -241,8 +241,11 @@ class LinearBatch(Batch):
         self.several, self.joint = reduction.several, isinstance(reduction, Joint)
         self.count, self.names = len(reduction), reduction.names(classes)
         self.many = self.count > MANY and type(reduction) in (OneVsRest, MultiLabel)
-        #: Summed costs of both sides of each problem, once known.
-        self.sides: tuple[list[float], list[float]] | None = None
+        #: Whether all problems have the same costs of the rows.
+        alike = not isinstance(reduction, OneVsOne)
+        self.same_costs = alike and bool((factor == 1.0).all())
+        #: What `unreached` returns for every problem, once known.
+        self.blank: Proof | None = None
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
@@ -280,7 +283,7 @@ class LinearBatch(Batch):
 
     def at(self, C: float) -> LinearBatch:
         other = copy.copy(self)
-        other.C, other.first, other.sides = C, None, None
+        other.C, other.first, other.blank = C, None, None
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -305,7 +308,8 @@ class LinearBatch(Batch):
             Weights of the rows in training, 0 for held-out rows, and of the classes.
         """
         other = copy.copy(self)
-        other.parts, other.first, other.sides = list(parts), None, None
+        other.parts, other.first, other.blank = list(parts), None, None
+        other.same_costs = False
         other.names = [
             f"fold {f}" + (f", {name}" if len(self) > 1 else "")
             for f in range(len(parts))
@@ -355,19 +359,19 @@ class LinearBatch(Batch):
         return not warm and not self.joint and len(self) > MANY
 
     def unreached(self, k: int) -> Proof:
+        if self.blank is not None:
+            return self.blank
         # The loss of w = 0 is l(0) for each row.
-        if self.many and len(self.parts) == 1:  # arrays and sums of rows take long
-            self.sides = self.sides or self.class_costs()
-            total, n = self.sides[0][k] + self.sides[1][k], len(self.codes)
-            alpha = np.broadcast_to(0.0, n)
-        else:
-            place, weights = self.place(k), self._weights(k)
-            own = None if weights is None else weights[place]
-            n = len(place)
-            total, alpha = float(check_costs(self.C, own, n).sum()), np.zeros(n)
-        total *= float(self.rows.loss.value(0.0))
-        bounds = Bounds.proved(total, (n + 2.0) * Rounding.unit * total, 0.0)
-        return Proof(self.zero, alpha, bounds.certificate)
+        place, weights = self.place(k), self._weights(k)
+        own = None if weights is None else weights[place]
+        cost = check_costs(self.C, own, len(place))
+        total = float(cost.sum()) * float(self.rows.loss.value(0.0))
+        bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
+        found = Proof(self.zero, np.zeros(len(place)), bounds.certificate)
+        if self.many and self.same_costs:  # such arrays for each would take long
+            zeros = np.broadcast_to(0.0, len(place))
+            self.blank = Proof(self.zero, zeros, found.certificate)
+        return found
 
     def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
         """Return the labels of all rows in some problems, (problems, n)."""
@@ -377,16 +381,14 @@ class LinearBatch(Batch):
 
     def costs(self, problems: Sequence[int]) -> Vector:
         """Return the costs of all rows in some problems, or in any of them, (1, n)."""
-        (_, factor), n = self.parts[0], len(self.codes)
-        same = not isinstance(self.reduction, OneVsOne) and (factor == 1.0).all()
-        some = problems[:1] if same and len(self.parts) == 1 else problems
+        n, some = len(self.codes), problems[:1] if self.same_costs else problems
         return np.stack([check_costs(self.C, self._weights(k), n) for k in some])
 
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""
         weight, factor = self.parts[0]
-        if self.several == MultiLabel.several:
-            return self.reduction.sides(self.codes, weight, factor, self.C)
+        if isinstance(self.reduction, MultiLabel):
+            return self.reduction.sides(weight, factor, self.C)
         total = np.bincount(self.codes, weight, len(factor)) * self.C
         return self.reduction.costs(total.tolist(), factor.tolist())
 

@@ -111,16 +111,6 @@ class Reduction(ABC):
         """
         return [], []
 
-    def sides(
-        self, codes: Codes, weight: Vector | None, factor: Vector, C: float
-    ) -> tuple[list[float], list[float]]:
-        """Return the summed costs of the positive rows of each problem, and the rest.
-
-        A joint problem has no such sums.
-        """
-        total = np.bincount(codes, weight, len(factor)) * C
-        return self.costs(total.tolist(), factor.tolist())
-
     def counts(self, codes: Codes, rows: Codes) -> Codes:
         """Return how many of some rows each class has, (K,)."""
         return np.bincount(codes[rows], minlength=self.classes)
@@ -277,9 +267,11 @@ class MultiLabel(OneVsRest):
         return weight * np.where(self.signs(codes, k) > 0, having, without)
 
     def sides(
-        self, codes: Codes, weight: Vector | None, factor: Vector, C: float
+        self, weight: Vector | None, factor: Vector, C: float
     ) -> tuple[list[float], list[float]]:
-        weight = np.ones(len(codes)) if weight is None else weight
+        """Return the summed costs of the rows with each label, and of the others."""
+        assert self.table is not None
+        weight = np.ones(self.table.shape[0]) if weight is None else weight
         positive = np.array([weight[self.rows(k)].sum() for k in range(self.classes)])
         negative = np.maximum(weight.sum() - positive, 0.0)
         own = C * positive * factor[:, 1], C * negative * factor[:, 0]

@@ -273,7 +273,8 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
     together, alone = shared_work(batch), alone * len(batch)
     if isinstance(solver, Auto) and together <= alone and not job.models:
         limit = SETTINGS.margin * together / len(batch)
-        alone = min(alone, tried_alone(problem, limit, job) * len(batch))
+        dcd = tried_alone(problem, limit, job) * len(batch)
+        alone = min(alone, dcd / SETTINGS.margin)
     logger.info(
         "%s: %d problems over shared passes would cost about %.0f passes, one by one "
         "about %.0f",
@@ -283,7 +284,7 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
 
 
 def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
-    """Return what `dcd` takes for a problem, divided by the margin; inf beyond a limit.
+    """Return the multiply-adds of `dcd` for a problem; infinite beyond a limit.
 
     No count tells easy classes from others before training. Few epochs tell, because
     the gap of easy ones falls fast.
@@ -297,7 +298,7 @@ def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
         spent = cost(state)
         primal, dual = dcd.estimate(state)
         if primal - dual <= job.tol * dual:
-            return spent / SETTINGS.margin
+            return spent
         if dual > 0.0:
             seen.append((spent / product, math.log10((primal - dual) / dual)))
         more = remaining(seen, job.tol) * product if state.epochs >= least else 0.0
