@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -191,3 +192,17 @@ def test_small_probabilities_keep_their_digits():
     other = RowOutcome.of(both, np.array([0, 1, 1, 0]))
     for one, two in zip(found[:3], other[:3], strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_of_rounding_alone_do_not_hide_a_loss(classes):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x, w = rng.uniform(1e22, 2e22, 3), rng.uniform(-1.0, 1.0, 3)
+        w[2] = -(w[0] * x[0] + w[1] * x[1]) / x[2]  # w.x is 0 but for rounding
+        problem = LogisticProblem(x[None], [1], classes=classes)
+        W = np.zeros((problem.outputs, 3))
+        W[-1 if classes == 2 else 1] = w
+        score = sum(Fraction(p) * Fraction(q) for p, q in zip(x, w, strict=True))
+        found = problem.prove(Claim(W.ravel())).certificate
+        assert found.primal >= max(0, -score)

@@ -78,7 +78,7 @@ class SparseRows(DenseRows):
 
     @property
     def chain(self) -> int:
-        return -(-self.n // len(self.strips)) + len(self.strips) + 12
+        return self.strips[0].stop + len(self.strips) + 12
 
     def add_sums(self, X: sparse.csr_matrix, weights: Floats, out: Floats) -> None:
         out[:, : self.d] += (X.T @ weights).T
@@ -370,7 +370,8 @@ class LogisticProblem(RowsProblem):
     def _bounds(self, W: Vector) -> Bounds:
         S, passes = self.scores(W), self.passes
         coef, bias = np.ascontiguousarray(W[:, : self.d]), W[:, self.d :]
-        lengths = np.sqrt((coef * coef).sum(axis=1) * (1.0 + Rounding.summed))
+        squares = (coef * coef).sum(axis=1) * (1.0 + Rounding.summed)
+        lengths = np.sqrt(squares + 2.0**-1000)
         longest, last = float(lengths.max()), float(np.abs(bias).max(initial=0.0))
         now = self.outcome(S)
         there = self._sums(now, longest, last)
@@ -379,7 +380,7 @@ class LogisticProblem(RowsProblem):
             self.n, self.length * self.outputs, len(passes.strips), passes.chain
         )
         # An error u t of an argument of exp changes it by u t at most; t <= LARGEST.
-        each = (self.classes + 4.0 * FUNCTIONS) * Rounding.unit
+        each = (2.0 * self.classes + 4.0 * FUNCTIONS) * Rounding.unit
         relative = each + LARGEST * Rounding.unit
         values = Values(
             there.loss, 0.0, 0.0, relative * there.loss + there.moved, 0.0, 0.0,
@@ -400,6 +401,7 @@ class LogisticProblem(RowsProblem):
         most = math.sqrt(length * (1.0 + rounding.norm) + 2.0**-1000) + drift
         relative += rounding.term + rounding.closing
         lost = Rounding.slack * relative * there.entropy + rounding.underflow
+        lost += self.classes * _SMALL * float(self.totals.sum())
         off, dual, less = 0.0, 0.0, 0.0
         if self.free_bias:
             off = (each + Rounding.summed) * there.wrong
@@ -425,7 +427,8 @@ class LogisticProblem(RowsProblem):
         size = np.sqrt(q + 2.0**-1000)
         off = (self.d + 4.0) * longest * size + 4.0 * last
         off *= 2.0 * Rounding.slack * Rounding.unit
-        moved = off * np.minimum(1.0, now.wrong * np.exp(np.minimum(off, 700.0)))
+        # `wrong` is not 0: an error of the scores may hide how likely the others are.
+        moved = off * np.minimum(1.0, wrong * np.exp(np.minimum(off, 700.0)))
         sides = 1.0 if self.outputs == 1 else 2.0
         reach = sides * cost * size
         return _RowSums(
