@@ -40,7 +40,7 @@ from dualgap.kernel import (
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
-from . import logistic  # noqa: F401  (its attack is registered)
+from . import logistic
 from .attacks import (
     ATTACKS,
     Group,
@@ -73,8 +73,8 @@ from .verifier import (
     semidefinite,
 )
 
-#: All attacks, those of `attacks` included, and what runs them.
-__all__ = ["ATTACKS", "Tally", "counts", "run"]
+#: All attacks, those of `attacks` and `logistic` included, and what runs them.
+__all__ = ["ATTACKS", "Tally", "counts", "logistic", "run"]
 
 #: The least and the largest decision of all optima.
 Interval = tuple[Any, Any]

@@ -31,12 +31,7 @@ from ..training.seeds import seeds_of
 from .ensembles import Member, members_of
 from .kernels import certify_kernel
 from .linear import certify_linear, coefficients, linear_terms
-from .logistic import (
-    LOGISTIC,
-    certify_logistic,
-    logistic_coefficients,
-    logistic_terms,
-)
+from .logistic import LOGISTIC, certify_logistic, logistic_terms
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
@@ -246,22 +241,17 @@ def _certify(
     if y is None:
         raise ValueError("y is missing; give the labels of the training rows")
     del given["epsilon"], given["nu"]
-    if isinstance(model, LOGISTIC):
-        _refuse(given, model)
-        logistic = logistic_terms(model)
-        C = _agreed(C, model.C, model)
-        return certify_logistic(logistic, X, y, C, sample_weight, limits)
-    if loss == "logistic" and not hasattr(model, "predict"):
-        del given["loss"]
-        logistic = logistic_coefficients(model, **given)
-        return certify_logistic(logistic, X, y, C, sample_weight, limits)
     if isinstance(model, (_SVC, SVC)):
         _refuse(given, model)
         check_is_fitted(model)
         _agreed(C, model.C, model)
         pairs = kernel_pairs(model, X, y, sample_weight, used=True)
         return certify_kernel(model, pairs, limits)
-    if isinstance(model, (_LinearSVC, SGDClassifier, LinearSVC)):
+    if isinstance(model, LOGISTIC):
+        _refuse(given, model)
+        classes = logistic_terms(model)
+        C = _agreed(C, classes.C, model)
+    elif isinstance(model, (_LinearSVC, SGDClassifier, LinearSVC)):
         _refuse(given, model)
         classes = linear_terms(model, np.shape(X)[0], joint=True)
         C = _agreed(C, classes.C, model)
@@ -274,7 +264,8 @@ def _certify(
         )
     else:
         classes = coefficients(model, **given)
-    return certify_linear(classes, X, y, C, sample_weight, limits)
+    prove = certify_logistic if classes.loss == "logistic" else certify_linear
+    return prove(classes, X, y, C, sample_weight, limits)
 
 
 def _certify_classless(

@@ -4,47 +4,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression as ScikitLearn
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
-from ..data.types import Label, MatrixLike
+from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitted import labels_of
+from ..estimators.fitted import LinearTerms, labels_of
 from ..estimators.input import ROWS, weights
 from ..estimators.logistic import LogisticRegression
-from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.logistic import LogisticProblem
 from ..problems.reductions import weights_of_rows
 from ..solvers import solver_for
-from .linear import coefficients
 from .single_problems import ProofLimits, sharpened
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-__all__ = ["LOGISTIC", "certify_logistic", "logistic_coefficients", "logistic_terms"]
+__all__ = ["LOGISTIC", "certify_logistic", "logistic_terms"]
 
 LOGISTIC = (ScikitLearn, LogisticRegression)
 
 
-class LogisticTerms(NamedTuple):
-    """Coefficients of logistic regression, and the problem they were trained on."""
-
-    coef: Vector  # (1, d) for two classes, else (classes, d)
-    intercept: Vector
-    fit_intercept: bool
-    class_weight: dict[Label, float] | str | None
-    classes: NDArray[np.generic] | None = None
-
-
-def logistic_terms(model: BaseEstimator) -> LogisticTerms:
+def logistic_terms(model: BaseEstimator) -> LinearTerms:
     """Return coefficients and problem of an estimator of LOGISTIC.
 
     Raises
@@ -76,31 +64,19 @@ def logistic_terms(model: BaseEstimator) -> LogisticTerms:
             "of each class by its coefficients"
         )
     coef = np.asarray(getattr(model.coef_, "toarray", lambda: model.coef_)())
-    return LogisticTerms(
-        coef, model.intercept_, model.fit_intercept, model.class_weight, model.classes_
-    )
-
-
-def logistic_coefficients(
-    model: ArrayLike,
-    intercept: ArrayLike | None,
-    penalize_intercept: bool | None,
-    class_weight: dict[Label, float] | str | None,
-) -> LogisticTerms:
-    """Return given coefficients together with the problem that the caller describes."""
-    if penalize_intercept:
-        raise ValueError(
-            "penalize_intercept=True is not for loss='logistic'; leave it out, or give "
-            "the intercept as the weight of a constant column of X"
-        )
-    found = coefficients(model, intercept, None, None, None)
-    return LogisticTerms(
-        found.coef, found.intercept, intercept is not None, class_weight
+    return LinearTerms(
+        coef=coef,
+        intercept=model.intercept_,
+        C=model.C,
+        loss="logistic",
+        fit_intercept=model.fit_intercept,
+        class_weight=model.class_weight,
+        classes=model.classes_,
     )
 
 
 def certify_logistic(
-    terms: LogisticTerms,
+    terms: LinearTerms,
     X: MatrixLike,
     y: ArrayLike,
     C: float | None,
@@ -110,6 +86,11 @@ def certify_logistic(
     """Certify logistic regression: P - D is half of the squared gradient."""
     if C is None:
         raise ValueError("C is missing; give the weight of the loss")
+    if terms.penalize_intercept and terms.fit_intercept:
+        raise ValueError(
+            "penalize_intercept=True is not for loss='logistic'; leave it out, or give "
+            "the intercept as the weight of a constant column of X"
+        )
     X = check_array(X, **ROWS)
     classes, codes = labels_of(y, X.shape[0], terms.classes)
     rows = 1 if len(classes) == 2 else len(classes)
@@ -125,7 +106,7 @@ def certify_logistic(
         C,
         classes=len(classes),
         sample_weight=weights_of_rows(codes, weight, factor),
-        fit_intercept=terms.fit_intercept,
+        fit_intercept=bool(terms.fit_intercept),
         n_jobs=effective_n_jobs(limits.n_jobs),
     )
     w = problem.point(terms.coef, terms.intercept)
