@@ -34,12 +34,12 @@ from ..data.types import MatrixLike
 from ..losses import Loss, Vector, get_loss
 from .base import BinaryHint, Claim, Proof, hint_of
 from .bias import balanced, best_bias
-from .linear_rows import RowsProblem
+from .linear_rows import VectorProblem
 from .precise import ROUNDED, sharper
 from .rounding import Rounding, Values
 
 
-class BinaryProblem(RowsProblem):
+class BinaryProblem(VectorProblem):
     """Binary linear SVM: rows, labels, costs and loss. The rows are not copied.
 
     Parameters

@@ -14,7 +14,7 @@ from ..data.types import MatrixLike
 from ..losses import Vector
 from .base import Problem
 
-__all__ = ["RowsProblem"]
+__all__ = ["RowsProblem", "VectorProblem"]
 
 
 class RowsProblem(Problem):
@@ -101,6 +101,10 @@ class RowsProblem(Problem):
         for block in self.blocks():
             block.rows.with_constant(constant).inspect(q[block.span])
         return q
+
+
+class VectorProblem(RowsProblem):
+    """Base class of linear problems whose primal point is one vector w."""
 
     def coef(self, w: Vector) -> tuple[Vector, float]:
         """Return the coefficients, shape (d,), and the intercept of a point w."""

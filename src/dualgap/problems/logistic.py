@@ -239,7 +239,7 @@ class LogisticProblem(RowsProblem):
         """Return a point as an array of shape (outputs, length)."""
         return w.reshape(self.outputs, self.length)
 
-    def coef(self, w: Vector) -> tuple[Vector, Vector]:  # type: ignore[override]
+    def coef(self, w: Vector) -> tuple[Vector, Vector]:
         """Return coefficients (outputs, d) and intercepts (outputs,) of a point."""
         W = self.table(w)
         bias = W[:, self.d] if self.free_bias else np.zeros(self.outputs)
