@@ -12,10 +12,12 @@ from scipy.sparse import csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.blocks import RowSource
-from ..data.rows import Points
+from ..data.rows import Points, check_indices
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
@@ -34,6 +36,7 @@ __all__ = [
     "label_factors",
     "label_table",
     "labelled",
+    "linear_values",
     "multilabelled",
     "refuse_masks",
     "refuse_store",
@@ -162,6 +165,19 @@ def rows_to_predict(
         dtype=ROWS["dtype"],
         ensure_all_finite=finite,
     )
+
+
+def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
+    """Return ``X @ coef_.T + intercept_``, after checking the rows."""
+    check_is_fitted(model)
+    finite = issparse(X) and check_indices(X)
+    X = validate_data(
+        model, X, reset=False, accept_sparse="csr", ensure_all_finite=not finite
+    )
+    coef = model.coef_.T  # sparse after sparsify()
+    values: Vector = safe_sparse_dot(X, coef, dense_output=True)
+    values += model.intercept_
+    return values
 
 
 def _is_plain(estimator: BaseEstimator, X: MatrixLike, *, reset: bool) -> bool:

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..answers.decided import Decided
 from ..data.atomic import check_target
 from ..data.blocks import RowSource
-from ..data.rows import check_indices
 from ..data.store import RowStore
 from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
@@ -31,7 +29,7 @@ from ..solvers import SequentialDual, Solver, get_solver
 from ..solvers.labellings import are_small
 from ..training.batch import Job
 from ..training.solution import Solutions
-from .arguments import check_array, validate_data
+from .arguments import check_array
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
@@ -47,6 +45,7 @@ from .input import (
     TrainingData,
     has_label_table,
     labelled,
+    linear_values,
     multilabelled,
     refuse_masks,
     refuse_store,
@@ -562,14 +561,7 @@ class LinearSVC(
         check_is_fitted(self)
         if isinstance(X, RowStore):
             return np.concatenate([self._values(block.X) for block in X.blocks()])
-        finite = issparse(X) and check_indices(X)
-        X = validate_data(
-            self, X, accept_sparse="csr", reset=False, ensure_all_finite=not finite
-        )
-        coef = self.coef_.T  # sparse after sparsify()
-        values: Vector = safe_sparse_dot(X, coef, dense_output=True)
-        values += self.intercept_
-        return values
+        return linear_values(self, X)
 
     def score(
         self,

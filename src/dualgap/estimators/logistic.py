@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.sparse import csr_matrix
+from scipy.special import log_expit, log_softmax
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
 from ..data.columns import StoredColumns
-from ..data.rows import check_indices
 from ..data.types import MatrixLike
 from ..losses import Vector
-from ..problems.base import Problem
 from ..problems.batch import SingleBatch
 from ..problems.logistic import LogisticProblem
 from ..solvers import LogisticNewton, Solver, solver_for, solvers_of
 from ..training.batch import Job, Start
 from ..training.solution import Solutions
-from .arguments import validate_data
 from .base import Estimator
 from .callbacks import Fitted
-from .input import TrainingData, labelled, refuse_masks, refuse_store, validated
+from .input import (
+    TrainingData,
+    labelled,
+    linear_values,
+    refuse_masks,
+    refuse_store,
+    validated,
+)
 from .parameters import ClassWeight, Flag, Positive
 
 if TYPE_CHECKING:
@@ -167,7 +169,7 @@ class LogisticRegression(
     def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
         columns = StoredColumns(data.X)
 
-        def make(C: float) -> Problem:
+        def make(C: float) -> LogisticProblem:
             return LogisticProblem(
                 columns.X,
                 data.codes,
@@ -186,7 +188,6 @@ class LogisticRegression(
                 "fit_intercept=False"
             )
         problem = make(self.C)
-        assert isinstance(problem, LogisticProblem)
         name, zero = type(self).__name__, problem.zero()
         return SingleBatch(problem, name, make, zero, columns=columns)
 
@@ -230,13 +231,7 @@ class LogisticRegression(
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
             One column per class if there are more than two.
         """
-        check_is_fitted(self)
-        finite = issparse(X) and check_indices(X)
-        X = validate_data(
-            self, X, accept_sparse="csr", reset=False, ensure_all_finite=not finite
-        )
-        scores: Vector = safe_sparse_dot(X, self.coef_.T, dense_output=True)
-        scores += self.intercept_
+        scores = linear_values(self, X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: MatrixLike) -> Vector:
@@ -252,10 +247,7 @@ class LogisticRegression(
         ndarray of shape (n_samples, n_classes), float64
             Probabilities, in the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: MatrixLike) -> Vector:
         """Return the logarithms of the probabilities of the classes.

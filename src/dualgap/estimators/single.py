@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.rows import Points, check_indices
+from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram, Precomputed
 from ..kernels.functions import Kernel
@@ -27,9 +25,15 @@ from ..problems.kernel_batch import SingleKernelBatch
 from ..solvers import Solver, get_solver, solvers_of
 from ..training.batch import Job
 from ..training.solution import Solutions
-from .arguments import validate_data
 from .base import B, Estimator
-from .input import TrainingData, refuse_masks, refuse_store, unlabelled, validated
+from .input import (
+    TrainingData,
+    linear_values,
+    refuse_masks,
+    refuse_store,
+    unlabelled,
+    validated,
+)
 from .kernels import KernelModel
 from .parameters import Flag, Megabytes
 
@@ -102,18 +106,7 @@ class LinearSingle(SingleFit[SingleBatch]):
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef_ + intercept_``, shape (n_samples, 1)."""
-        check_is_fitted(self)
-        finite = issparse(X) and check_indices(X)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not finite,
-        )
-        scores: Vector = safe_sparse_dot(X, self.coef_.ravel())
-        return (scores + self.intercept_)[:, None]
+        return linear_values(self, X).reshape(-1, 1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
