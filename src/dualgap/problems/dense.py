@@ -102,6 +102,22 @@ class DenseRows:
 
         yield from self.pool.map(quiet, items)
 
+    def total(
+        self,
+        shape: tuple[int, ...],
+        add: Callable[[slice, Floats, Vector], None],
+        kind: DTypeLike = np.float64,
+    ) -> Vector:
+        """Return the sum of what ``add(block, rows, sum)`` adds for each block."""
+
+        def of_strip(strip: slice) -> Vector:
+            total = np.zeros(shape)
+            for block in self.blocks(strip):
+                add(block, self.take(block, kind), total)
+            return total
+
+        return np.asarray(np.sum(list(self.over_strips(of_strip)), axis=0))
+
     @property
     def chain(self) -> int:
         """Most additions that a term of a sum over the rows passes."""

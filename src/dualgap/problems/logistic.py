@@ -282,15 +282,11 @@ class LogisticProblem(RowsProblem):
     def sums(self, weights: Vector) -> Vector:
         """Return the sums of the rows with weights of shape (outputs, n)."""
 
-        def of_strip(strip: slice) -> Vector:
-            total = np.zeros((self.outputs, self.length))
-            for block in self.passes.blocks(strip):
-                own = np.ascontiguousarray(weights[:, block].T)
-                X = self.passes.take(block, np.float64)
-                self.passes.add_sums(X, own, total)
-            return total
+        def add(block: slice, X: Floats, total: Vector) -> None:
+            own = np.ascontiguousarray(weights[:, block].T)
+            self.passes.add_sums(X, own, total)
 
-        return np.sum(list(self.passes.over_strips(of_strip)), axis=0)
+        return self.passes.total((self.outputs, self.length), add)
 
     def outcome(self, S: Vector) -> RowOutcome:
         """Return the outcomes of all rows at given scores."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from .. import core
 from ..blas import one_thread
@@ -225,19 +225,15 @@ class LogisticNewton(Solver):
         direction, largest = (D / size).astype(kind), float(problem.cost.max())
         cost = (problem.cost / largest).astype(kind)[:, None]
 
-        def of_strip(strip: slice) -> Vector:
-            total = np.zeros_like(D)
-            for block in passes.blocks(strip):
-                X, p = passes.take(block, kind), P[block]
-                Z = p * passes.scores(X, direction)
-                own = Z if problem.outputs == 1 else Z.sum(axis=1, keepdims=True)
-                Z -= p * own
-                Z *= cost[block]
-                passes.add_sums(X, Z, total)
-            return total
+        def add(block: slice, X: Floats, total: Vector) -> None:
+            p = P[block]
+            Z = p * passes.scores(X, direction)
+            own = Z if problem.outputs == 1 else Z.sum(axis=1, keepdims=True)
+            Z -= p * own
+            Z *= cost[block]
+            passes.add_sums(X, Z, total)
 
-        total = np.sum(list(passes.over_strips(of_strip)), axis=0)
-        H: Vector = total * (size * largest)
+        H = passes.total(D.shape, add, kind) * (size * largest)
         H[:, : problem.d] += D[:, : problem.d]
         return H
 
@@ -314,35 +310,32 @@ class LogisticNewton(Solver):
         return state.W.ravel(), None
 
 
-def _pieces(problem: LogisticProblem, strip: slice) -> Iterator[tuple[slice, Vector]]:
-    """Yield the rows of a strip, dense, with their constant feature."""
-    passes, kind = problem.passes, np.dtype(np.float64)
-    for block in passes.blocks(strip):
-        X = passes.take(block, kind)
-        for start in range(block.start, block.stop, 1024):
-            piece = slice(start, min(start + 1024, block.stop))
-            own = X[piece.start - block.start : piece.stop - block.start]
-            full = np.ones((piece.stop - piece.start, problem.length))
-            full[:, : problem.d] = own.toarray() if hasattr(own, "toarray") else own
-            yield piece, full
+def _pieces(
+    problem: LogisticProblem, block: slice, X: Floats
+) -> Iterator[tuple[slice, Vector]]:
+    """Yield the rows of a block, dense, with their constant feature."""
+    for start in range(block.start, block.stop, 1024):
+        piece = slice(start, min(start + 1024, block.stop))
+        own = X[piece.start - block.start : piece.stop - block.start]
+        full = np.ones((own.shape[0], problem.length))
+        full[:, : problem.d] = own.toarray() if hasattr(own, "toarray") else own
+        yield piece, full
 
 
 def _grams(problem: LogisticProblem, bent: Vector, least: float) -> Vector:
     """Return the block of H of every class, with at least `least` for its bias."""
 
-    def of_strip(strip: slice) -> Vector:
-        total = np.zeros((problem.outputs, problem.length, problem.length))
-        for piece, X in _pieces(problem, strip):
+    def add(block: slice, X: Floats, total: Vector) -> None:
+        for piece, full in _pieces(problem, block, X):
             for H, h in zip(total, bent[:, piece], strict=True):
-                root = X * np.sqrt(h)[:, None]
+                root = full * np.sqrt(h)[:, None]
                 H += root.T @ root
-        return total
 
-    H = np.sum(list(problem.passes.over_strips(of_strip)), axis=0)
+    H = problem.passes.total((problem.outputs, problem.length, problem.length), add)
     H[:, range(problem.d), range(problem.d)] += 1.0
     if problem.free_bias:  # near 0 where all rows are right or wrong for sure
         H[:, problem.d, problem.d] += least
-    return np.asarray(H)
+    return H
 
 
 def _matrix(problem: LogisticProblem, P: Vector, bent: Vector, least: float) -> Vector:
@@ -352,21 +345,19 @@ def _matrix(problem: LogisticProblem, P: Vector, bent: Vector, least: float) -> 
     outputs, length = problem.outputs, problem.length
     grams, size = _grams(problem, problem.cost * P, least), outputs * length
 
-    def of_strip(strip: slice) -> Vector:
-        total = np.zeros((size, size))
-        for piece, X in _pieces(problem, strip):
+    def add(block: slice, X: Floats, total: Vector) -> None:
+        for piece, full in _pieces(problem, block, X):
             root = P[:, piece].T * np.sqrt(problem.cost[piece])[:, None]
-            wide = (root[:, :, None] * X[:, None, :]).reshape(len(X), size)
+            wide = (root[:, :, None] * full[:, None, :]).reshape(len(full), size)
             total -= wide.T @ wide
-        return total
 
-    H = np.sum(list(problem.passes.over_strips(of_strip)), axis=0)
+    H = problem.passes.total((size, size), add)
     for k in range(outputs):
         own = slice(k * length, (k + 1) * length)
         H[own, own] += grams[k]
     if problem.free_bias:  # equal changes of all biases change nothing
         H[length - 1 :: length, length - 1 :: length] += bent.sum() / outputs**2
-    return np.asarray(H)[None]
+    return H[None]
 
 
 def _inverse(H: Vector) -> Preconditioner:
@@ -387,21 +378,18 @@ def _factor(H: Vector) -> tuple[Vector, bool]:
     one = np.eye(len(H))
     for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-6):  # rounding may make it indefinite
         with contextlib.suppress(LinAlgError):
-            factor: Vector = cho_factor(H + more * one, lower=True, check_finite=False)[
-                0
-            ]
-            return factor, True
+            L: Vector = cholesky(H + more * one, lower=True, check_finite=False)
+            return L, True
     return one, True  # numbers that overflow
 
 
 def _mean_squares(problem: LogisticProblem) -> Vector:
     """Return the mean squares of the columns, and 1 for the bias."""
-    total, passes = np.zeros(problem.length), problem.passes
-    for strip in passes.strips:
-        for block in passes.blocks(strip):
-            X = passes.take(block, np.dtype(np.float64))
-            square = X.multiply(X) if hasattr(X, "multiply") else X * X
-            total[: problem.d] += np.asarray(square.sum(axis=0)).ravel()
-    total /= problem.n
-    total[problem.d :] = 1.0
-    return total
+
+    def add(block: slice, X: Floats, total: Vector) -> None:
+        square = X.multiply(X) if hasattr(X, "multiply") else X * X
+        total[: problem.d] += np.asarray(square.sum(axis=0)).ravel()
+
+    mean = problem.passes.total((problem.length,), add) / problem.n
+    mean[problem.d :] = 1.0
+    return mean

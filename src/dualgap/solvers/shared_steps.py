@@ -278,13 +278,10 @@ class SharedPoint:
         """Return sums of rows with weights, a block at a time, for several problems."""
         dense = self.rows.dense
 
-        def of_strip(strip: slice) -> Vector:
-            total = np.zeros((count, dense.width))
-            for block in dense.blocks(strip):
-                dense.add_sums(dense.X[block], weights(block).T, total)
-            return total
+        def add(block: slice, X: Floats, total: Vector) -> None:
+            dense.add_sums(X, weights(block).T, total)
 
-        return np.sum(list(dense.over_strips(of_strip)), axis=0)
+        return dense.total((count, dense.width), add, dense.X.dtype)
 
     def images(self, S: Vector, out: Floats) -> Vector:
         """Set the products of all rows with S, divided by sizes that it returns."""
