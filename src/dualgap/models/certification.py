@@ -257,10 +257,10 @@ def _certify(
         C = _agreed(C, classes.C, model)
     elif hasattr(model, "predict"):
         raise TypeError(
-            f"model={model!r} does not minimise the objective of an SVM, so there is "
-            "nothing to bound; give an SVM of scikit-learn or dualgap, alone or inside "
+            f"model={model!r} does not minimise the objective of an SVM or of logistic "
+            "regression; give such a model of scikit-learn or dualgap, alone or inside "
             "a pipeline, search, multi-class wrapper, calibration or bagging ensemble, "
-            "or the coefficients of a linear SVM as an array"
+            "or the coefficients of a linear one as an array"
         )
     else:
         classes = coefficients(model, **given)

@@ -42,7 +42,7 @@ FUNCTIONS = 8.0
 #: this many roundings of the value.
 LARGEST = 746.0
 #: Scores up to which threads would not save time.
-SMALL = 50_000
+FEW_SCORES = 50_000
 #: Far larger than what underflows in a probability.
 _SMALL = 2.0**-960
 
@@ -198,18 +198,18 @@ class LogisticProblem(RowsProblem):
         self.codes = np.ascontiguousarray(codes, np.intp)
         self.C, self.free_bias = float(C), fit_intercept
         self.cost = check_costs(C, sample_weight, self.n)
-        self.classes = int(self.codes.max()) + 1 if classes is None else classes
         if self.codes.shape != (self.n,):
             raise ValueError(
                 f"codes has shape {self.codes.shape}, but X has {self.n} rows; give "
                 "one class per row"
             )
-        if self.codes.min() < 0 or self.codes.max() >= max(self.classes, 2):
+        least, most = int(self.codes.min()), int(self.codes.max())
+        self.classes = max(most + 1 if classes is None else classes, 2)
+        if least < 0 or most >= self.classes:
             raise ValueError(
-                f"codes go from {self.codes.min()} to {self.codes.max()}; number the "
-                f"{self.classes} classes from 0"
+                f"codes go from {least} to {most}; number the {self.classes} classes "
+                "from 0"
             )
-        self.classes = max(self.classes, 2)
         self.totals = np.bincount(self.codes, self.cost, self.classes)
         if fit_intercept and not self.totals.all():
             empty = int(np.flatnonzero(self.totals == 0.0)[0])
@@ -290,7 +290,7 @@ class LogisticProblem(RowsProblem):
 
     def outcome(self, S: Vector) -> RowOutcome:
         """Return the outcomes of all rows at given scores."""
-        if S.size <= SMALL:
+        if S.size <= FEW_SCORES:
             return RowOutcome.of(S, self.codes)
         found = self.passes.over_strips(
             lambda strip: RowOutcome.of(S[:, strip], self.codes[strip])
