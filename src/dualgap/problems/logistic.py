@@ -299,17 +299,16 @@ class LogisticProblem(RowsProblem):
         return RowOutcome(*(np.concatenate(part, axis=-1) for part in parts))
 
     def balance(
-        self, S: Vector, now: RowOutcome, accuracy: float, steps: int = 50
+        self, S: Vector, now: RowOutcome, accuracy: float
     ) -> tuple[Vector, RowOutcome]:
         """Move the scores to the best bias, by Newton's method.
 
-        Return the change of the bias, and the outcomes there, given those before.
-
-        It ends once the sum of the residuals is this accurate, relative to their size.
+        Return the change of the bias, and the outcomes there, given those before. It
+        ends once the sum of the residuals is this accurate, relative to their size.
         """
         change = np.zeros(self.outputs)
         off_before = math.inf
-        for _ in range(steps if self.free_bias else 0):
+        for _ in range(50 if self.free_bias else 0):
             slope = now.residual @ self.cost
             off = float(np.abs(slope).sum())
             if off <= accuracy * float(now.wrong @ self.cost) or not off < off_before:
