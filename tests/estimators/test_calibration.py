@@ -428,5 +428,8 @@ def test_equal_decisions_and_classes_without_probability():
 )
 def test_every_check_of_scikit_learn(estimator, check):
     if "check_sample_weight_equivalence" in str(check):
-        pytest.skip("a repeated row may be in another fold than its copy")
+        # It asks for the optimum itself, and gamma="scale" ignores weights.
+        estimator = clone(estimator).set_params(estimator__tol=1e-12)
+        if isinstance(estimator.estimator, SVC):
+            estimator.estimator.gamma = 0.1
     check(estimator)
