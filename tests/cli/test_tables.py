@@ -221,14 +221,6 @@ def test_a_linear_model_takes_its_scaling_along() -> None:
     assert "train without --standardize" in told
 
 
-def test_older_readers_refuse_standardised_models() -> None:
-    table()
-    call("train", "t.csv", "model", "--standardize")
-    assert b'\\"format_version\\":2' in Path("model").read_bytes()
-    call("train", "t.csv", "model")
-    assert b'\\"format_version\\":1' in Path("model").read_bytes()
-
-
 def test_a_pipeline_is_saved_as_it_is() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) * [1, 10, 100]

@@ -461,7 +461,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
     ("where", "value", "words"),
     [
         ("format", "other", "does not have the format dualgap-model"),
-        ("format_version", 5, "pip install --upgrade dualgap"),
+        ("format_version", 2, "pip install --upgrade dualgap"),
         ("format_version", True, "pip install --upgrade dualgap"),
         ("extra", 1, "has unexpected fields"),
         ("estimator", "NuSVC", "estimator 'NuSVC' is unknown"),
@@ -470,6 +470,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
         ("parameters.C", 1e999, "its record contains Infinity"),
         ("parameters.loss", "zero_one", "'loss' parameter"),
         ("parameters.__class__", "x", "its parameters are"),
+        ("parameters", {}, "its parameters are"),
         ("parameters.solver", {"record": "own", "fields": {}}, "is unknown"),
         (
             "parameters.solver",
@@ -547,6 +548,7 @@ def test_records_that_are_not_believed(
         (lambda t: t.update(support=np.array(3)), "support"),
         (lambda t: t.update(other=np.zeros(1)), "it has the tensors"),
         (lambda t: t.pop("intercept"), "it has the tensors"),
+        (lambda t: t["n_support"].__setitem__(1, -1), "n_support does not match"),
     ],
 )
 def test_tensors_that_are_not_believed(

@@ -35,13 +35,11 @@ from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
     Callable,
-    KernelPegasos,
     Laplacian,
     Polynomial,
     Precomputed,
 )
 from dualgap.models import files as model_file
-from dualgap.solvers import Pegasos
 
 from ..conftest import examples
 
@@ -439,48 +437,3 @@ def test_a_loaded_model_has_every_attribute(
             np.testing.assert_array_equal(ours, theirs)
         else:
             assert ours == theirs, name
-
-
-def test_files_of_before_some_parameters(tmp_path: Path) -> None:
-    X, y = data(2)
-    linear = LinearSVC(loss="hinge", solver=Pegasos(batch_size=3), tol=0.5).fit(X, y)
-    kernel = SVC(solver=KernelPegasos(), tol=0.5).fit(X, y)
-    options = ("batch_size", "sampling", "output", "max_steps")
-    for model, lost, option in (
-        (linear, ["atol"], "max_steps"),
-        *(
-            (kernel, ["atol", "fit_intercept", "penalize_intercept"], option)
-            for option in options
-        ),
-    ):
-        save_model(model, tmp_path / "model")
-        record, tensors = format_.read(str(tmp_path / "model"))
-        for name in lost:
-            del record["parameters"][name]
-        del record["parameters"]["solver"]["fields"][option]
-        format_.write(tmp_path / "model", format_.seal(record, tensors), tensors)
-        found = load_model(tmp_path / "model")
-        assert found.get_params() == model.get_params()
-        np.testing.assert_array_equal(
-            found.decision_function(X), model.decision_function(X)
-        )
-        del record["parameters"]["tol"]
-        format_.write(tmp_path / "model", format_.seal(record, tensors), tensors)
-        with pytest.raises(ValueError, match="its parameters are"):
-            load_model(tmp_path / "model")
-
-
-def test_files_of_before_n_support(tmp_path: Path) -> None:
-    model = LinearSVC().fit(*data())
-    path = tmp_path / "model"
-    save_model(model, path)
-    record, tensors = format_.read(str(path))
-    del tensors["n_support"], record["parameters"]["multi_class"]
-    format_.write(path, format_.seal(record, tensors), tensors)
-    found = load_model(path)
-    assert not hasattr(found, "n_support_")
-    np.testing.assert_array_equal(found.coef_, model.coef_)
-    tensors["n_support"] = np.array([1, -1, 3])
-    format_.write(path, format_.seal(record, tensors), tensors)
-    with pytest.raises(ValueError, match="n_support does not match"):
-        load_model(path)

@@ -37,12 +37,10 @@ __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
 T = TypeVar("T")
 
 FORMAT = "dualgap-model"
-#: First letters of the tensors of standardised columns, of the region that contains the
-#: optimum, and of calibrators. Older versions of dualgap, which would refuse or ignore
-#: these tensors, tell by the version of the format that they cannot read the file.
-COLUMNS, OPTIMUM, CALIBRATION = "columns.", "optimum.", "calibration."
-
-_VERSIONS = {1: "", 2: COLUMNS, 3: OPTIMUM, 4: CALIBRATION}
+#: Version of the format; files of others are refused.
+_VERSION = 1
+#: First letters of the tensors of the region that contains the optimum.
+OPTIMUM = "optimum."
 
 Path = str | os.PathLike[str]
 Scalar = str | int | float | bool | None
@@ -79,15 +77,6 @@ _HEADER: dict[str, type] = {
 
 
 # ---------------------------------------------------------------------- whole files
-
-
-def version_of(tensors: Tensors) -> int:
-    """Return the version of the format that these tensors need."""
-    return max(
-        version
-        for version, start in _VERSIONS.items()
-        if not start or any(name.startswith(start) for name in tensors)
-    )
 
 
 class FittedModel(Protocol):
@@ -134,7 +123,7 @@ def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
     """Return the record with format, versions and checksum added."""
     record = {
         "format": format,
-        "format_version": version_of(tensors),
+        "format_version": _VERSION,
         "dualgap_version": own_version(),
         **record,
     }
@@ -193,10 +182,6 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
         raise ValueError(str(error)) from error
     if digest(record, tensors) != record["sha256"]:
         raise ValueError("its checksum is wrong: it was damaged or edited")
-    if record["format_version"] != version_of(tensors):
-        raise ValueError(
-            f"its format version {record['format_version']} does not match its tensors"
-        )
     return record, tensors
 
 
@@ -236,11 +221,11 @@ def _parse(text: str | None, format: str) -> Record:
     if not isinstance(record, dict) or record.get("format") != format:
         raise ValueError(f"its record does not have the format {format}")
     found = record.get("format_version")
-    if found not in tuple(_VERSIONS) or isinstance(found, bool):
+    if found != _VERSION or isinstance(found, bool):
         raise ValueError(
             f"it has format version {found!r} of dualgap "
             f"{record.get('dualgap_version')!r}, but this version reads only "
-            f"1 to {max(_VERSIONS)}; upgrade with: pip install --upgrade dualgap"
+            f"{_VERSION}; upgrade with: pip install --upgrade dualgap"
         )
     expect_fields(record, _HEADER, others=True)
     # The digest covers parsed values. Compare the text too: it may have digits that a

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["calibration_tensors", "set_calibration", "taken_calibration"]
 
-_START = file.CALIBRATION
+_START = "calibration."
 
 
 def calibration_tensors(model: CalibratedClassifier) -> Tensors:

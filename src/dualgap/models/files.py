@@ -127,10 +127,8 @@ CalibratedClassifier
     ``history_`` is not stored, and sparse coefficients are written as dense arrays. The
     region of `bound_optimum` is stored, so that `decision_bounds` and
     `certified_labels` work as before. For the squared hinge it has a matrix of d x d
-    numbers for each problem of up to 2,000 features, at most 32 MB. Files of models
-    with a region have format version 3, and files of calibrated classifiers version 4,
-    which older versions of dualgap refuse. A loaded CalibratedClassifier has the number
-    of its folds as `cv`.
+    numbers for each problem of up to 2,000 features, at most 32 MB. A loaded
+    CalibratedClassifier has the number of its folds as `cv`.
 
     Examples
     --------
@@ -326,8 +324,6 @@ class _Face(NamedTuple):
     put_together: Callable[[Any, Record, Tensors], None]
     #: Whether the estimator has classes.
     classes: bool = True
-    #: Parameters that older files lack; they get their default values.
-    later: frozenset[str] = frozenset()
 
 
 def _assemble(record: Record, tensors: Tensors) -> Any:
@@ -341,14 +337,10 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
     face = _FACES.get(record["estimator"])
     if face is None:
         raise ValueError(f"its estimator {record['estimator']!r} is unknown")
-    # Only models of several labels per row have this field.
-    labels = (
-        {"labels": str} if face.estimator is LinearSVC and "labels" in record else {}
-    )
-    file.expect_fields(record, _FIELDS | face.fields | labels)
+    file.expect_fields(record, _FIELDS | face.fields)
     known = set(face.estimator().get_params(deep=False))
     given = set(record["parameters"])
-    if not known - face.later - _LATER <= given <= known:
+    if given != known:
         raise ValueError(
             f"its parameters are {sorted(record['parameters'])}, but should be "
             f"{sorted(known)}"
@@ -426,10 +418,7 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
     register = face.registers.get(key, {})
     if set(value) != {"record", "fields"} or value["record"] not in register:
         raise ValueError(f"{key}={value!r} is unknown")
-    record, fields = register[value["record"]], value["fields"]
-    # Older files lack options that their solvers did not have.
-    later = _LATER_OPTIONS.get(record.__name__, set()) - set(fields)
-    return file.from_fields(record, fields, without=later)
+    return file.from_fields(register[value["record"]], value["fields"])
 
 
 # -------------------------------------------------------------------------------- SVC
@@ -465,7 +454,7 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
         "n_support": (("I64",), (1 if single else classes,)),
         "support": (("I64",), (-1,)),
     }
-    if "class_weight" in tensors and not single:  # files of before lack it
+    if "class_weight" in tensors and not single:  # not of LIBSVM's files
         expected["class_weight"] = (("F64",), (classes,))
     precomputed = isinstance(kernel, Precomputed)
     if precomputed:
@@ -507,24 +496,14 @@ _BOX: Any = (
     _make_kernel,
     False,
 )
-#: Parameters of every estimator, and options of solvers, that older files lack.
-_LATER = frozenset({"atol"})
-_STEPPED = ("Pegasos", "NORMA", "SvmSGD", "SGDr", "SGDs", "SGDm", "SGDQN", "SDCA")
-_LATER_OPTIONS = {name: {"max_steps"} for name in _STEPPED} | {
-    "SGDr": {"max_steps", "check_factor"},
-    "SGDs": {"max_steps", "check_factor", "order"},
-    "SGDm": {"max_steps", "check_factor", "order"},
-    "KernelPegasos": {"batch_size", "sampling", "output", "max_steps"},
-}
 
 _FACES: dict[str, _Face] = {
     "LinearSVC": _Face(
         LinearSVC,
         {"loss": LOSSES, "solver": SOLVERS},
-        {"coef_order": str},
+        {"coef_order": str, "labels": str | None},
         take_linear,
         make_linear,
-        later=frozenset({"multi_class"}),
     ),
     "SVC": _Face(
         SVC,
@@ -536,7 +515,6 @@ _FACES: dict[str, _Face] = {
         {"kernel": dict},
         _take_kernel,
         _make_kernel,
-        later=frozenset({"fit_intercept", "penalize_intercept"}),
     ),
     "LinearSVR": _Face(
         LinearSVR,
@@ -545,7 +523,6 @@ _FACES: dict[str, _Face] = {
         take_linear,
         make_linear,
         False,
-        later=frozenset({"solver"}),
     ),
     "LinearOneClassSVM": _Face(
         LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False

@@ -14,7 +14,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
-from ..problems.reductions import certificate_of, has_labels, reduction_of
+from ..problems.reductions import certificate_of, reduction_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -46,8 +46,8 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     if duals:
         need_duals(model, "duals=True")
     fields, tensors = file.linear_parts(model)
-    if has_labels(model):
-        fields["labels"] = model._labels
+    if isinstance(model, LinearSVC):
+        fields["labels"] = getattr(model, "_labels", None)
     if duals:
         fields["n_rows"] = int(model._n_rows)
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
@@ -59,7 +59,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     """Set the attributes of a linear model from the fields and tensors of a file."""
     classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
     kind = getattr(model, "multi_class", "ovr")
-    if "labels" in record:
+    if record.get("labels") is not None:
         if kind != "ovr" or record["labels"] not in ("dense", "sparse"):
             raise ValueError(f"labels in its record is {record['labels']!r}")
         model._labels = record["labels"]

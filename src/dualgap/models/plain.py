@@ -160,6 +160,7 @@ def save_plain(
         "parameters": {key: _written(key, value) for key, value in given},
         **file.common_fields(model, names, notes),
         **own,
+        "labels": None,
     }
     if scaling is not None:
         tensors |= scaling.tensors()
@@ -183,10 +184,10 @@ def load_plain(
     """
     try:
         record, tensors = file.read(path)
-        parameters = DEFAULTS | record["parameters"]
+        parameters = record["parameters"]
         if record["estimator"] != "LinearSVC" or set(parameters) != set(DEFAULTS):
             return None
-        if parameters["multi_class"] != "ovr" or "labels" in record:
+        if parameters["multi_class"] != "ovr" or record["labels"] is not None:
             return None
         scaling = Scaling.taken_from(tensors)
         model = PlainLinearSVC(parameters)
