@@ -21,6 +21,7 @@ import dualgap
 from dualgap import (
     SVC,
     SVR,
+    CalibratedClassifier,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
@@ -221,6 +222,29 @@ def test_probabilities_through_skl2onnx(estimator, classes):
         probabilities, model.predict_proba(X), rtol=0, atol=ACCURACY
     )
     np.testing.assert_array_equal(label, model.predict(X))
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("model", [LinearSVC(), SVC()], ids=repr)
+def test_own_probabilities(model, classes, method):
+    """Also inside a search and a pipeline, whose labels are those of probabilities."""
+    X, y = sample(classes)
+    register_skl2onnx()
+    found = CalibratedClassifier(model, method=method, cv=3)
+    search = GridSearchCV(found, {"estimator__C": [1.0]}, cv=2).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), found).fit(X, y)
+    options = {"options": {"zipmap": False}}
+    for fitted, proto in (
+        (search, to_onnx(search, dtype=np.float64)),
+        (pipeline, skl2onnx.to_onnx(pipeline, X[:1], **options)),
+    ):
+        label, probabilities = served(proto, X, X.dtype)
+        expected = fitted.predict_proba(X)
+        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=ACCURACY)
+        best = np.sort(expected, axis=1)
+        sure = best[:, -1] - best[:, -2] > 2 * ACCURACY
+        np.testing.assert_array_equal(label[sure], fitted.predict(X)[sure])
 
 
 @pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier])

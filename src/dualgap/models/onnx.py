@@ -330,11 +330,11 @@ def _refuse_old(model: BaseEstimator, container: ModelComponentContainer) -> Non
 
 
 def _calibrators(model: BaseEstimator) -> tuple[Calibrator, ...]:
-    """Return the calibrators of a calibrated classifier; none of another model."""
-    if not isinstance(model, CalibratedClassifier):
-        return ()
-    check_is_fitted(model)
-    return model.calibrators_
+    """Return the calibrators of a calibrated classifier, or of the best of a search."""
+    found: tuple[Calibrator, ...] = getattr(
+        getattr(model, "best_estimator_", model), "calibrators_", ()
+    )
+    return found
 
 
 def _columns(model: BaseEstimator) -> int:
