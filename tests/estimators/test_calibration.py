@@ -304,7 +304,7 @@ def test_steps_of_a_file_rise(table, ends):
         ),
         ({"cv": KFold(1 + 1).split(np.zeros(20))}, ValueError, "hold out every row"),
         ({"y": np.ones(89)}, ValueError, "only one class"),
-        ({"y": np.arange(88) % 2}, ValueError, "y has 88 labels, but X has 89 rows"),
+        ({"y": np.arange(88) % 2}, ValueError, "inconsistent numbers of samples"),
         ({"y": None}, ValueError, "requires y to be passed"),
         (
             {"y": np.arange(89) == 0},
@@ -316,8 +316,9 @@ def test_steps_of_a_file_rise(table, ends):
             ValueError,
             "fold 0 has no training row of class True",
         ),
+        ({"sample_weight": np.arange(89) == 3}, ValueError, "fewer than 2 classes"),
         (
-            {"sample_weight": np.arange(89) == 3},
+            {"sample_weight": np.arange(89) % 88 == 0},
             ValueError,
             "no training row of class .* with a positive weight",
         ),

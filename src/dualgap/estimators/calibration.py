@@ -24,14 +24,13 @@ from sklearn.base import (
 )
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..training.batch import begin
-from .arguments import check_sample_weight
 from .base import Model, warn_of_models
 from .calibrators import (
     Calibrator,
@@ -40,7 +39,7 @@ from .calibrators import (
     probabilities,
 )
 from .folds import CrossValidation, FoldFit, Folds, run, why_ended
-from .input import checked, encode, refuse_masks, refuse_store
+from .input import checked, encode, labelled, refuse_masks, refuse_store, validated
 from .linear_svc import LinearSVC
 from .meta import final, own
 from .parameters import ParameterHints
@@ -369,32 +368,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
         _refuse_foreign(self.estimator if fitted is None else fitted)
         refuse_store(X, name, "give an array of some rows")
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        if y is None:
-            raise ValueError(
-                f"{name} requires y to be passed, but the target y is None"
-            )
-        labels, n = column_or_1d(y, warn=True), _num_samples(X)
-        if not n:
-            raise ValueError("X has 0 samples; give rows of at least 2 classes")
-        if len(labels) != n:
-            raise ValueError(
-                f"y has {len(labels)} labels, but X has {n} rows; give one per row"
-            )
-        classes, codes = encode(labels)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds only one class, {classes[0]!s}; give rows of at least 2 "
-                "classes"
-            )
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(
-                sample_weight, labels, dtype=np.float64, ensure_non_negative=True
-            )
-        splits = _splits(self.cv, X, codes, classes, weight)
+        model = clone(self.estimator if fitted is None else fitted)
+        rows, labels = validated(model, X, y)
+        data = labelled(None, rows, labels, sample_weight)
+        classes, codes, n = data.classes, data.codes, len(labels)
+        splits = _splits(self.cv, X, codes, classes, data.weight)
         if fitted is None:
             fitted = final(clone(self.estimator).fit(X, y, sample_weight))
-            _refuse_foreign(fitted)
         else:
             _refuse_other(fitted, n, classes)
         if not hasattr(fitted, "certificate_"):
@@ -403,11 +383,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
                 "does not take its parameters; use CalibratedClassifierCV"
             )
         model = own(fitted)
-        values = held_out_values(model, X, labels, weight, splits, name)
-        values = model._reduction_of(len(classes)).scores(values)
-        values = values.reshape(n, -1)
-        ones = np.ones(n) if weight is None else weight
-        self.calibrators_ = fitted_calibrators(self.method, values, codes, ones)
+        values = held_out_values(model, X, labels, data.weight, splits, name)
+        values = model._reduction_of(len(classes)).scores(values).reshape(n, -1)
+        weight = np.ones(n) if data.weight is None else data.weight
+        self.calibrators_ = fitted_calibrators(self.method, values, codes, weight)
         self.estimator_, self.classes_ = fitted, classes
         self.n_splits_ = len(splits)
         return self
