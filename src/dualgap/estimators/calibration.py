@@ -259,8 +259,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
     method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
         What turns decisions into probabilities: a sigmoid per class (Platt's method),
         a nondecreasing function per class, which needs some thousand rows, or a
-        softmax with one factor for all classes. Of more than two classes, the
-        probabilities of the first two are divided by their sum.
+        softmax with one factor for all classes. With three or more classes, the first
+        two methods divide the probabilities by their sum.
     cv : int, splitter or iterable of (train, test), default=5
         Folds. Each row has to be held out exactly once.
 
@@ -390,9 +390,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
         self.estimator_, self.classes_ = fitted, classes
         self.n_splits_ = len(splits)
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "calibrators_")
 
     @property
     def certificate_(self) -> Certificate:
