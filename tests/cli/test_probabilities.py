@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dualgap import SVC, CalibratedClassifier, LinearSVC, calibrated, load_model
-from dualgap.data import convert
+from dualgap.data import convert, load_svmlight
 
 from .running import call, refused, write
 
@@ -52,11 +53,37 @@ def test_export_with_probabilities():
         call("export", name, f"{name}.liblinear")
 
 
+@pytest.mark.parametrize("labels", [[-1, -1, -1, 1], [1, 2, 3]])
+def test_all_commands_judge_the_labels_of_the_largest_probability(labels):
+    _, y = write("data", labels, n=200, seed=3)
+    trained = call("train", "data", "model", "-b", "--json").stdout
+    expected = json.loads(trained)["training"]["accuracy"]
+    labels = np.array(call("predict", "data", "model").stdout.split(), float)
+    assert expected == (labels == y).mean()
+    scored = json.loads(call("score", "data", "model", "--json").stdout)
+    assert scored["accuracy"] == expected
+    decisions = load_model("model").estimator_.predict(load_svmlight("data")[0])
+    assert (decisions != labels).any()  # else the test shows nothing
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("train", "-b", "1", "data", "model"), ("predict", "-b", "0", "data", "model"),
+     ("predict", "data", "model", "--proba", "1")],
+)  # fmt: skip
+def test_values_of_flags_are_refused(arguments):
+    write("data", [-1, 1])
+    call("train", "data", "model", "-b")
+    before = Path("model").read_bytes()
+    assert "takes no value; leave " in refused(*arguments, status=2)
+    assert Path("model").read_bytes() == before
+
+
 def test_what_has_no_probabilities():
     write("data", [-1, 1])
     call("train", "data", "model")
     told = refused("predict", "data", "model", "--proba")
-    assert "model is not of train --probability; train it so" in told
+    assert "model has no probabilities; train it with --probability" in told
     told = refused("predict", "data", "model", "--probability", "--scores", status=2)
     assert "exclude each other" in told
     write("few", [1, 2, 3], n=12)

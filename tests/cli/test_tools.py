@@ -301,9 +301,9 @@ def test_wrong_exports_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["path", "store"], "which path cannot read"),
-        (["tune", "store"], "which tune cannot read"),
-        (["certify", "store", "model"], "which cannot be certified"),
+        (["path", "store"], "which path cannot use"),
+        (["tune", "store"], "which tune cannot use"),
+        (["certify", "store", "model"], "which certify cannot use"),
         (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
         (
             ["train", "store", "out", "--task", "regression"],

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from .data import (
     columns_of,
     facts_of,
-    is_store,
     read_data,
     refuse_no_model,
+    refuse_store,
     refuse_unreadable,
     rescaled,
+    uncalibrated,
 )
 from .options import Options
 from .parser import Values
@@ -91,7 +92,7 @@ def run(o: Values) -> None:
     from ..estimators.fitted import other_objective
     from ..models.certification import certify
 
-    kind, fitted, examples = read_with_data(o)
+    kind, fitted, examples = read_with_data(o, "certify")
     # Without it certify does not warn: here other rows are an error.
     trained = vars(fitted).pop("certificate_", None)
     found = certify(
@@ -114,18 +115,26 @@ def run(o: Values) -> None:
             print_details(certificates)
 
 
-def told_of(o: Values) -> dict[str, float | None]:
-    """Return the parameters that the options tell about a model."""
-    return {name: getattr(o, name, None) for name in _TOLD}
+def read_with_data(
+    o: Values, command: str, *, scaled: bool = True
+) -> tuple[str, Model, FileExamples]:
+    """Read a model file of any package, and its training data.
 
-
-def read_with_data(o: Values) -> tuple[str, Model, FileExamples]:
-    """Read a model file of any package, and its training data."""
+    Without `scaled`, a model of standardised columns raises an error.
+    """
     data, model = o.data, o.model
     refuse_unreadable(data)
-    kind, fitted, notes, scaling = read_model(model, told_of(o))
+    refuse_store(data, command)
+    parameters = {name: getattr(o, name, None) for name in _TOLD}
+    kind, fitted, notes, scaling = read_model(model, parameters)
+    if scaling is not None and not scaled:
+        raise ValueError(
+            f"{model} was trained with --standardize, which changes the values "
+            f"in {data}; train without --standardize"
+        )
+    fitted = uncalibrated(fitted)
     known = fitted.get_params()
-    for name, value in told_of(o).items():
+    for name, value in parameters.items():
         told = ""
         if kind == "dualgap" and value is not None:
             told = f"contains {name}; leave --{name} out"
@@ -142,10 +151,6 @@ def read_with_data(o: Values) -> tuple[str, Model, FileExamples]:
     base = bool(notes["zero_based"])
     examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, columns, base)
     examples = rescaled(examples, scaling)
-    if is_store(data):
-        raise ValueError(
-            f"{data} is a store, which cannot be certified; give a data file"
-        )
     rows = notes.get("examples", examples.shape[0])
     if rows != examples.shape[0]:
         raise ValueError(
@@ -178,12 +183,9 @@ def _print_bound(model: str, certificates: Certificates) -> None:
 
 
 def read_model(
-    path: str, told: Mapping[str, float | None], *, calibrated: bool = False
+    path: str, told: Mapping[str, float | None]
 ) -> tuple[str, Model, dict[str, Scalar], Scaling | None]:
-    """Read a model file of dualgap, LIBLINEAR or LIBSVM.
-
-    With `calibrated` a model with probabilities keeps them.
-    """
+    """Read a model file of dualgap, LIBLINEAR or LIBSVM."""
     from ..models import read_liblinear, read_libsvm
     from ..models.files import load_parts
 
@@ -196,6 +198,4 @@ def read_model(
         )  # fmt: skip
         return whose, model, {"zero_based": False}, None
     model, notes, scaling = load_parts(path)
-    if not calibrated:
-        model = getattr(model, "estimator_", model)
     return whose, model, {"zero_based": False, **notes}, scaling

@@ -94,6 +94,14 @@ def is_store(path: str) -> bool:
     return os.path.isfile(os.path.join(path, DESCRIPTION))
 
 
+def refuse_store(path: str, reader: str) -> None:
+    """Raise an error for a row store in the place of a data file."""
+    if is_store(path):
+        raise ValueError(
+            f"{path} is a store, which {reader} cannot use; give a data file"
+        )
+
+
 def whose_model(path: str) -> str | None:
     """Return the package whose model a file contains, from its first bytes; or None."""
     with open(path, "rb") as file:
@@ -309,13 +317,10 @@ def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
     return y
 
 
-def read_as_trained(
-    o: Values, *, whole: bool = False, calibrated: bool = False
-) -> tuple[Model, FileExamples]:
+def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
     With `whole` a classifier is an estimator, with the methods of certified answers.
-    With `calibrated` a model with probabilities keeps them.
     """
     from ..models.plain import load_plain
 
@@ -330,8 +335,6 @@ def read_as_trained(
         loaded = load_parts(o.model)
         refuse_labels(loaded[0], "the command line")
     fitted, notes, scaling = loaded
-    if not calibrated:
-        fitted = getattr(fitted, "estimator_", fitted)
     examples = read_data(
         o.data, o.zero_based, o.n_jobs, fitted.n_features_in_,
         f"give data like the training data of {o.model}",
@@ -340,15 +343,16 @@ def read_as_trained(
     return fitted, rescaled(examples, scaling)
 
 
+def uncalibrated(model: Model) -> Model:
+    """Return a model without its probabilities, if it has any."""
+    return getattr(model, "estimator_", model)
+
+
 def rescaled(examples: FileExamples, scaling: Scaling | None) -> FileExamples:
     """Return examples with the scaling of a model applied."""
     if scaling is None:
         return examples
-    if is_store(examples.path):
-        raise ValueError(
-            f"{examples.path} is a store, but a model of --standardize needs a file; "
-            "give a data file"
-        )
+    refuse_store(examples.path, "a model of --standardize")
     return examples._replace(X=scaling.transform(examples.X))
 
 
@@ -454,11 +458,6 @@ def standardized(
         return examples, None
     from ..data.scaling import Scaling
 
-    if is_store(examples.path):
-        raise ValueError(
-            f"{examples.path} is a store, which --standardize cannot change; give a "
-            "data file"
-        )
     scaling = Scaling.of(examples.X)
     return examples._replace(X=scaling.transform(examples.X)), scaling
 

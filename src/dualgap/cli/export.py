@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from .certify import read_model
-from .data import refuse_overwriting, refuse_unwritable, whose_model
+from .data import refuse_overwriting, refuse_unwritable, uncalibrated, whose_model
 from .options import Options
 from .parser import UsageError, Values
 from .report import print_json
@@ -53,8 +53,8 @@ def run(o: Values) -> None:
     """Write the file."""
     output = o.output
     extension = o.format or _format_of(output)
-    _, whole, notes, scaling = read_model(o.model, {}, calibrated=True)
-    fitted = getattr(whole, "estimator_", whole)
+    _, whole, notes, scaling = read_model(o.model, {})
+    fitted = uncalibrated(whole)
     if scaling is not None:
         fitted = _without_scaling(o.model, fitted, scaling)
     refuse_unwritable(output, [o.model])

@@ -34,7 +34,7 @@ def run(o: Values) -> None:
     refuse_overwriting(output, "an HTML page", lambda s: s.lower() == doctype)
     from ..html_report import report as page_about  # needs matplotlib
 
-    kind, fitted, examples = read_with_data(o)
+    kind, fitted, examples = read_with_data(o, "report")
     if hasattr(fitted, "kernel"):
         fitted.n_jobs = -1 if o.n_jobs is None else o.n_jobs
     names = examples.names

@@ -8,6 +8,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import SimpleNamespace as Values
 
 from ..names import nearest
@@ -128,6 +129,9 @@ class Command:
     def parse(self, words: Sequence[str]) -> Values:
         """Return the values of the options and arguments by their names."""
         known = self.known
+        for name, word in pairwise(words):
+            if name in known and known[name].read is None and word in ("0", "1"):
+                raise UsageError(f"{name} takes no value; leave {word} out.")
         takes = {name: "" if o.read is None else ":" for name, o in known.items()}
         short = "".join(name[1] + takes[name] for name in known if len(name) == 2)
         long = [name[2:] + "=" * bool(takes[name]) for name in known if len(name) > 2]
@@ -140,7 +144,8 @@ class Command:
             option = known[name]
             value = name in option.names if option.read is None else option.value(text)
             if option.many:
-                value = [*(values[option.name] or ()), value]  # type: ignore[misc]
+                earlier = values[option.name]
+                value = [*(earlier if isinstance(earlier, list) else ()), value]
             values[option.name] = value
         self._place(places, values)
         return Values(**values)

@@ -12,8 +12,8 @@ from . import NOT_CERTIFIED
 from .data import (
     chosen_columns,
     facts_of,
-    is_store,
     read_data,
+    refuse_store,
     refuse_unreadable,
     refuse_untrainable,
     refuse_unwritable,
@@ -123,10 +123,7 @@ def read_for(
 ) -> tuple[FileExamples, Scaling | None]:
     """Read the examples of a command that trains classifiers, if it can write."""
     refuse_unreadable(o.data, "give a data file")
-    if is_store(o.data):
-        raise ValueError(
-            f"{o.data} is a store, which {command} cannot read; give a data file"
-        )
+    refuse_store(o.data, command)
     for name in outputs:
         if name is not None:
             refuse_unwritable(name, [o.data])

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .data import Model
-
 EPILOG = (
     "dualgap predict a9a.t a9a.model labels.txt",
     "dualgap predict a9a.t a9a.model --scores > scores.txt",
@@ -69,12 +67,12 @@ def run(o: Values) -> None:
         refuse_unwritable(output, [o.data, o.model])
     if o.scores + o.proba + (o.undecided is not None) > 1:
         raise UsageError("--scores, --proba and --undecided exclude each other.")
-    whole, examples = read_as_trained(o, whole=o.undecided is not None, calibrated=True)
-    fitted = getattr(whole, "estimator_", whole)
+    fitted, examples = read_as_trained(o, whole=o.undecided is not None)
+    if o.proba and not hasattr(fitted, "calibrators_"):
+        raise ValueError(f"{o.model} has no probabilities; train it with --probability")
     values, labels = predictions(fitted, examples.X, o.n_jobs)
-    if o.proba or whole is not fitted:
-        likely, labels = _calibrated(o.model, whole, values)
-        values = likely if o.proba else values
+    if o.proba:
+        values = fitted._probabilities(values)
     figures, remark = quality(fitted, examples, labels)
     wanted = values if o.scores or o.proba else labels
     if o.undecided is not None:
@@ -94,16 +92,6 @@ def run(o: Values) -> None:
     scored = in_words(figures)
     told = f"{scored}; {remark}" if remark else scored
     print(told if scored else f"Not scored: {remark}.", file=sys.stderr)
-
-
-def _calibrated(
-    name: str, model: Model, values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Return the probabilities of decision values, and the likeliest labels."""
-    if not hasattr(model, "calibrators_"):
-        raise ValueError(f"{name} is not of train --probability; train it so")
-    likely = model._probabilities(values)
-    return likely, model.classes_[likely.argmax(axis=1)]
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .certify import add_model_and_data, read_model, read_with_data, told_of
+from .certify import add_model_and_data, read_with_data
 from .data import refuse_overwriting, refuse_unwritable
 from .options import Options
 from .parser import Values
@@ -37,12 +37,7 @@ def run(o: Values) -> None:
     refuse_unwritable(output, [data, model])
     head = b"dualgap-proof "
     refuse_overwriting(output, "a proof file", lambda s: s.startswith(head))
-    if read_model(model, told_of(o))[3] is not None:
-        raise ValueError(
-            f"{model} was trained with --standardize, which changes the values "
-            f"in {data}; train without --standardize"
-        )
-    kind, fitted, examples = read_with_data(o)
+    kind, fitted, examples = read_with_data(o, "prove", scaled=False)
     comparable = _is_text(data)
     try:
         found = write_proof(

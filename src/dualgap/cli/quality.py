@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .data import FileExamples, labels_of, shortened
+from .data import FileExamples, labels_of, shortened, uncalibrated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ SETTINGS = QualitySettings()
 
 def is_regression(model: Model) -> bool:
     """Whether a model is a regression model."""
-    return not hasattr(model, "decision_function")
+    return not (hasattr(model, "decision_function") or hasattr(model, "classes_"))
 
 
 def is_novelty(model: Model) -> bool:
@@ -41,9 +41,16 @@ def is_novelty(model: Model) -> bool:
 
 
 def predictions(
-    fitted: Model, X: MatrixLike, n_jobs: int | None
+    model: Model, X: MatrixLike, n_jobs: int | None
 ) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
-    """Return decision values, shape (n,) or (n, K), and labels, shape (n,)."""
+    """Return decision values, shape (n,) or (n, K), and labels, shape (n,).
+
+    A model with probabilities predicts the labels of the largest ones.
+    """
+    fitted = uncalibrated(model)
+    if fitted is not model:
+        values, _ = predictions(fitted, X, n_jobs)
+        return values, model.classes_[model._probabilities(values).argmax(axis=1)]
     with warnings.catch_warnings():
         # A model fitted on a table has feature names, but svmlight text has none.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -74,7 +81,7 @@ def with_undecided(
         )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        certain = fitted.certified_labels(X)
+        certain = uncalibrated(fitted).certified_labels(X)
     found: NDArray[np.generic] = labels.astype(object)
     found[~certain] = undecided
     return found
@@ -129,7 +136,8 @@ def on_training_rows(
 
     n, most = examples.shape[0], settings.sample
     figures: Figures = {}
-    if hasattr(fitted, "kernel") and n > most:
+    plain = uncalibrated(fitted)
+    if hasattr(plain, "kernel") and n > most:
         rows = np.random.default_rng(0).choice(n, most, replace=False)
         rows.sort()
         X = examples.X
@@ -140,8 +148,8 @@ def on_training_rows(
         figures["outliers"] = float((labels == -1).mean())
     else:
         figures |= quality(fitted, examples, labels)[0]
-    if hasattr(fitted, "support_"):
-        figures["support_vectors"] = int(fitted.support_.size)
+    if hasattr(plain, "support_"):
+        figures["support_vectors"] = int(plain.support_.size)
     return figures
 
 

@@ -17,6 +17,7 @@ from .data import (
     notes_of,
     read_data,
     refuse_overwriting_by_model,
+    refuse_store,
     refuse_unfit,
     refuse_unreadable,
     refuse_untrainable,
@@ -132,7 +133,7 @@ def run(o: Values) -> int:
             whole = _calibrated(model, examples)
     _save(whole, o.model, examples, scaling)
     certificates = by_problem(model)
-    figures = on_training_rows(model, examples, o.n_jobs)
+    figures = on_training_rows(whole, examples, o.n_jobs)
     certified = all(c.certified for _, c in certificates)
     if o.json:
         print_json(
@@ -302,17 +303,15 @@ def _refuse_files(o: Values) -> None:
     refuse_overwriting_by_model(o.model)
     if o.checkpoint is not None:
         refuse_unwritable(o.checkpoint, [data])
-    if is_store(data):
-        for option, cannot in (
-            ("--kernel", o.kernel is not None),
-            (f"--task {o.task}", o.task != "classification"),
-            ("--bounds", o.bounds),
-            ("--probability", o.probability),
-        ):
-            if cannot:
-                raise ValueError(
-                    f"{data} is a store, which {option} cannot use; give a data file"
-                )
+    for option, given in (
+        ("--kernel", o.kernel is not None),
+        (f"--task {o.task}", o.task != "classification"),
+        ("--bounds", o.bounds),
+        ("--probability", o.probability),
+        ("--standardize", o.standardize),
+    ):
+        if given:
+            refuse_store(data, option)
 
 
 def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
