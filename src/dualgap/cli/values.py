@@ -80,7 +80,7 @@ def _in_words(interval: Interval) -> str:
 
 def fraction(text: str) -> float:
     """Return a relative accuracy, between 0 and 1."""
-    value = float(reader("", [], [(0.0, None, "neither", False)])(text))  # type: ignore[arg-type]
+    value = positive(text)
     if value >= 1.0:
         raise ValueError(
             f"{100.0 * value:g} % proves nothing, so give a fraction below 1, such as "
@@ -99,9 +99,12 @@ def one_of(*words: str) -> Reader:
     return reader("", words, [])
 
 
-def positive(text: str) -> object:
+def positive(text: str) -> float:
     """Return a positive number."""
-    return reader("", [], [(0.0, None, "neither", False)])(text)
+    value = _number(text, (0.0, None, "neither", False))
+    if value is None:
+        raise ValueError("give a positive number")
+    return value
 
 
 _UNITS = {"": 1.0, "kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}
@@ -120,7 +123,7 @@ def megabytes(text: str) -> float:
 def numbers(text: str) -> list[float]:
     """Return the numbers of a list such as 0.1,1,10."""
     try:
-        return [float(str(positive(part))) for part in text.split(",")]
+        return [positive(part) for part in text.split(",")]
     except ValueError:
         raise ValueError("give positive numbers, such as 0.1,1,10") from None
 
@@ -138,7 +141,7 @@ def class_weights(text: str) -> dict[float | str, float] | str:
     for part in text.split(","):
         label, _, weight = part.rpartition("=")
         try:
-            factor = float(str(positive(weight if label else "")))
+            factor = positive(weight if label else "")
         except ValueError:
             near = nearest(text, ["balanced"])
             hint = f". Did you mean {near!r}?" if near else ""

@@ -82,6 +82,10 @@ class RowSource(ABC):
     #: Number of stored entries, and bytes of one entry.
     stored: int
     entry_bytes: int
+    #: Pages in the order of the rows; a single page if all rows fit in memory.
+    pages: Sequence[slice]
+    #: Largest number of pages in a block.
+    block_pages: int
 
     @property
     @abstractmethod
@@ -92,16 +96,6 @@ class RowSource(ABC):
     @abstractmethod
     def sample_weight(self) -> NDArray[np.float64] | None:
         """Sample weights, shape (n_samples,); None if there are none."""
-
-    @property
-    @abstractmethod
-    def pages(self) -> Sequence[slice]:
-        """Pages in the order of the rows; a single page if all rows fit in memory."""
-
-    @property
-    @abstractmethod
-    def block_pages(self) -> int:
-        """Largest number of pages in a block."""
 
     @abstractmethod
     def read(

@@ -145,9 +145,6 @@ def _row_bytes(X: Matrix) -> int:
     return max(1, 12 * entries // max(X.shape[0], 1))
 
 
-# ------------------------------------------------------------------- .npy and .npz
-
-
 @contextlib.contextmanager
 def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
     """Turn a library's errors about a file into ValueErrors that name the file."""

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, BinaryIO, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,17 +119,13 @@ class Run:
         return sparse.csr_matrix(parts, shape=(stop - start, d))
 
 
-class _Writer(contextlib.AbstractContextManager["_Writer"]):
+class _Writer:
     """File of an array that is written from start to end, with its checksums."""
 
-    def __init__(self, path: str, dtype: str, shape: tuple[int, ...]) -> None:
-        self.dtype, self.size = dtype, 0
+    def __init__(self, file: BinaryIO, dtype: str, shape: tuple[int, ...]) -> None:
+        self.file, self.dtype, self.size = file, dtype, 0
         self.sums: list[int] = []
-        self.file = open(path, "xb")  # noqa: SIM115  (closed at the end)
-        self.file.write(header(dtype, shape))
-
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
+        file.write(header(dtype, shape))
 
     def write(self, array: Array) -> None:
         data = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8)
@@ -224,8 +220,8 @@ class Gather:
             writers = {}
             for name, dtype in self.dtypes.items():
                 path = os.path.join(self.folder, f"{name}.npy")
-                writer = _Writer(path, dtype, shape_of(description, name))
-                writers[name] = stack.enter_context(writer)
+                file = stack.enter_context(open(path, "xb"))
+                writers[name] = _Writer(file, dtype, shape_of(description, name))
             if not self.dense:
                 writers["indptr"].write(np.zeros(1, np.int64))
             entries = 0
@@ -235,8 +231,8 @@ class Gather:
             sums = {name: writer.end() for name, writer in writers.items()}
         description |= {"checksums": sums}
         description["sha256"] = digest(description)
-        with write_atomically(os.path.join(self.folder, DESCRIPTION), "w") as file:
-            json.dump(description, file)
+        with write_atomically(os.path.join(self.folder, DESCRIPTION), "w") as text:
+            json.dump(description, text)
 
     def _cuts(self, count: int) -> list[NDArray[np.int64]]:
         """Return, for every run, the rows between which the intervals of keys lie.

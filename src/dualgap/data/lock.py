@@ -12,6 +12,7 @@ import errno
 import hashlib
 import logging
 import os
+import sys
 from collections.abc import Iterator
 
 __all__ = ["locked"]
@@ -82,13 +83,13 @@ def _acquire(where: str, name: str) -> tuple[int, bool]:
 
 
 def _lock(handle: int) -> None:
-    try:
-        import fcntl
-    except ImportError:
+    if sys.platform == "win32":
         import msvcrt
 
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     else:
+        import fcntl
+
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -173,7 +173,8 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
     try:
         with library.safe_open(path, framework="numpy") as file:
             record = _parse((file.metadata() or {}).get(_ENTRY), format)
-            for name in file.keys():  # noqa: SIM118  (a file, not a dict)
+            names = file.keys()
+            for name in names:
                 kind = file.get_slice(name).get_dtype()
                 if kind not in DTYPES:
                     raise ValueError(f"tensor {name} has the unknown type {kind}")

@@ -27,6 +27,7 @@ from .chunks import (
 )
 from .kinds import kind_of_file
 from .numpy_sources import _Batches, _Numpy
+from .tables import pyarrow_for
 from .text_sources import _Csv, _Text
 
 if TYPE_CHECKING:
@@ -93,14 +94,7 @@ class _Table(FileSource):
                 first += len(y)
 
     def _batches(self, path: str) -> Iterator[pyarrow.RecordBatch]:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ImportError(
-                f"reading {path} needs the package pyarrow; install it with: "
-                "pip install 'dualgap[arrow]'"
-            ) from error
+        pyarrow = pyarrow_for(path)
         with self._told(path):
             if kind_of_file(path) == "parquet":
                 with pyarrow.parquet.ParquetFile(path) as file:

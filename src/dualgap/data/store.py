@@ -23,7 +23,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -149,13 +148,13 @@ class RowStore(RowSource):
         self.entry_bytes = self.dtype.itemsize
         if self.is_sparse:
             self.entry_bytes += self.dtypes["indices"].itemsize
-        if self.is_sparse:
             ends = [self._pointer(0), self._pointer(self.n_samples)]
             if ends != [0, self.nnz]:
                 raise ValueError(
                     f"{self.file('indptr')} runs from {ends[0]} to {ends[1]}, not from "
                     f"0 to {self.nnz}; {REMEDY}"
                 )
+        self.pages, self.block_pages = self._cut()
 
     # ------------------------------------------------------------------- opening
 
@@ -202,9 +201,7 @@ class RowStore(RowSource):
             description = parse(text.decode())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {REMEDY}") from None
-        store = cls(path, description, size)
-        store.pages  # noqa: B018  (raises if the buffer is too small)
-        return store
+        return cls(path, description, size)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (self.path, self.buffer)
@@ -364,9 +361,8 @@ class RowStore(RowSource):
 
     # -------------------------------------------------------------------- blocks
 
-    @cached_property
-    def _cuts(self) -> tuple[list[slice], int]:
-        """Pages, and the number of pages per block."""
+    def _cut(self) -> tuple[list[slice], int]:
+        """Return the pages, and the number of pages per block."""
         n = self.n_samples
         row = 8 if self.is_sparse else 0
         total = self.stored * self.entry_bytes + n * row
@@ -398,16 +394,8 @@ class RowStore(RowSource):
     def _pointer(self, i: int) -> int:
         return int(self._arrays["indptr"].read(i, i + 1)[0])
 
-    @property
-    def pages(self) -> list[slice]:
-        return self._cuts[0]
-
-    @property
-    def block_pages(self) -> int:
-        return self._cuts[1]
-
     def _consecutive(self) -> list[_Spans]:
-        pages, together = self._cuts
+        pages, together = self.pages, self.block_pages
         groups = [pages[k : k + together] for k in range(0, len(pages), together)]
         return [(slice(group[0].start, group[-1].stop),) for group in groups]
 

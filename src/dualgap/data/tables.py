@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -9,6 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
@@ -230,6 +232,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def _lines(content: BinaryIO, name: str) -> Iterator[io.TextIOWrapper]:
+    """Yield the lines of a file of text, and keep the file open."""
+    lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+    try:
+        yield lines
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not text in UTF-8: {error.reason}") from None
+    finally:
+        lines.detach()
+
+
 def _csv(
     content: BinaryIO,
     name: str,
@@ -237,27 +251,12 @@ def _csv(
     columns: Sequence[str] | None,
     needs_label: bool,
 ) -> Table:
-    lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-    try:
-        return _csv_of(lines, name, label, columns, needs_label)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not text in UTF-8: {error.reason}") from None
-    finally:
-        lines.detach()  # keeps the file open
-
-
-def _csv_of(
-    lines: io.TextIOWrapper,
-    name: str,
-    label: str | None,
-    columns: Sequence[str] | None,
-    needs_label: bool,
-) -> Table:
-    names, layout, rows = _csv_rows(lines, name, label, columns, needs_label)
     values, labels = array("d"), []
-    for _, row, text in rows:
-        values.extend(row)
-        labels.append(text)
+    with _lines(content, name) as lines:
+        names, layout, rows = _csv_rows(lines, name, label, columns, needs_label)
+        for _, row, text in rows:
+            values.extend(row)
+            labels.append(text)
     X = np.frombuffer(values, np.float64).reshape(-1, len(layout.features))
     y = None if layout.label is None else numbers_of(labels)
     return Table(X, y, _of(names, layout), *_named(layout, names))
@@ -282,9 +281,8 @@ def csv_blocks(
         If a value or a label is missing or not a number; the message names line and
         column.
     """
-    lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-    try:
-        remedy = "encode it as numbers"
+    remedy = "encode it as numbers"
+    with _lines(content, name) as lines:
         names, layout, rows = _csv_rows(lines, name, label, None, True, remedy)
         columns = _named(layout, names)[1]
         size = max(1, entries // len(columns))
@@ -298,10 +296,6 @@ def csv_blocks(
                     )
                 y[k] = float(text)
             yield CsvBlock(np.array([row for _, row, _ in some]), y, columns)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not text in UTF-8: {error.reason}") from None
-    finally:
-        lines.detach()
 
 
 def _csv_rows(
@@ -426,14 +420,7 @@ def _arrow(
     columns: Sequence[str] | None,
     needs_label: bool,
 ) -> Table:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            f"reading {name} needs the package pyarrow; install it with: "
-            "pip install 'dualgap[arrow]'"
-        ) from None
+    pyarrow = pyarrow_for(name)
     try:
         if kind == "parquet":
             table = pyarrow.parquet.ParquetFile(content).read()
@@ -463,6 +450,19 @@ def _arrow(
     return Table(X, y, _of(names, layout), *_named(layout, names))
 
 
+def pyarrow_for(name: str) -> ModuleType:
+    """Return the module pyarrow, which reads a file of this name."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(
+            f"reading {name} needs the package pyarrow; install it with: "
+            "pip install 'dualgap[arrow]'"
+        ) from None
+    return pyarrow
+
+
 def _is_numeric(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
@@ -479,8 +479,8 @@ def _column(
 ) -> NDArray[np.generic]:
     if text:
         raise ValueError(
-            f"{name}: column {title!r} has type {column.type}, not numbers; leave it "
-            "out with columns=..., or encode it as numbers"
+            f"{name}: column {title!r} has type {column.type}, not numbers; "
+            f"{_LEAVE_OUT}"
         )
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
