@@ -31,8 +31,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import command_of, fields
 from dualgap.cli.data import FileExamples
-from dualgap.cli.quality import QualitySettings, on_training_rows
-from dualgap.cli.train import _on_training_rows
+from dualgap.cli.quality import QualitySettings, in_a_sentence, on_training_rows
 from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 from dualgap.models.plain import PlainLinearSVC
@@ -105,9 +104,9 @@ def test_text_says_what_json_says() -> None:
     accuracy = report["accuracy"]
     assert accuracy == load_model("model").score(*load_svmlight_file("data"))
     assert quality == (
-        f"Training accuracy {100 * accuracy:.2f} % (balanced "
-        f"{100 * report['balanced_accuracy']:.2f} %), "
-        f"{report['support_vectors']} support vectors."
+        f"On the training rows: accuracy {100 * accuracy:.2f} %, balanced accuracy "
+        f"{100 * report['balanced_accuracy']:.2f} %, "
+        f"support vectors {report['support_vectors']}."
     )
     assert written == "Model written to model. Next: dualgap predict DATA model"
     assert more == [""]
@@ -183,7 +182,7 @@ def test_a_kernel_model_is_judged_on_a_sample() -> None:
     figures = on_training_rows(model, FileExamples("data", X, y, False), 1, settings)
     rows = np.sort(np.random.default_rng(0).choice(len(y), 20, replace=False))
     assert figures["accuracy"] == accuracy_score(y[rows], model.predict(X[rows]))
-    assert " on 20 rows drawn at random, " in _on_training_rows(figures)
+    assert in_a_sentence(figures).startswith("On 20 of the training rows: accuracy ")
 
 
 def test_stopped_early_is_status_3_and_the_model_is_written() -> None:

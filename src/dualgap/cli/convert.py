@@ -8,7 +8,7 @@ from .data import refuse_model
 from .options import Options
 from .parser import Argument, Values
 from .report import print_json
-from .values import megabytes, one_of, whole
+from .values import megabytes, whole
 
 EPILOG = (
     "dualgap convert big.svm.xz big.store --single",
@@ -28,12 +28,8 @@ def add(command: Options) -> None:
     )
     command.arguments.append(Argument("inputs", "IN", text, many=True))
     command.output("STORE", "Folder to create.", name="store")
-    words = ("auto", "csr", "dense")
     text = "csr, dense, or auto: the format of the first rows."
-    command.add(
-        "--format", text, one_of(*words), "NAME", words=words, default="auto",
-        shown="auto", group="Output",
-    )  # fmt: skip
+    command.choice("--format", text, ("auto", "csr", "dense"), "Output", "auto")
     text = "Put the rows in random order, which the solvers rely on, or not."
     command.add(
         "--shuffle", text, negation="--no-shuffle", default=True, shown="--shuffle",

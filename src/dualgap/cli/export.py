@@ -12,7 +12,6 @@ from .data import refuse_overwriting, refuse_unwritable, uncalibrated, whose_mod
 from .options import Options
 from .parser import UsageError, Values
 from .report import print_json
-from .values import one_of
 
 if TYPE_CHECKING:
     from ..data.scaling import Scaling
@@ -42,10 +41,8 @@ def add(command: Options) -> None:
         "from the extension of OUT; without one, liblinear for linear models and "
         "libsvm for kernel models"
     )
-    command.add(
-        "--format", "liblinear, libsvm or onnx.", one_of(*_NAMES), "NAME",
-        shown=shown, words=tuple(_NAMES), group="Output",
-    )  # fmt: skip
+    text = "liblinear, libsvm or onnx."
+    command.choice("--format", text, _NAMES, "Output", shown)
     command.common()
 
 
@@ -70,7 +67,7 @@ def run(o: Values) -> None:
     if whole is not fitted and format_ == "onnx":
         whole.estimator_ = fitted  # without the scaling
         fitted = whole
-    _WRITERS[format_](fitted, output)
+    _write(fitted, output, format_)
     if o.json:
         print_json({"model": o.model, "output": output, "format": format_})
         return
@@ -110,35 +107,18 @@ def _format_of(output: str) -> str | None:
     return _EXTENSIONS[extension]
 
 
-def _liblinear(model: Model, output: str) -> None:
-    from ..models import write_liblinear
-
-    if hasattr(model, "kernel"):
-        raise ValueError(
-            "--format liblinear is for linear models, but MODEL has a kernel; use "
-            "libsvm"
-        )
-    write_liblinear(model, output)
-
-
-def _libsvm(model: Model, output: str) -> None:
-    from ..models import write_libsvm
-
-    if not hasattr(model, "kernel"):
-        raise ValueError(
-            "--format libsvm is for kernel models, but MODEL is linear; use liblinear"
-        )
-    write_libsvm(model, output)
-
-
-def _onnx(model: Model, output: str) -> None:
+def _write(model: Model, output: str, format_: str) -> None:
+    """Write a model in a format, or refuse a model that the format cannot hold."""
     import dualgap
 
-    from ..data.atomic import write_atomically
+    if format_ == "onnx":
+        from ..data.atomic import write_atomically
 
-    proto = dualgap.to_onnx(model)
-    with write_atomically(output) as file:
-        file.write(proto.SerializeToString())
-
-
-_WRITERS = {"liblinear": _liblinear, "libsvm": _libsvm, "onnx": _onnx}
+        proto = dualgap.to_onnx(model)
+        with write_atomically(output) as file:
+            file.write(proto.SerializeToString())
+        return
+    try:
+        getattr(dualgap.models, f"write_{format_}")(model, output)
+    except TypeError as error:
+        raise ValueError(str(error).replace("write_", "--format ")) from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from .fields import Field, stored
 from .parser import Argument, Command, UsageError, Values
-from .values import reader_of, spelled, whole, words_of
+from .values import one_of, reader_of, spelled, whole, words_of
 
 if TYPE_CHECKING:
     from ..data.types import Parameters
@@ -199,15 +199,15 @@ _AS_TRAINED = "as in training"
 class Options(Command):
     """A command, with methods that add options which commands share."""
 
-    def fields_of(self, *estimators: str) -> None:
-        """Add the parameters of estimators as options.
+    def fields_of(self, *estimators: str, without: Iterable[str] = ()) -> None:
+        """Add the parameters of estimators as options, but for those `without`.
 
-        An option that is left out has the value None.
+        An option that is not given has the value None.
         """
         table = [(name, stored()[name]) for name in estimators]
         names = dict.fromkeys(key for _, fields in table for key in fields)
         order = [*_SHAPES, *names]
-        for key in sorted(names.keys() - _LEFT_OUT, key=order.index):
+        for key in sorted(names.keys() - _LEFT_OUT - {*without}, key=order.index):
             own = [(name, fields[key]) for name, fields in table if key in fields]
             _add(self, key, own)
 
@@ -259,6 +259,17 @@ class Options(Command):
         text = f"Number of features, if the last ones do not occur in {of}."
         shown = f"from {of}"
         self.add("--n-features", text, whole(1), "N", shown=shown, group="Data")
+
+    def choice(
+        self, names: str, text: str, words: Iterable[str], group: str, shown: str = ""
+    ) -> None:
+        """Add an option whose value is one of some words; the default is shown."""
+        words = tuple(words)
+        default = shown if shown in words else None
+        self.add(
+            names, text, one_of(*words), "NAME", group=group, shown=shown,
+            default=default, words=words,
+        )  # fmt: skip
 
     def flag(self, names: str, text: str, group: str) -> None:
         """Add an option without a value, which is False if it is left out."""

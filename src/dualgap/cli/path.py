@@ -13,6 +13,7 @@ from .data import (
     chosen_columns,
     facts_of,
     read_data,
+    refuse_overwriting_by_model,
     refuse_store,
     refuse_unreadable,
     refuse_untrainable,
@@ -45,19 +46,18 @@ GRID = (0.001, 0.01, 0.1, 1.0, 10.0)
 
 def add(command: Options) -> None:
     """Add the options."""
-    add_grid(command, "LinearSVCCV")
-    command.options = [o for o in command.options if o.name not in ("cv", "scoring")]
+    add_grid(command, "LinearSVCCV", without=("cv", "scoring"))
     text = "Picture of the coefficients against C: .png, .svg or .pdf."
     command.output("PICTURE", text, name="picture", shown="none")
 
 
-def add_grid(command: Options, *searches: str) -> None:
+def add_grid(command: Options, *searches: str, without: Sequence[str] = ()) -> None:
     """Add the options of commands that train for many values of C."""
     command.data()
     command.table_options()
     command.standardize()
-    command.fields_of(*searches)
-    command.options = [o for o in command.options if "checkpoint" not in o.name]
+    without = ("checkpoint", "checkpoint_every", *without)
+    command.fields_of(*searches, without=without)
     text = "Instead of --C: this many values from 1e-4 to 1e4."
     command.add("--n-Cs", text, whole(2), "N", group="Model")
     command.jobs("training several classes", "all for reading, 1 for training")
@@ -127,6 +127,8 @@ def read_for(
     for name in outputs:
         if name is not None:
             refuse_unwritable(name, [o.data])
+    if getattr(o, "model", None) is not None:
+        refuse_overwriting_by_model(o.model)
     chosen = chosen_columns(o.label, o.columns)
     examples = read_data(o.data, o.zero_based, o.n_jobs, columns=chosen)
     examples, scaling = standardized(examples, o.standardize)

@@ -158,10 +158,22 @@ def in_words(figures: Figures) -> str:
     shares = ("accuracy", "balanced_accuracy", "outliers")
     return ", ".join(
         f"{_NAMES.get(name, name.replace('_', ' '))} "
-        + (f"{100 * value:.2f} %" if name in shares else f"{value:.6g}")
+        + (f"{100 * value:.2f} %" if name in shares else _number(value))
         for name, value in figures.items()
         if value is not None
     )
+
+
+def in_a_sentence(figures: Figures) -> str:
+    """Return a sentence about the figures of :func:`on_training_rows`."""
+    others = dict(figures)
+    judged = others.pop("rows_judged", None)
+    drawn = "" if judged is None else f"{judged:,} of "
+    return f"On {drawn}the training rows: {in_words(others)}."
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
 _NAMES = {"r2": "R2", "auc": "AUC"}

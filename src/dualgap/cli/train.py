@@ -28,7 +28,7 @@ from .data import (
 )
 from .options import PLACES, TASKS, Options, in_options, parameters_of
 from .parser import UsageError, Values
-from .quality import Figures, on_training_rows
+from .quality import in_a_sentence, on_training_rows
 from .records import configured_loss, configured_solver, refuse_shape
 from .report import (
     by_problem,
@@ -39,7 +39,7 @@ from .report import (
     print_outcome,
     progress,
 )
-from .values import one_of, positive
+from .values import positive
 
 if TYPE_CHECKING:
     from ..data.scaling import Scaling
@@ -84,10 +84,7 @@ def add(command: Options) -> None:
         "-s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 of LIBLINEAR, "
         "-s 2 of LIBSVM)."
     )
-    command.add(
-        "--task", text, one_of(*TASKS), "NAME", default=TASKS[0], shown=TASKS[0],
-        words=TASKS, group="Model",
-    )  # fmt: skip
+    command.choice("--task", text, TASKS, "Model", TASKS[0])
     command.fields_of(*_ESTIMATORS.values())
     text = "Weight of the norm, instead of --C: C = 1/(lambda n) for n examples."
     command.add("--lambda", text, positive, name="lambda_", group="Model")
@@ -150,7 +147,7 @@ def run(o: Values) -> int:
         print_outcome(certificates)
         if o.verbose:
             print_details(certificates)
-        print(_on_training_rows(figures))
+        print(in_a_sentence(figures))
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
     return 0 if certified else NOT_CERTIFIED
 
@@ -354,28 +351,6 @@ def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
             + (" on a data file." if is_store(examples.path) else "."),
             file=sys.stderr,
         )
-
-
-def _on_training_rows(figures: Figures) -> str:
-    """Return a sentence about the quality on the training rows."""
-
-    def number(name: str, form: str) -> str:
-        value = figures.get(name)
-        return "-" if value is None else format(value, form)
-
-    if "accuracy" in figures:
-        balanced = number("balanced_accuracy", ".2%")
-        words = f"Training accuracy {number('accuracy', '.2%')} (balanced {balanced})"
-    elif "outliers" in figures:
-        words = f"Outliers among the training rows: {number('outliers', '.2%')}"
-    else:
-        error = number("mean_absolute_error", ".4g")
-        words = f"Training R2 {number('r2', '.4g')}, mean absolute error {error}"
-    if "rows_judged" in figures:
-        words += f" on {figures['rows_judged']:,} rows drawn at random"
-    if "support_vectors" in figures:
-        words += f", {figures['support_vectors']:,} support vectors"
-    return f"{words}.".replace("%", " %")
 
 
 def _problems(multi_class: str, examples: FileExamples) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import NOT_CERTIFIED
-from .data import notes_of, refuse_overwriting_by_model, refuse_unwritable
+from .data import notes_of
 from .options import Options
 from .parser import UsageError, Values
 from .path import add_grid, grid_of, plainly, read_for, show
@@ -41,9 +41,6 @@ def run(o: Values) -> int:
         refuse_shape(o)
     if o.gammas is not None:
         parameters["gammas"] = [gamma for part in o.gammas for gamma in part]
-    if o.model is not None:
-        refuse_unwritable(o.model, [o.data])
-        refuse_overwriting_by_model(o.model)
     if o.picture is not None:
         picture_format(o.picture)
     examples, scaling = read_for(o, "tune", [o.model, o.picture])
