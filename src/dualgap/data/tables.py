@@ -211,14 +211,17 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def _named(layout: _Layout, names: list[str] | None) -> tuple[str | None, list[str]]:
-    """Return label and features by name or, without names, by number from 1."""
+def _named(
+    layout: _Layout, names: list[str] | None
+) -> tuple[list[str] | None, str | None, list[str]]:
+    """Return names of the features, and label and features by name or number."""
 
     def call(j: int) -> str:
         return str(j + 1) if names is None else names[j]
 
     label = None if layout.label is None else call(layout.label)
-    return label, [call(j) for j in layout.features]
+    columns = [call(j) for j in layout.features]
+    return None if names is None else columns, label, columns
 
 
 # ------------------------------------------------------------------------ CSV and TSV
@@ -259,7 +262,7 @@ def _csv(
             labels.append(text)
     X = np.frombuffer(values, np.float64).reshape(-1, len(layout.features))
     y = None if layout.label is None else numbers_of(labels)
-    return Table(X, y, _of(names, layout), *_named(layout, names))
+    return Table(X, y, *_named(layout, names))
 
 
 class CsvBlock(NamedTuple):
@@ -284,7 +287,7 @@ def csv_blocks(
     remedy = "encode it as numbers"
     with _lines(content, name) as lines:
         names, layout, rows = _csv_rows(lines, name, label, None, True, remedy)
-        columns = _named(layout, names)[1]
+        *_, columns = _named(layout, names)
         size = max(1, entries // len(columns))
         while some := list(islice(rows, size)):
             y = np.empty(len(some))
@@ -365,10 +368,6 @@ def _csv_rows(
     return names, layout, checked()
 
 
-def _of(names: list[str] | None, layout: _Layout) -> list[str] | None:
-    return None if names is None else [names[j] for j in layout.features]
-
-
 def _rows(reader: Reader, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield every row with the number of its last line; skip blank lines."""
     while True:
@@ -447,7 +446,7 @@ def _arrow(
             _refuse_cell(name, int((~np.isfinite(y)).argmax()), names[layout.label])
     if table.num_rows == 0:
         raise ValueError(f"{name} has no rows; give a file with data")
-    return Table(X, y, _of(names, layout), *_named(layout, names))
+    return Table(X, y, *_named(layout, names))
 
 
 def pyarrow_for(name: str) -> ModuleType:
