@@ -9,7 +9,6 @@ stays in the processor's cache, so that copying from it is fast.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import mmap
@@ -115,11 +114,14 @@ class StoredArray:
     def tasks(self, start: int, out: NDArray[np.generic]) -> list[Task]:
         """Return the tasks that read entries from `start` on, in any order."""
         begin, data = start * self.dtype.itemsize, out.view(np.uint8)
-        step = self.settings.pieces * PIECE
-        cuts = [*range(-begin % step, len(data), step), len(data)]
+        end, step = begin + len(data), self.settings.pieces * PIECE
+        cuts = {begin, end, *range(-(-begin // step) * step, end, step)}
+        if not self.direct:  # whole pieces need no memory besides
+            ends = -(-begin // PIECE) * PIECE, end // PIECE * PIECE
+            cuts.update(cut for cut in ends if begin < cut < end)
         return [
-            functools.partial(self._fill, begin + a, data[a:b])
-            for a, b in pairwise([0, *cuts] if cuts[0] else cuts)
+            functools.partial(self._fill, a, data[a - begin : b - begin])
+            for a, b in pairwise(sorted(cuts))
         ]
 
     def mapped(self, start: int, stop: int) -> Array:
@@ -148,16 +150,20 @@ class StoredArray:
 
     def _fill(self, begin: int, out: Bytes) -> None:
         """Read bytes from `begin` on, or the whole pieces if they are not compared."""
-        first, last = begin // PIECE, -(-(begin + len(out)) // PIECE)
+        end = begin + len(out)
+        first, last = begin // PIECE, -(-end // PIECE)
         known = self.seen[first:last].all()
-        if known and not self.direct:
+        whole = begin % PIECE == 0 and (end % PIECE == 0 or end == self.size)
+        if not self.direct and (known or whole):
             self._read(begin, len(out), out)
+            if not known:
+                self._compare(first, out)
             return
         low = first * PIECE
-        whole = self._read(low, min(last * PIECE, self.size) - low)
+        found = self._read(low, min(last * PIECE, self.size) - low)
         if not known:
-            self._compare(first, whole)
-        out[:] = whole[begin - low :][: len(out)]
+            self._compare(first, found)
+        out[:] = found[begin - low :][: len(out)]
 
     def _compare(self, first: int, data: Bytes) -> None:
         found = core.crc32c_segments(data, PIECE)
@@ -220,7 +226,4 @@ def pages(size: int) -> Bytes:
         private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
     with memory_error("reading a row store"):
         memory = mmap.mmap(-1, max(size, 1), **private)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # as NumPy does for its arrays
-        with contextlib.suppress(OSError):  # a system without huge pages
-            memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8)
