@@ -64,43 +64,30 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Ball:
-    """Ball that contains w* of every optimum of a problem; see the module.
+    """Ball that contains w* of every optimum of a problem; see the module."""
 
-    Attributes
-    ----------
-    problem : BinaryProblem, RegressionProblem, CrammerSingerProblem, KernelProblem or \
-            KernelRegression
-    certificate : Certificate
-        Proved bounds on P at (w, b) and D at alpha.
-    w : ndarray of shape (width,)
-        Primal point. If the bias is unpenalised it is the last entry. Empty for
-        kernels, where alpha defines w, so that w = v = c.
-    alpha : ndarray of shape (n,)
-        Dual point in its box. Proofs may scale or balance the given one.
-    bias : float
-        The unpenalised bias of the primal point; 0 if there is none.
-    v : ndarray of shape (width,)
-        ``sum_i s_i alpha_i x_i``; 0 in the place of an unpenalised bias. Empty for
-        kernels.
-    centre : ndarray of shape (width,)
-        ``(w + v)/2``; 0 in the place of an unpenalised bias. Empty for kernels.
-    squared_radius : float
-        Upper bound on ``r^2`` around the exact ``(w + v)/2``; inf without a finite gap.
-    radius : float
-        Upper bound on the distance of every w* from the stored `centre`.
-    offset : float
-        Upper bound on the distance of the stored `centre` from the exact ``(w + v)/2``.
-    """
-
+    #: A binary, regression or kernel problem, or that of Crammer and Singer.
     problem: Any
+    #: Proved bounds on P at (w, b) and D at alpha.
     certificate: Certificate
+    #: Primal point, shape (width,). If the bias is unpenalised it is the last entry.
+    #: Empty for kernels, where alpha defines w, so that w = v = c.
     w: Vector
+    #: Dual point in its box, shape (n,). Proofs may scale or balance the given one.
     alpha: Vector
+    #: The unpenalised bias of the primal point; 0 if there is none.
     bias: float
+    #: ``sum_i s_i alpha_i x_i``, shape (width,); 0 in the place of an unpenalised bias.
+    #: Empty for kernels.
     v: Vector
+    #: ``(w + v)/2``, shape (width,); 0 in the place of an unpenalised bias. Empty for
+    #: kernels.
     centre: Vector
+    #: Upper bound on ``r^2`` around the exact ``(w + v)/2``; inf without a finite gap.
     squared_radius: float
+    #: Upper bound on the distance of every w* from the stored `centre`.
     radius: float
+    #: Upper bound on the distance of the stored `centre` from the exact ``(w + v)/2``.
     offset: float = 0.0
 
     @classmethod

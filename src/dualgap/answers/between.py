@@ -61,40 +61,28 @@ SETTINGS = BetweenSettings()
 
 @dataclass(frozen=True)
 class Anchor:
-    """Fit at one C, as far as the bounds between two values of C need it.
-
-    Attributes
-    ----------
-    C : float
-    centre : ndarray of shape (width,)
-        ``(w + v)/2``; 0 in the place of an unpenalised bias. Empty for kernels.
-    signed, products : ndarray of shape (n,)
-        ``y_i alpha_i``, and the products of all rows with the centre, without an
-        unpenalised bias. Empty for linear problems without one.
-    error : float
-        Bound on the errors of `products`.
-    square, doubt : float
-        Squared length of the centre, and a bound on its error.
-    loss : float
-        Upper bound on S(w, b).
-    gain : float
-        Lower bound on A(alpha).
-    off : float
-        Upper bound on the distance of `centre` from the exact ``(w + v)/2``.
-    sway : float
-        Bound on ``|sum_i y_i alpha_i b*|`` for an unpenalised optimal bias.
-    """
+    """Fit at one C, as far as the bounds between two values of C need it."""
 
     C: float
+    #: ``(w + v)/2``, shape (width,); 0 in the place of an unpenalised bias. Empty for
+    #: kernels.
     centre: Vector
+    #: ``y_i alpha_i``, and the products of all rows with the centre, without an
+    #: unpenalised bias, shape (n,). Empty for linear problems without one.
     signed: Vector
     products: Vector
+    #: Bound on the errors of `products`.
     error: float
+    #: Squared length of the centre, and a bound on its error.
     square: float
     doubt: float
+    #: Upper bound on S(w, b).
     loss: float
+    #: Lower bound on A(alpha).
     gain: float
+    #: Upper bound on the distance of `centre` from the exact ``(w + v)/2``.
     off: float
+    #: Bound on ``|sum_i y_i alpha_i b*|`` for an unpenalised optimal bias.
     sway: float
 
     @classmethod
@@ -149,22 +137,15 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Between:
-    """All C between two fits of a problem.
+    """All C between two fits of a problem."""
 
-    Attributes
-    ----------
-    problems : tuple of BinaryProblem or KernelProblem
-        The problem with C_0 and with C_1.
-    first, last : Anchor
-        Fits at C_0 and C_1.
-    ends : ndarray of shape (m + 1,)
-        Increasing values of t from 0 to 1. Cell k has t from ``ends[k]`` to
-        ``ends[k + 1]``.
-    """
-
+    #: The problem with C_0 and with C_1.
     problems: tuple[Binary, Binary]
+    #: Fits at C_0 and C_1.
     first: Anchor
     last: Anchor
+    #: Increasing values of t from 0 to 1, shape (m + 1,). Cell k has t from ``ends[k]``
+    #: to ``ends[k + 1]``.
     ends: Vector
 
     @cached_property
@@ -247,43 +228,28 @@ class Between:
 
 
 class QueryPoints(NamedTuple):
-    """Points with unknown decisions.
+    """Points with unknown decisions."""
 
-    Attributes
-    ----------
-    first, last : ndarray of shape (n,)
-        Products with the centres of both anchors.
-    error : ndarray of shape (n,)
-        Bounds on the errors of either.
-    lengths : ndarray of shape (n,)
-        Upper bounds on the lengths of the points.
-    """
-
+    #: Products with the centres of both anchors, shape (n,).
     first: Vector
     last: Vector
+    #: Bounds on the errors of either, shape (n,).
     error: Vector
+    #: Upper bounds on the lengths of the points, shape (n,).
     lengths: Vector
 
 
 class _Bias(NamedTuple):
-    """Joint bound from above, or from below for negated products.
+    """Joint bound from above, or from below for negated products."""
 
-    Attributes
-    ----------
-    sides : list of Side
-        For each cell a side with one choice of mu; empty if there is no bound.
-    levels : ndarray of shape (m, 2)
-        Prices of these at both ends of the cells.
-    squared_radii : ndarray of shape (m,)
-    offset : float
-    far : list of ndarray
-        Distances of the points, (n, 1), for each cell.
-    """
-
+    #: For each cell a side with one choice of mu; empty if there is no bound.
     sides: list[Side]
+    #: Prices of these at both ends of the cells, shape (m, 2).
     levels: NDArray[np.float64]
+    #: Shape (m,).
     squared_radii: Vector
     offset: float
+    #: Distances of the points, (n, 1), for each cell.
     far: list[NDArray[np.float64]]
 
     @classmethod

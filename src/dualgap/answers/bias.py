@@ -49,26 +49,17 @@ _INSIDE = 1.0 - 1e-12
 
 @dataclass(frozen=True)
 class Side:
-    """Joint bound from one side, for several choices of mu.
+    """Joint bound from one side, for several choices of mu."""
 
-    Attributes
-    ----------
-    sigma : ndarray of shape (K,)
-        Largest mass that each choice allows.
-    level : ndarray of shape (K,)
-        Upper bounds on ``sum_i mu_i (y_i (1 - delta_i alpha_i) - c.x_i)``.
-    bend : ndarray of shape (K,)
-        ``2 sum_i delta_i mu_i^2``.
-    rows : ndarray of shape (m,), intp
-        Rows of the problem with a positive mu in any choice.
-    mu : ndarray of shape (K, m)
-        Weights of these rows.
-    """
-
+    #: Largest mass that each choice allows, shape (K,).
     sigma: Vector
+    #: Upper bounds on ``sum_i mu_i (y_i (1 - delta_i alpha_i) - c.x_i)``, shape (K,).
     level: Vector
+    #: ``2 sum_i delta_i mu_i^2``, shape (K,).
     bend: Vector
+    #: Rows of the problem with a positive mu in any choice, shape (m,).
     rows: NDArray[np.intp]
+    #: Weights of these rows, shape (K, m).
     mu: NDArray[np.float64]
 
     @classmethod
@@ -122,24 +113,16 @@ class Side:
 
 
 class Steps(NamedTuple):
-    """Dual variables whose signed value may fall, or rise, one entry for each step.
+    """Dual variables whose signed value may fall, or rise, one entry for each step."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,), intp
-        Rows of the problem.
-    price, error : ndarray of shape (m,)
-        ``y_i (1 - delta_i alpha_i) - c.x_i``, and a bound on its error.
-    room : ndarray of shape (m,)
-        How far the variable may move inside its box.
-    delta : ndarray of shape (m,)
-        Diagonal of the dual.
-    """
-
+    #: Rows of the problem, shape (m,).
     rows: NDArray[np.intp]
+    #: ``y_i (1 - delta_i alpha_i) - c.x_i``, and a bound on its error, shape (m,).
     price: Vector
     error: Vector
+    #: How far the variable may move inside its box, shape (m,).
     room: Vector
+    #: Diagonal of the dual, shape (m,).
     delta: Vector
 
 

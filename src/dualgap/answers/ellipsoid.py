@@ -56,18 +56,12 @@ SETTINGS = EllipsoidSettings()
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """Points w with ``(w - centre)' H (w - centre) <= radius^2``.
+    """Points w with ``(w - centre)' H (w - centre) <= radius^2``."""
 
-    Attributes
-    ----------
-    centre : ndarray of shape (width,)
-    root : ndarray of shape (width, width)
-        Upper triangular W with ``inv(H) = W W'`` up to rounding, which `radius`
-        includes.
-    radius : float
-    """
-
+    #: Shape (width,).
     centre: Vector
+    #: Upper triangular W with ``inv(H) = W W'`` up to rounding, shape (width, width).
+    #: `radius` includes that rounding.
     root: NDArray[np.float64]
     radius: float
 

@@ -62,54 +62,35 @@ _OF_EXPONENTIALS = 1e-8
 
 @dataclass(frozen=True)
 class BiasSide:
-    """One side of the bounds on an unpenalised bias, with the rows that it needs.
-
-    Attributes
-    ----------
-    side : Side
-    vectors : ndarray or CSR matrix of shape (m, d)
-        The rows of the side.
-    norms : ndarray of shape (K,)
-        Upper bounds on ``||z_k||^2``.
-    """
+    """One side of the bounds on an unpenalised bias, with the rows that it needs."""
 
     side: Side
+    #: The rows of the side, shape (m, d).
     vectors: Any
+    #: Upper bounds on ``||z_k||^2``, shape (K,).
     norms: Vector
 
 
 @dataclass(frozen=True)
 class KernelRegion:
-    """Region that contains the optimum of one kernel problem.
+    """Region that contains the optimum of one kernel problem."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,), intp
-        Rows of the problem with a dual variable at the centre.
-    coef : ndarray of shape (m,)
-        ``s_i alpha_i`` of these rows.
-    intercept : float
-        Penalised bias of the centre; 0 if the bias is not penalised.
-    constant : float
-        1 if the bias is penalised, else 0.
-    reach : float
-        ``sum_i |alpha_i| ||x_i||``.
-    radius, squared_radius : float
-        As in :class:`~dualgap.answers.ball.Ball`.
-    near : tuple of BiasSide or None
-        Upper and lower side, where the bias is not penalised.
-    interval : tuple of float
-        Contains every optimal unpenalised bias.
-    """
-
+    #: Rows of the problem with a dual variable at the centre, shape (m,).
     rows: NDArray[np.intp]
+    #: ``s_i alpha_i`` of these rows, shape (m,).
     coef: Vector
+    #: Penalised bias of the centre; 0 if the bias is not penalised.
     intercept: float
+    #: 1 if the bias is penalised, else 0.
     constant: float
+    #: ``sum_i |alpha_i| ||x_i||``.
     reach: float
+    #: As in :class:`~dualgap.answers.ball.Ball`.
     radius: float
     squared_radius: float
+    #: Upper and lower side, where the bias is not penalised.
     near: tuple[BiasSide, BiasSide] | None = None
+    #: Contains every optimal unpenalised bias.
     interval: tuple[float, float] = (0.0, 0.0)
 
 

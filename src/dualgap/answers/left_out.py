@@ -360,31 +360,20 @@ class LeftOut:
 
 
 class Leaving(NamedTuple):
-    """A row that leaves the problem of a ball, and the rows that may move.
-
-    Attributes
-    ----------
-    near : Neighbourhood
-    i : int
-        Number of the row.
-    row : Rows
-        The row alone.
-    products : ndarray of shape (m,)
-        Its products with the members of the neighbourhood.
-    square : float
-        ``||x_i||^2``.
-    own : float
-        ``y_i alpha_i``.
-    fixed : ndarray of int
-        Its place among the members, or empty.
-    """
+    """A row that leaves the problem of a ball, and the rows that may move."""
 
     near: Neighbourhood
+    #: Number of the row.
     i: int
+    #: The row alone.
     row: Rows
+    #: Its products with the members of the neighbourhood, shape (m,).
     products: Vector
+    #: ``||x_i||^2``.
     square: float
+    #: ``y_i alpha_i``.
     own: float
+    #: Its place among the members, or empty.
     fixed: NDArray[np.intp]
 
     @classmethod

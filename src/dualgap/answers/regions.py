@@ -55,52 +55,34 @@ SETTINGS = FreeBiasSettings()
 
 @dataclass(frozen=True)
 class FreeBias:
-    """Bounds of a problem with an unpenalised bias.
+    """Bounds of a problem with an unpenalised bias."""
 
-    Attributes
-    ----------
-    upper, lower : Side
-        Joint bounds on ``f*(x) - c.x`` and on ``c.x - f*(x)``, without their rows.
-    means : ndarray or CSR matrix of shape (K, d)
-        The z of the upper side, and then of the lower one.
-    errors : ndarray of shape (K,)
-        Bounds on the errors of z.
-    interval : tuple of float
-        Contains every optimal bias.
-    """
-
+    #: Joint bounds on ``f*(x) - c.x`` and on ``c.x - f*(x)``, without their rows.
     upper: Side
     lower: Side
+    #: The z of the upper side, and then of the lower one, shape (K, d).
     means: Matrix
+    #: Bounds on the errors of z, shape (K,).
     errors: Vector
+    #: Contains every optimal bias.
     interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class LinearRegion:
-    """Region that contains w* of every optimum of one linear problem.
+    """Region that contains w* of every optimum of one linear problem."""
 
-    Attributes
-    ----------
-    centre : ndarray of shape (d,)
-        Weights of the features at the centre of the ball.
-    intercept : float
-        Constant of the decisions there; 0 if the bias is not penalised.
-    constant : float
-        Value of the constant feature; 0 for none, or if the bias is not penalised.
-    radius, squared_radius, offset : float
-        As in :class:`~dualgap.answers.ball.Ball`.
-    free : FreeBias or None
-        None unless the bias is not penalised.
-    ellipsoid : Ellipsoid or None
-    """
-
+    #: Weights of the features at the centre of the ball, shape (d,).
     centre: Vector
+    #: Constant of the decisions there; 0 if the bias is not penalised.
     intercept: float
+    #: Value of the constant feature; 0 for none, or if the bias is not penalised.
     constant: float
+    #: As in :class:`~dualgap.answers.ball.Ball`.
     radius: float
     squared_radius: float = 0.0
     offset: float = 0.0
+    #: None unless the bias is not penalised.
     free: FreeBias | None = None
     ellipsoid: Ellipsoid | None = None
 

@@ -118,27 +118,19 @@ def inner(A: Any, B: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Numbers of some rows that the formulas need, each of shape (m,).
+    """Numbers of some rows that the formulas need, each of shape (m,)."""
 
-    Attributes
-    ----------
-    signs, alpha, upper, delta : ndarray
-        Labels, dual variables, their upper bounds, and the diagonal of the loss.
-    lengths : ndarray
-        Upper bounds on ``||x_i||``.
-    products, error : ndarray
-        ``c.x_i`` without an unpenalised bias, and bounds on the errors.
-    least_loss : ndarray
-        Lower bounds on ``c_i l_i`` at the primal point.
-    """
-
+    #: Labels, dual variables, their upper bounds, and the diagonal of the loss.
     signs: Vector
     alpha: Vector
     upper: Vector
     delta: Vector
+    #: Upper bounds on ``||x_i||``.
     lengths: Vector
+    #: ``c.x_i`` without an unpenalised bias, and bounds on the errors.
     products: Vector
     error: Vector
+    #: Lower bounds on ``c_i l_i`` at the primal point.
     least_loss: Vector
 
     @classmethod
@@ -199,20 +191,13 @@ def change(
 
 
 class Last(NamedTuple):
-    """Row in question: its variable ``y_i alpha_i`` now and its target, and products.
-
-    Attributes
-    ----------
-    now, target : float
-    products : ndarray of shape (m,)
-        Products with the members of the neighbourhood.
-    square : float
-        ``||x_i||^2``.
-    """
+    """Row in question: its ``y_i alpha_i`` now, its target, and its products."""
 
     now: float
     target: float
+    #: Products with the members of the neighbourhood, shape (m,).
     products: Vector
+    #: ``||x_i||^2``.
     square: float
 
 

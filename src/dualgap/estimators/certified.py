@@ -84,47 +84,30 @@ class ErrorCurve(NamedTuple):
 
 
 class AnchoredFit(NamedTuple):
-    """Models of one fold at one C, one per binary problem.
-
-    Attributes
-    ----------
-    anchors : list of Anchor
-    values, error : ndarray of shape (n_problems, n_test)
-        Products of the test rows with the centres, and bounds on their errors.
-    score : float
-        Accuracy of the models on the test part.
-    certificates : list of Certificate
-    seconds, score_seconds : float
-        Time of the fit with its bounds, and of its score.
-    """
+    """Models of one fold at one C, one per binary problem."""
 
     anchors: list[Anchor]
+    #: Products of the test rows with the centres, and bounds on their errors, shape
+    #: (n_problems, n_test).
     values: NDArray[np.float64]
     error: NDArray[np.float64]
+    #: Accuracy of the models on the test part.
     score: float
     certificates: list[Certificate]
+    #: Time of the fit with its bounds, and of its score.
     seconds: float
     score_seconds: float
 
 
 @dataclass(frozen=True)
 class CertifiedFolds(ABC):
-    """The binary problems of every fold, and how they are trained and scored.
+    """The binary problems of every fold, and how they are trained and scored."""
 
-    Attributes
-    ----------
-    own : list of TrainingData
-        Classes of all rows, and their weights in each fold.
-    tests : list of ndarray
-        Rows of the test parts.
-    reduction : Reduction
-        In every pair the second class is positive.
-    solver : Solver
-    job : Job
-    """
-
+    #: Classes of all rows, and their weights in each fold.
     own: list[TrainingData]
+    #: Rows of the test parts.
     tests: list[NDArray[np.intp]]
+    #: In every pair the second class is positive.
     reduction: Reduction
     solver: Solver
     job: Job
@@ -220,17 +203,11 @@ class CertifiedFolds(ABC):
 
 @dataclass(frozen=True)
 class LinearFolds(CertifiedFolds):
-    """Folds of linear classifiers.
+    """Folds of linear classifiers."""
 
-    Attributes
-    ----------
-    X
-        All rows.
-    batch : LinearBatch
-        The problems of all folds; rows of a test part have weight 0.
-    """
-
+    #: All rows.
     X: MatrixLike
+    #: The problems of all folds; rows of a test part have weight 0.
     batch: LinearBatch
 
     @classmethod
@@ -264,15 +241,9 @@ class LinearFolds(CertifiedFolds):
 
 @dataclass(frozen=True)
 class KernelFolds(CertifiedFolds):
-    """Folds of kernel classifiers, over a matrix of all rows.
+    """Folds of kernel classifiers, over a matrix of all rows."""
 
-    Attributes
-    ----------
-    model : SVC
-        All models have its loss and its kind of bias.
-    matrix : KernelTable or Gram
-    """
-
+    #: All models have its loss and its kind of bias.
     model: SVC
     matrix: Matrix
     _subsets: dict[tuple[int, int], tuple[Subset, NDArray[np.intp]]] = field(
@@ -341,23 +312,15 @@ def _tests(folds: Folds) -> list[NDArray[np.intp]]:
 
 
 class CertifiedChoice(NamedTuple):
-    """Result of a search.
+    """Result of a search."""
 
-    Attributes
-    ----------
-    fits : dict of float to list of AnchoredFit
-        The models of all folds, by C.
-    bounds : ErrorCurve
-    accuracy : float
-        Proved difference between the error of the best models and the least error of
-        the exact optimum at any C.
-    narrow : tuple of float or None
-        Interval of C that was too narrow to split, if this ended the search.
-    """
-
+    #: The models of all folds, by C.
     fits: dict[float, list[AnchoredFit]]
     bounds: ErrorCurve
+    #: Proved difference between the error of the best models and the least error of the
+    #: exact optimum at any C.
     accuracy: float
+    #: Interval of C that was too narrow to split, if this ended the search.
     narrow: tuple[float, float] | None
 
     def score(self, C: float) -> float:

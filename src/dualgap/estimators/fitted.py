@@ -72,28 +72,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FittedProblem:
-    """One problem of a fitted model, and what the model claims about it.
-
-    Attributes
-    ----------
-    problem : Problem
-    w : ndarray
-        The model: its w or, for a kernel, the factors of the kernel at the rows.
-    alpha : ndarray of shape (n_duals,) or None
-        Its dual variables; None if it has none.
-    rows : ndarray of intp
-        Rows of the problem, as indices into the training data.
-    label : object
-        The positive class, or the pair of classes; None without classes.
-    bias : float
-        Bias of a kernel model.
-    """
+    """One problem of a fitted model, and what the model claims about it."""
 
     problem: Any
+    #: The model: its w or, for a kernel, the factors of the kernel at the rows.
     w: Vector
+    #: Its dual variables, shape (n_duals,); None if it has none.
     alpha: Vector | None
+    #: Rows of the problem, as indices into the training data.
     rows: NDArray[np.intp]
+    #: The positive class, or the pair of classes; None without classes.
     label: ProblemLabel | None = None
+    #: Bias of a kernel model.
     bias: float = 0.0
 
     def certificate(self) -> Certificate:

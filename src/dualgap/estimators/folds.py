@@ -72,36 +72,25 @@ _FEW_CLASSES = 5
 
 @dataclass(frozen=True)
 class FoldFit:
-    """Model of one fold at one C.
-
-    Attributes
-    ----------
-    fold : int
-    model : Model
-        An unfitted estimator with the parameters of the model.
-    data, found
-        Training data of the fold, and the solutions of its problems.
-    batch : callable
-        Returns its problems.
-    X_test, y_test
-        Held-out rows and their labels or targets.
-    seconds : float
-        Time of the fit.
-    values : ndarray of shape (n_test, n_problems) or None
-        Decision values at the held-out rows, if they are known.
-    seen : mapping
-        Attributes about the features, such as their names.
-    """
+    """Model of one fold at one C."""
 
     fold: int
+    #: An unfitted estimator with the parameters of the model.
     model: Model
+    #: Training data of the fold, and the solutions of its problems.
     data: TrainingData
+    #: Returns its problems.
     batch: Callable[[], Batch]
     found: Solutions
+    #: Held-out rows and their labels or targets.
     X_test: MatrixLike
     y_test: NDArray[np.generic]
+    #: Time of the fit.
     seconds: float = 0.0
+    #: Decision values at the held-out rows, if they are known, shape (n_test,
+    #: n_problems).
     values: Vector | None = None
+    #: Attributes about the features, such as their names.
     seen: Parameters = field(default_factory=dict)
 
     @property
@@ -220,31 +209,21 @@ def _data(
 
 @dataclass
 class Folds:
-    """Folds over the same rows.
+    """Folds over the same rows."""
 
-    Attributes
-    ----------
-    points : Points
-        All rows.
-    y : ndarray of shape (n,)
-        Their labels or targets.
-    weight : ndarray of shape (n,) or None
-    splits : list of (train, test)
-        Row numbers.
-    stop : core.Stop
-    threads : int
-    near : sequence of ndarray
-        Models of all rows of a linear classifier, one per problem, near which the folds
-        begin where their problems share passes; none for a cold start.
-    """
-
+    #: All rows.
     points: Points
+    #: Their labels or targets, shape (n,).
     y: NDArray[np.generic]
+    #: Shape (n,).
     weight: Vector | None
+    #: Row numbers.
     splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
     stop: core.Stop
     threads: int = 1
     seen: Parameters = field(default_factory=dict)
+    #: Models of all rows of a linear classifier, one per problem, near which the folds
+    #: begin where their problems share passes; none for a cold start.
     near: Sequence[Vector] = ()
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.

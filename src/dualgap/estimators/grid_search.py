@@ -263,23 +263,15 @@ _KNOWN = {
 
 @dataclass
 class SearchPlan:
-    """Fits of a search whose models differ in the parameters of one estimator.
+    """Fits of a search whose models differ in the parameters of one estimator."""
 
-    Attributes
-    ----------
-    tasks : list of Task
-        Fold f of candidate k is at ``k * folds + f``.
-    steps : list of (str, transformer)
-        Steps of a pipeline before the estimator.
-    name : str
-        Name of the estimator's step; empty without a pipeline.
-    groups : list of (estimator, dict)
-        Models that differ in C only: the numbers of the candidates by their C.
-    """
-
+    #: Fold f of candidate k is at ``k * folds + f``.
     tasks: list[Task]
+    #: Steps of a pipeline before the estimator.
     steps: list[tuple[str, BaseEstimator]]
+    #: Name of the estimator's step; empty without a pipeline.
     name: str
+    #: Models that differ in C only: the numbers of the candidates by their C.
     groups: list[tuple[Model, dict[float, int]]] = field(default_factory=list)
     fitted: dict[int, list[tuple[str, BaseEstimator]]] = field(default_factory=dict)
     rows: Folds | None = None

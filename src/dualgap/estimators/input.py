@@ -319,40 +319,28 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training data of a fit.
+    """Training data of a fit."""
 
-    Attributes
-    ----------
-    X : ndarray, sparse matrix, Points or RowSource
-        Rows.
-    y : ndarray of shape (n,) or None
-        Labels or targets.
-    sample_weight : array-like or None
-        Weights as they were given.
-    weight : ndarray of shape (n,) or None
-        The same in float64; None if all are 1 and there are no class weights.
-    classes : ndarray of shape (K,)
-        Labels, sorted; empty without classes.
-    codes : ndarray of shape (n,)
-        Index of the class of every row.
-    factor : ndarray of shape (K,)
-        Class weights.
-    table : csc_matrix of shape (n, K) or None
-        1 where a row has a label, if rows have any number of labels; then the codes are
-        the numbers of the rows, and the class weights are pairs.
-    items : sequence or None
-        X as it was given, if a kernel function has to make numbers of it; then X is the
-        kernel matrix.
-    """
-
+    #: Rows.
     X: MatrixLike
+    #: Labels or targets, shape (n,).
     y: NDArray[np.generic] | None
+    #: Weights as they were given.
     sample_weight: ArrayLike | None
+    #: The same in float64, shape (n,); None if all are 1 and there are no class
+    #: weights.
     weight: Vector | None
+    #: Labels, sorted, shape (K,); empty without classes.
     classes: NDArray[np.generic]
+    #: Index of the class of every row, shape (n,).
     codes: NDArray[np.intp]
+    #: Class weights, shape (K,).
     factor: Vector
+    #: X as it was given, if a kernel function has to make numbers of it; then X is the
+    #: kernel matrix.
     items: MatrixLike | None = None
+    #: 1 where a row has a label, if rows have any number of labels, shape (n, K); then
+    #: the codes are the numbers of the rows, and the class weights are pairs.
     table: csc_matrix | None = None
 
     @property

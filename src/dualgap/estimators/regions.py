@@ -53,41 +53,27 @@ _OF_TWO = math.sqrt(2.0)
 
 @dataclass(frozen=True)
 class ProblemBall:
-    """Ball of one problem of an estimator.
-
-    Attributes
-    ----------
-    ball : Ball
-    label : object
-        The positive class, or the pair of classes; None for regression.
-    rows : ndarray of shape (n,), intp
-        Training rows of the problem, as indices into X.
-    """
+    """Ball of one problem of an estimator."""
 
     ball: Ball
+    #: The positive class, or the pair of classes; None for regression.
     label: ProblemLabel | None
+    #: Training rows of the problem, as indices into X, shape (n,).
     rows: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Regions that contain the optima of all problems of an estimator.
+    """Regions that contain the optima of all problems of an estimator."""
 
-    Attributes
-    ----------
-    certificate : Certificate
-        Certificate of the fit that the regions belong to.
-    regions : list of LinearRegion or KernelRegion
-        One per problem; for Crammer and Singer's problem one per class.
-    joint : bool
-        Whether the regions are about one problem of all classes.
-    dual_coef : ndarray of shape (tables, n_SV) or None
-        For kernels, the dual variables of the centres, in the layout of the estimator.
-    """
-
+    #: Certificate of the fit that the regions belong to.
     certificate: Certificate
+    #: One per problem; for Crammer and Singer's problem one per class.
     regions: list[Any]
+    #: Whether the regions are about one problem of all classes.
     joint: bool = False
+    #: For kernels, the dual variables of the centres, in the layout of the estimator,
+    #: shape (tables, n_SV).
     dual_coef: NDArray[np.float64] | None = None
 
     def bounds(

@@ -20,26 +20,17 @@ from ..losses import Loss, ResidualLoss, Vector
 
 
 class Proof(NamedTuple):
-    """Primal point, dual point, and their certificate.
+    """Primal point, dual point, and their certificate."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (width,)
-        Primal point. For a kernel problem, coefficients of a model that need not be
-        dual variables; empty if the model is alpha and the bias.
-    alpha : ndarray of shape (n_duals,)
-        Dual point.
-    certificate : Certificate
-    bias : float or None
-        The bias, if w does not hold it.
-    decisions : ndarray of shape (n,) or None
-        Decisions at the training rows, for a kernel problem.
-    """
-
+    #: Primal point, shape (width,). For a kernel problem, coefficients of a model that
+    #: need not be dual variables; empty if the model is alpha and the bias.
     w: Vector
+    #: Dual point, shape (n_duals,).
     alpha: Vector
     certificate: Certificate
+    #: The bias, if w does not hold it.
     bias: float | None = None
+    #: Decisions at the training rows, for a kernel problem, shape (n,).
     decisions: Vector | None = None
 
     @property
@@ -59,40 +50,27 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class LinearHint(Hint):
-    """Hint for a problem whose w follows from alpha.
+    """Hint for a problem whose w follows from alpha."""
 
-    Attributes
-    ----------
-    out : ndarray of shape (width,), optional
-        Array that receives ``w(alpha)``.
-    """
-
+    #: Array that receives ``w(alpha)``, shape (width,).
     out: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryHint(LinearHint):
-    """Hint for a binary problem.
+    """Hint for a binary problem."""
 
-    Attributes
-    ----------
-    rescale : bool
-        Use the best ``b w(alpha)``, b in [1/2, 2], as the primal point if it is better.
-        It often is, because the error of P is of first order in the error of alpha, and
-        the error of D of second order.
-    near : ndarray of shape (width,), optional
-        ``w(alpha)`` up to rounding. It becomes the primal point, and one pass over the
-        rows then gives both P and D.
-    combined : bool
-        Whether `out` already holds ``w(alpha)``, as computed from this alpha.
-    skipped : ndarray of shape (n,), uint8, optional
-        Epochs for which shrinking still skips each row. The proof sets it to 0 for rows
-        that are not at a bound or whose margin is on the wrong side of it.
-    """
-
+    #: Use the best ``b w(alpha)``, b in [1/2, 2], as the primal point if it is better.
+    #: It often is, because the error of P is of first order in the error of alpha, and
+    #: the error of D of second order.
     rescale: bool = False
+    #: ``w(alpha)`` up to rounding, shape (width,). It becomes the primal point, and one
+    #: pass over the rows then gives both P and D.
     near: Vector | None = None
+    #: Whether `out` already holds ``w(alpha)``, as computed from this alpha.
     combined: bool = False
+    #: Epochs for which shrinking still skips each row, shape (n,). The proof sets it to
+    #: 0 for rows that are not at a bound or whose margin is on the wrong side of it.
     skipped: NDArray[np.uint8] | None = None
 
 
@@ -109,45 +87,30 @@ class ApproximateScores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KernelHint(Hint):
-    """Hint for a problem over a kernel matrix.
+    """Hint for a problem over a kernel matrix."""
 
-    Attributes
-    ----------
-    near : ApproximateScores, optional
-        Approximate scores of alpha. The proof does not recompute the score of a row
-        whose dual variable is 0 and whose bounds show that it has no loss.
-    stop : core.Stop, optional
-        A request that ends the proof early.
-    """
-
+    #: Approximate scores of alpha. The proof does not recompute the score of a row
+    #: whose dual variable is 0 and whose bounds show that it has no loss.
     near: ApproximateScores | None = None
+    #: A request that ends the proof early.
     stop: core.Stop | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Points that a solver hands over for a proof.
+    """Points that a solver hands over for a proof."""
 
-    Attributes
-    ----------
-    w : ndarray, optional
-        Primal point, or the coefficients of a kernel model. Defaults to the w, or the
-        model, that alpha defines.
-    alpha : ndarray, optional
-        Dual point. Defaults to the alpha that w suggests.
-    bias : float, optional
-        The bias of w, if w does not hold it. Defaults to the best bias.
-    apart : bool
-        Whether w is to be proved as it is. If False, it is the model of alpha up to
-        rounding, and a proof may take that one. Only kernel problems ask.
-    hint : Hint, optional
-        Saves work or improves the bounds. The proof is valid without it.
-    """
-
+    #: Primal point, or the coefficients of a kernel model. Defaults to the w, or the
+    #: model, that alpha defines.
     w: Vector | None = None
+    #: Dual point. Defaults to the alpha that w suggests.
     alpha: Vector | None = None
+    #: The bias of w, if w does not hold it. Defaults to the best bias.
     bias: float | None = None
+    #: Whether w is to be proved as it is. If False, it is the model of alpha up to
+    #: rounding, and a proof may take that one. Only kernel problems ask.
     apart: bool = True
+    #: Saves work or improves the bounds. The proof is valid without it.
     hint: Hint | None = None
 
 

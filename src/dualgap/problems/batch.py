@@ -45,20 +45,11 @@ MANY = 20
 
 
 class Batch(ABC):
-    """Problems over the same rows.
-
-    Attributes
-    ----------
-    kind : str
-        Kind of the problems.
-    names : list of str
-        Name of each problem.
-    several : str
-        Plural noun for the problems.
-    """
+    """Problems over the same rows."""
 
     kind: str
     names: Sequence[str]
+    #: Plural noun for the problems.
     several: str = "problems"
     #: Whether dual variables are stored by their nonzero entries.
     many = False

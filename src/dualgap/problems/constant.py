@@ -55,19 +55,12 @@ SETTINGS = ConstantSettings()
 
 
 class Constants(NamedTuple):
-    """Constant decision functions of binary problems over the same rows.
-
-    Attributes
-    ----------
-    loss : Loss
-    bias : float
-        Value of the constant feature; 0 without a bias, inf if it is not penalised.
-    positive, negative : list of float
-        Summed costs of the rows of either side, for each problem.
-    """
+    """Constant decision functions of binary problems over the same rows."""
 
     loss: Loss
+    #: Value of the constant feature; 0 without a bias, inf if it is not penalised.
     bias: float
+    #: Summed costs of the rows of either side, for each problem.
     positive: list[float]
     negative: list[float]
 

@@ -170,19 +170,12 @@ class DenseRows:
 
 
 class Proved(NamedTuple):
-    """Proofs of several problems, from one pass in float64.
-
-    Attributes
-    ----------
-    bounds : list of Bounds
-    alpha : ndarray of shape (problems, n)
-        The dual points.
-    residual : ndarray of shape (problems, n)
-        ``y_i - x_i.w``, rounded to the type of the rows.
-    """
+    """Proofs of several problems, from one pass in float64."""
 
     bounds: list[Bounds]
+    #: The dual points, shape (problems, n).
     alpha: Vector
+    #: ``y_i - x_i.w``, rounded to the type of the rows, shape (problems, n).
     residual: Floats
 
 

@@ -25,19 +25,13 @@ Table: TypeAlias = Vector | sparse.csr_matrix
 
 
 class SparseDuals(NamedTuple):
-    """The nonzero dual variables of a problem.
+    """The nonzero dual variables of a problem."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_support,), int32 or int64
-        Their rows, sorted.
-    values : ndarray of shape (n_support,)
-    n : int
-        Number of all rows.
-    """
-
+    #: Their rows, sorted, shape (n_support,).
     rows: NDArray[np.integer]
+    #: Shape (n_support,).
     values: Vector
+    #: Number of all rows.
     n: int
 
     @classmethod

@@ -49,20 +49,13 @@ SETTINGS = KernelMatrixSettings()
 
 
 class Combined(NamedTuple):
-    """Scores that were computed last.
+    """Scores that were computed last."""
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (n,)
-        Dual variables of the scores.
-    near : ApproximateScores
-        Scores, their errors, and the bias.
-    exact : ndarray of shape (n,), bool
-        Rows whose scores were computed in float64.
-    """
-
+    #: Dual variables of the scores, shape (n,).
     alpha: Vector
+    #: Scores, their errors, and the bias.
     near: ApproximateScores
+    #: Rows whose scores were computed in float64, shape (n,).
     exact: NDArray[np.bool_]
 
 

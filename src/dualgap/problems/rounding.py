@@ -52,21 +52,15 @@ class Rounding:
 
     The bounds are of first order in u = 2^-53; the factor `slack` covers the higher
     orders.
-
-    Attributes
-    ----------
-    n, width : int
-        Rows, and entries of w.
-    parts : int
-        Number of partial sums (of threads, blocks or partitions) that add up to v.
-    chain : int, default=0
-        Most additions that a term of a sum over the rows passes, where sums are not
-        compensated and v is added by blocks. 0 for compensated sums.
     """
 
+    #: Rows, and entries of w.
     n: int
     width: int
+    #: Number of partial sums (of threads, blocks or partitions) that add up to v.
     parts: int
+    #: Most additions that a term of a sum over the rows passes, where sums are not
+    #: compensated and v is added by blocks. 0 for compensated sums.
     chain: int = 0
 
     slack: ClassVar[float] = 1.01

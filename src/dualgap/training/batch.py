@@ -77,35 +77,23 @@ class Tasks:
 
 @dataclass
 class Job:
-    """Limits of a fit, its seeds, and who is told of its epochs.
+    """Limits of a fit, its seeds, and who is told of its epochs."""
 
-    Attributes
-    ----------
-    tol, atol, max_iter
-        As for :func:`dualgap.training.solve`, for each problem.
-    stop : core.Stop
-        Request to stop that all problems share.
-    seeds : sequence of int
-        One per problem, or fewer, which repeat.
-    threads : int
-        Number of threads that share the problems.
-    verbose : int
-        1 shows the log of each problem, 2 also of each epoch.
-    on_epoch : callable, optional
-    tasks : Tasks
-    checkpoint, checkpoint_every
-        As for :func:`dualgap.training.solve`; several problems have a file each.
-    """
-
+    #: As for :func:`dualgap.training.solve`, for each problem.
     tol: float
     atol: float
     max_iter: int
+    #: Request to stop that all problems share.
     stop: core.Stop
+    #: One per problem, or fewer, which repeat.
     seeds: Sequence[int]
+    #: Number of threads that share the problems.
     threads: int = 1
+    #: 1 shows the log of each problem, 2 also of each epoch.
     verbose: int = 0
     on_epoch: OnEpoch | None = None
     tasks: Tasks = field(default_factory=Tasks)
+    #: As for :func:`dualgap.training.solve`; several problems have a file each.
     checkpoint: str | None = None
     checkpoint_every: float = 60.0
     clock: Clock = field(default_factory=Clock)

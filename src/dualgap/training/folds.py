@@ -44,30 +44,20 @@ Runs = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class FoldProblems:
-    """Problems of all folds over the rows of one matrix.
+    """Problems of all folds over the rows of one matrix."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Rows of the data, in the order of the matrix.
-    weights : ndarray of shape (n_folds, n)
-        Factors of C of these rows; 0 for rows that are not in training.
-    runs : list of lists of (int, int)
-        Rows of each problem of a fold, as runs of rows of the matrix.
-    names : list of str
-        One for each problem of a fold.
-    signs : list of ndarray or None
-        Labels of the rows of each problem, -1 or +1, for a classification.
-    targets : ndarray of shape (n,) or None
-        Targets of a regression, in the order of the matrix.
-    epsilon : float
-    """
-
+    #: Rows of the data, in the order of the matrix, shape (n,).
     rows: NDArray[np.intp]
+    #: Factors of C of these rows, shape (n_folds, n); 0 for rows that are not in
+    #: training.
     weights: Vector
+    #: Rows of each problem of a fold, as runs of rows of the matrix.
     runs: list[Runs]
+    #: One for each problem of a fold.
     names: Sequence[str]
+    #: Labels of the rows of each problem, -1 or +1, for a classification.
     signs: list[NDArray[np.int8]] | None = None
+    #: Targets of a regression, in the order of the matrix, shape (n,).
     targets: Vector | None = None
     epsilon: float = 0.0
 

@@ -52,53 +52,36 @@ class _BatchState(DCDState):
 
 @dataclass(slots=True)
 class BatchDuals:
-    """Dual variables of a batch, which are kept while its rows are not.
+    """Dual variables of a batch, which are kept while its rows are not."""
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (problems, n)
-        Dual variables.
-    linear : ndarray of shape (problems,)
-        ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows, rounded down.
-    times : int
-        Number of times that the batch was given.
-    """
-
+    #: Dual variables, shape (problems, n).
     alpha: NDArray[np.float64]
+    #: ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows, rounded down, shape
+    #: (problems,).
     linear: Vector
+    #: Number of times that the batch was given.
     times: int = 0
 
 
 @dataclass
 class Stream:
-    """Binary problems that share the rows of all batches so far.
+    """Binary problems that share the rows of all batches so far."""
 
-    Attributes
-    ----------
-    w : ndarray of shape (problems, width)
-        Coefficients.
-    random : list of random states
-        One per problem.
-    batches : dict
-        Batches by their keys (:func:`key_of`), in the order in which they first came.
-    updates : list of int
-        Steps that changed a dual variable, per problem.
-    passes : int
-        Largest number of times that one batch was given.
-    linear : list of lists of float
-        Per problem, a few numbers whose exact sum equals the sum of ``batch.linear``
-        over all batches. They keep the cost of a call independent of the number of
-        batches.
-    drift : list of float
-        Per problem, a bound on the distance of w from ``sum_i a_i y_i x_i``.
-    """
-
+    #: Coefficients, shape (problems, width).
     w: NDArray[np.float64]
+    #: One per problem.
     random: list[Any]
+    #: Batches by their keys (:func:`key_of`), in the order in which they first came.
     batches: dict[bytes, BatchDuals] = field(default_factory=dict)
+    #: Steps that changed a dual variable, per problem.
     updates: list[int] = field(default_factory=list)
+    #: Largest number of times that one batch was given.
     passes: int = 0
+    #: Per problem, a few numbers whose exact sum equals the sum of ``batch.linear``
+    #: over all batches. They keep the cost of a call independent of the number of
+    #: batches.
     linear: list[list[float]] = field(default_factory=list)
+    #: Per problem, a bound on the distance of w from ``sum_i a_i y_i x_i``.
     drift: list[float] = field(default_factory=list)
 
     @classmethod
