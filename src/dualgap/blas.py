@@ -84,10 +84,8 @@ def limited(threads: int) -> Iterator[None]:
 def ready() -> None:
     """Let BLAS have its buffers before work that calls it from this thread.
 
-    Raises
-    ------
-    MemoryError
-        If there is no memory for them. BLAS itself would end the process.
+    Raises MemoryError if there is no memory for them. BLAS itself would end the
+    process.
     """
     with limited(1):
         pass
@@ -135,10 +133,7 @@ def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
 
     `threads` of the caller's own will call it.
 
-    Raises
-    ------
-    MemoryError
-        If there is no memory for the buffers of BLAS.
+    Raises MemoryError if there is no memory for the buffers of BLAS.
     """
     limit = _shared.get()
     if limit is not None and limit.entered:

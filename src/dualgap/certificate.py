@@ -65,19 +65,11 @@ class Bounds:
     ) -> Bounds:
         """Round computed values of P and D to the safe side.
 
-        Parameters
-        ----------
-        primal, dual : float
-            Values as computed in float64. Omit a value that is unknown.
-        primal_error, dual_error : float
-            Bounds on how far the exact P may be above `primal`, and the exact D below
-            `dual`. They must include the rounding of ``primal + primal_error`` and of
-            ``dual - dual_error``.
-
-        Returns
-        -------
-        Bounds
-            A value that overflowed float64 is replaced by an infinite, trivial bound.
+        `primal`, `dual`: values as computed in float64. Omit a value that is unknown.
+        `primal_error`, `dual_error`: bounds on how far the exact P may be above
+        `primal`, and the exact D below `dual`. They must include the rounding of
+        ``primal + primal_error`` and of ``dual - dual_error``. A value that overflowed
+        float64 is replaced by an infinite, trivial bound.
         """
         above, below = float(primal + primal_error), float(dual - dual_error)
         rounding = float(primal_error + dual_error)
@@ -136,11 +128,7 @@ _NOT_FROM_NUMBERS = (
 class LazyParts(Sequence["Certificate"]):
     """Parts of a certificate that are made when one of them is first used.
 
-    Parameters
-    ----------
-    count : int
-    make : callable
-        Returns the part of an index.
+    `make` returns the part of an index.
     """
 
     def __init__(self, count: int, make: Callable[[int], Certificate]) -> None:
@@ -508,17 +496,9 @@ def _row(cells: Iterable[str], tag: str) -> str:
 def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
     """Return the relative gap of a primal and a dual value, proved or estimated.
 
-    Parameters
-    ----------
-    primal, dual : float
-    floor : float, default=0.0
-        Smallest denominator; see :class:`Certificate`.
-
-    Returns
-    -------
-    float
-        ``(P - D)/D``, as in :attr:`Certificate.relative_gap`; ``inf`` where the two
-        values give no bound or are NaN.
+    `floor`: smallest denominator; see :class:`Certificate`. Returns ``(P - D)/D``, as
+    in :attr:`Certificate.relative_gap`; ``inf`` where the two values give no bound or
+    are NaN.
     """
     gap = primal - dual
     if gap == 0.0:

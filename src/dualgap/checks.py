@@ -149,12 +149,7 @@ def check_duals(alpha: ArrayLike, lower: Vector | float, upper: Vector) -> Vecto
 
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a hyper-parameter that is not one of the allowed words or flags.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a hyper-parameter that is not one of the allowed words or flags."""
     refuse_huge(name, value)
     if not any(type(value) is type(word) and value == word for word in allowed):
         words = ", ".join(map(repr, allowed))
@@ -162,24 +157,14 @@ def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse a hyper-parameter that is not a positive whole number.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a hyper-parameter that is not a positive whole number."""
     refuse_huge(name, value, whole=True)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
 
 
 def check_step(name: str, value: object, largest: float = math.inf) -> None:
-    """Refuse a step size that is not a positive, finite number up to `largest`.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a step size that is not a positive, finite number up to `largest`."""
     refuse_huge(name, value)
     if not (
         isinstance(value, (int, float)) and 0.0 < value <= largest and value < math.inf

@@ -33,17 +33,8 @@ SMALL = 2**26
 def make_room_for(threads: int, each: int = THREAD) -> None:
     """Check that there is memory for new threads before they start.
 
-    Parameters
-    ----------
-    threads : int
-        Number of threads.
-    each : int
-        Bytes for each thread.
-
-    Raises
-    ------
-    MemoryError
-        If the address space has no room for them.
+    `threads`: number of threads. `each`: bytes for each thread. Raises MemoryError if
+    the address space has no room for them.
     """
     _reserve(threads * each, f"{threads} threads", "use a smaller n_jobs")
 
@@ -51,17 +42,8 @@ def make_room_for(threads: int, each: int = THREAD) -> None:
 def make_room(size: int, what: str, remedy: str) -> None:
     """Check that there is memory for arrays before the work that fills them.
 
-    Parameters
-    ----------
-    size : int
-        Bytes.
-    what, remedy : str
-        What takes them, and how to need less.
-
-    Raises
-    ------
-    MemoryError
-        If neither the address space nor the machine has that much.
+    `size`: bytes. `what`, `remedy`: what takes them, and how to need less. Raises
+    MemoryError if neither the address space nor the machine has that much.
     """
     if size < SMALL:
         return

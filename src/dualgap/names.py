@@ -33,18 +33,9 @@ _SIMILAR = 0.66
 def nearest(word: str, known: Collection[str], parameter: str = "") -> str | None:
     """Return the known name that a wrong one stands for, or None.
 
-    Parameters
-    ----------
-    word : str
-        A name that is not known.
-    known : collection of str
-    parameter : str
-        Parameter whose aliases count, a key of ``ALIASES``.
-
-    Returns
-    -------
-    str or None
-        The name that `word`, or the alias most similar to it, stands for.
+    `word`: a name that is not known. `parameter`: parameter whose aliases count, a key
+    of ``ALIASES``. Returns the name that `word`, or the alias most similar to it,
+    stands for.
     """
     import difflib  # takes longer than the rest of `import dualgap`
 

@@ -97,11 +97,8 @@ def unpatch_sklearn(names: str | Iterable[str] | None = None) -> None:
 class Patch:
     """Context manager that undoes the patch; :func:`patch_sklearn` returns it.
 
-    Attributes
-    ----------
-    names : list of str
-        Classes that this patch has replaced. Classes that an earlier patch had
-        replaced stay replaced at the end.
+    `names`: classes that this patch has replaced. Classes that an earlier patch had
+    replaced stay replaced at the end.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -166,10 +163,7 @@ Run a script or a module with the SVMs of scikit-learn trained by dualgap."""
 def main(arguments: Sequence[str]) -> int:
     """Run a script patched, as ``python script.py`` would.
 
-    Returns
-    -------
-    int
-        The exit status: 2 if there is nothing to run.
+    Returns the exit status: 2 if there is nothing to run.
     """
     if arguments[:1] in (["-h"], ["--help"]):
         print(_USAGE)

@@ -21,16 +21,8 @@ _BEYOND = "is beyond the range of float64; give a number of less than 1.8e308"
 def refuse_huge(name: str, value: object, *, whole: bool = False) -> None:
     """Refuse a number beyond 64 bits, also one in a list or a dictionary.
 
-    Parameters
-    ----------
-    name : str
-    value : object
-    whole : bool, default=False
-        Whether an integer has to fit into 64 bits; else it has to fit into float64.
-
-    Raises
-    ------
-    ValueError
+    `whole`: whether an integer has to fit into 64 bits; else it has to fit into
+    float64.
     """
     if type(value) in (float, bool, str, type(None)):
         return

@@ -96,20 +96,11 @@ class Ball:
     ) -> Ball:
         """Prove the ball of a primal point, a dual point, or both.
 
-        Parameters
-        ----------
-        problem : Problem
-            Its rows must be the training rows.
-        w : ndarray of shape (width,), optional
-            Primal point; defaults to the point that alpha defines. Leave it out for
-            kernels.
-        alpha : ndarray of shape (n_duals,), optional
-            Dual point, clipped to its box; defaults to the point that w suggests.
-
-        Raises
-        ------
-        TypeError
-            If the problem is of another kind, such as the one-class problem.
+        `problem`: its rows must be the training rows. `w`: primal point, shape
+        (width,); defaults to the point that alpha defines. Leave it out for kernels.
+        `alpha`: dual point, clipped to its box, shape (n_duals,); defaults to the point
+        that w suggests. Raises TypeError if the problem is of another kind, such as the
+        one-class problem.
         """
         if isinstance(problem, (KernelProblem, KernelRegression)):
             proof = problem.prove(Claim(alpha=alpha))

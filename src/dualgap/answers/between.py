@@ -89,10 +89,7 @@ class Anchor:
     def of(cls, ball: Ball) -> Anchor:
         """Return the anchor of a ball.
 
-        Parameters
-        ----------
-        ball : Ball
-            Of a binary problem, linear or with a kernel.
+        `ball` belongs to a binary problem, linear or with a kernel.
         """
         problem, proof = ball.problem, ball.certificate
         kernel, free = isinstance(problem, KernelProblem), bool(problem.free_bias)
@@ -201,12 +198,8 @@ class Between:
     ) -> Iterator[tuple[Vector, Vector]]:
         """Yield lower and upper bounds on the decisions of every optimum, cell by cell.
 
-        Parameters
-        ----------
-        points : Points
-        far : callable
-            Returns upper bounds on the distances ``||x - z_k||`` of the points for a
-            side, shape (n, K). Only for an unpenalised bias.
+        `far`: returns upper bounds on the distances ``||x - z_k||`` of the points for a
+        side, shape (n, K). Only for an unpenalised bias.
         """
         begin, step = points.first, points.last - points.first
         most = np.maximum(np.abs(points.first), np.abs(points.last))

@@ -73,12 +73,8 @@ class Side:
     ) -> Vector:
         """Return upper bounds on ``+-(f*(x) - c.x)``, shape (n,).
 
-        Parameters
-        ----------
-        distances : ndarray of shape (n, K)
-            Upper bounds on ``||x - z_k||``.
-        squared_radius, offset : float
-            As in :class:`Ball`.
+        `distances`: upper bounds on ``||x - z_k||``, shape (n, K). `squared_radius`,
+        `offset`: as in :class:`Ball`.
         """
         if not len(self.sigma):
             return np.full(len(distances), np.inf)
@@ -129,19 +125,9 @@ class Steps(NamedTuple):
 def side_of(ball: Ball, sign: int, most: int | None = None) -> Side:
     """Return the joint bound from above (sign 1) or from below (sign -1).
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a problem with an unpenalised bias, and a finite radius.
-    sign : {1, -1}
-    most : int, optional
-        Largest number of rows that take part.
-
-    Returns
-    -------
-    Side
-        Without choices if the box does not allow the dual sum to change on this side.
-        No bound exists then.
+    `ball` belongs to a problem with an unpenalised bias, and a finite radius. `most`:
+    largest number of rows that take part. If the box does not allow the dual sum to
+    change on this side, there are no choices, and no bound exists.
     """
     steps = steps_of(ball.problem, ball.alpha, ball.products, sign)
     scale = math.sqrt(max(float(ball.squares.mean()), 1e-300))
@@ -154,14 +140,8 @@ def joint_sides(
 ) -> list[Side]:
     """Return the joint bounds of one or two dual points, with the same mu.
 
-    Parameters
-    ----------
-    ends : sequence of Steps
-        Of the dual points, in the same order of rows.
-    masses : ndarray of shape (m,)
-        Increasing values of sigma to try.
-    most : int, optional
-        Largest number of rows that take part.
+    `ends` belong to the dual points, in the same order of rows. `masses`: increasing
+    values of sigma to try, shape (m,). `most`: largest number of rows that take part.
     """
     room = np.min([end.room for end in ends], axis=0)
     beta = np.mean([end.price for end in ends], axis=0)
@@ -201,13 +181,8 @@ def steps_of(
 
     With sign -1 the problem is the one with negated labels or targets.
 
-    Parameters
-    ----------
-    problem : BinaryProblem, RegressionProblem, KernelProblem or KernelRegression
-    alpha : ndarray of shape (n,)
-    products : Estimate
-        As in :class:`Ball`.
-    sign : {1, -1}
+    - `alpha`: shape (n,).
+    - `products`: as in :class:`Ball`.
     """
     upper, c = problem.upper, sign * products.values
     rows = np.arange(len(alpha))
@@ -249,10 +224,7 @@ def _fill(beta: Vector, room: Vector, delta: Vector, mass: float) -> Vector:
 def level_set(ball: Ball) -> tuple[float, float]:
     """Return an interval that contains every optimal unpenalised bias.
 
-    Returns
-    -------
-    lower, upper : float
-        Infinite where the search finds no bound.
+    An end is infinite where the search finds no bound.
     """
     problem, r = ball.problem, ball.radius
     if not r < math.inf:

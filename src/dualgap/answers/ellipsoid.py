@@ -85,17 +85,8 @@ class Ellipsoid:
 def ellipsoid_of(ball: Ball, points: Points) -> Ellipsoid | None:
     """Return the ellipsoid of a ball, or None where there is none or it is too costly.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a linear binary problem.
-    points : Points
-        The rows of the problem.
-
-    Returns
-    -------
-    Ellipsoid or None
-        None for other losses, an unpenalised bias, or too many columns.
+    `ball` belongs to a linear binary problem. `points`: the rows of the problem.
+    Returns None for other losses, an unpenalised bias, or too many columns.
     """
     problem = ball.problem
     if (

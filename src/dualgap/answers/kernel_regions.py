@@ -97,12 +97,7 @@ class KernelRegion:
 def kernel_region_of(ball: Ball, X: MatrixLike) -> KernelRegion:
     """Return the region of a ball.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a kernel problem.
-    X : ndarray or CSR matrix of shape (n, d)
-        The rows of the problem.
+    `ball` belongs to a kernel problem. `X`: the rows of the problem, shape (n, d).
     """
     problem, alpha = ball.problem, ball.alpha
     signed = alpha * ball.signs
@@ -151,10 +146,7 @@ def refuse_new_rows(kernel: Kernel) -> None:
     training rows and x together is positive semidefinite, which the check of the
     training rows does not show.
 
-    Raises
-    ------
-    ValueError
-        For a precomputed matrix, and for formulas that can be indefinite.
+    Raises ValueError for a precomputed matrix, and for formulas that can be indefinite.
     """
     name = f"kernel={kernel.name!r}"
     if isinstance(kernel, Precomputed):
@@ -173,11 +165,8 @@ def refuse_new_rows(kernel: Kernel) -> None:
 def check_new_rows(kernel: Kernel, vectors: MatrixLike, X: MatrixLike) -> None:
     """Check that a user's kernel is positive semidefinite on old and new rows together.
 
-    Raises
-    ------
-    ValueError
-        If the kernel has no bounds at new rows, or the matrix of these rows, or of a
-        sample of them, is indefinite.
+    Raises ValueError if the kernel has no bounds at new rows, or the matrix of these
+    rows, or of a sample of them, is indefinite.
     """
     refuse_new_rows(kernel)
     if not kernel.positive:
@@ -191,18 +180,11 @@ def kernel_bounds(
 ) -> tuple[Vector, Vector]:
     """Return bounds on the decisions of every optimum of one problem.
 
-    Parameters
-    ----------
-    region : KernelRegion
-    kernel : Kernel
-    X : ndarray or CSR matrix of shape (n, d), float64
-    values : ndarray of shape (n,)
-        ``sum_i s_i alpha_i k(x_i, x)`` of the region, from
-        :func:`~dualgap.kernel.predict.pair_values`.
+    - `X`: shape (n, d).
+    - `values`: ``sum_i s_i alpha_i k(x_i, x)`` of the region, from
+      :func:`~dualgap.kernel.predict.pair_values`, shape (n,).
 
-    Returns
-    -------
-    lower, upper : ndarray of shape (n,)
+     Both bounds have shape (n,).
     """
     squares = np.maximum(kernel.diagonal(X), 0.0)
     largest = float(squares.max()) if len(squares) else 0.0
@@ -259,15 +241,9 @@ def matrix_distances(
 ) -> NDArray[np.float64]:
     """Return upper bounds on ``||x_i - z_k||`` for rows of a problem, (len(at), K).
 
-    Parameters
-    ----------
-    problem : MatrixProblem
-    side : Side
-        Its rows are rows of the problem.
-    at : ndarray of int
-        Rows i, none of which is a row of the side.
-    lengths : ndarray of shape (len(at),)
-        Upper bounds on their lengths.
+    - `side`: its rows are rows of the problem.
+    - `at`: rows i, none of which is a row of the side.
+    - `lengths`: upper bounds on their lengths, shape (len(at),).
     """
     gram, rows, mu = problem.gram, side.rows, side.mu
     own, products = gram.block(rows, rows), gram.block(at, rows) @ mu.T

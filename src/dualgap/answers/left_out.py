@@ -111,11 +111,8 @@ def solver_of(problem: Any) -> Solver | None:
 def sharpened(ball: Ball, tol: float | None) -> Ball:
     """Return the ball of a fit to a smaller gap, from the ball's dual point.
 
-    Parameters
-    ----------
-    ball : Ball
-    tol : float or None
-        Relative gap; None, or a gap that no solver reaches, leaves the ball as it is.
+    `tol`: relative gap; None, or a gap that no solver reaches, leaves the ball as it
+    is.
     """
     solver = solver_of(ball.problem)
     if tol is None or solver is None or ball.certificate.relative_gap <= tol:
@@ -157,15 +154,7 @@ def repaired(ball: Ball) -> Ball:
 def alpha_without(ball: Ball, rows: NDArray[np.intp]) -> Vector:
     """Return alpha without some rows, after a repair of the rows near the margin.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of all rows.
-    rows : ndarray of int
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    `ball` belongs to all rows.
     """
     if not len(rows):
         return ball.alpha.copy()
@@ -183,19 +172,14 @@ def alpha_without(ball: Ball, rows: NDArray[np.intp]) -> Vector:
 class LeftOut:
     """Bounds on the decisions of all rows, each left out of one binary problem.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a binary problem, linear or with a kernel.
+    `ball` belongs to a binary problem, linear or with a kernel.
 
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n,)
-        Proved bounds on the decision at row i by the optimum without row i.
-    radii : ndarray of shape (n,)
-        Upper bounds on the r' of stage 1; inf with an unpenalised bias.
-    repaired, balls, fits : int
-        Numbers of rows repaired, and of balls and fits without a row.
+    - `lower`, `upper`: proved bounds on the decision at row i by the optimum without
+      row i, shape (n,).
+    - `radii`: upper bounds on the r' of stage 1, shape (n,); inf with an unpenalised
+      bias.
+    - `repaired`, `balls`, `fits`: numbers of rows repaired, and of balls and fits
+      without a row.
     """
 
     def __init__(self, ball: Ball) -> None:
@@ -309,10 +293,7 @@ class LeftOut:
     def settle(self, i: int, decided: Callable[[], bool]) -> None:
         """Stage 3 for one row: stop as soon as `decided` says so.
 
-        Raises
-        ------
-        InterruptedFitError
-            If Ctrl-C ended a fit.
+        Raises InterruptedFitError if Ctrl-C ended a fit.
         """
         assert self.near is not None
         problem = without_rows(self.ball.problem, [i])

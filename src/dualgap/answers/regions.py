@@ -104,12 +104,8 @@ class LinearRegion:
 def region_of(ball: Ball, points: Points) -> LinearRegion:
     """Return the region of a ball, and whatever narrows it.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a linear binary or regression problem.
-    points : Points
-        The rows of the problem.
+    `ball` belongs to a linear binary or regression problem. `points`: the rows of the
+    problem.
     """
     problem: BinaryProblem = ball.problem
     d = problem.d
@@ -155,10 +151,7 @@ def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
 def _needed(costs: NDArray[np.float64]) -> list[int]:
     """Return few columns whose least entries are nearly as low as of all columns.
 
-    Parameters
-    ----------
-    costs : ndarray of shape (n, K)
-        Bounds of K choices at n rows.
+    `costs`: bounds of K choices at n rows, shape (n, K).
     """
     best = costs.min(axis=1)
     excess = (costs - best[:, None]) / np.maximum(np.abs(best), 1e-300)[:, None]
@@ -174,13 +167,7 @@ def _needed(costs: NDArray[np.float64]) -> list[int]:
 def means_of(side: Side, X: MatrixLike, lengths: Vector) -> tuple[Matrix, Vector]:
     """Return the z of a side, shape (K, d), and bounds on their errors, (K,).
 
-    Parameters
-    ----------
-    side : Side
-    X : ndarray or CSR matrix of shape (n, d)
-        The rows of the problem.
-    lengths : ndarray of shape (n,)
-        Their lengths.
+    `X`: the rows of the problem, shape (n, d). `lengths`: their lengths, shape (n,).
     """
     rows = X[side.rows]
     if sparse.issparse(rows):
@@ -196,20 +183,9 @@ def linear_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return bounds on the decisions of every optimum, for several problems.
 
-    Parameters
-    ----------
-    regions : sequence of LinearRegion
-        With the same constant feature.
-    X : ndarray or sparse matrix of shape (n, d)
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n, len(regions))
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is not a matrix of finite real numbers.
+    All regions have the same constant feature. `X`: shape (n, d). The lower and the
+    upper bounds have shape (n, len(regions)). Raises TypeError or ValueError if X is
+    not a matrix of finite real numbers.
     """
     points = Points.of(X, regions[0].constant)
     X, entries = points.X, most_entries(points.X)

@@ -69,15 +69,8 @@ SETTINGS = RemovalSettings()
 class Products:
     """Inner products of training rows, a penalised bias included.
 
-    Parameters
-    ----------
-    problem : BinaryProblem or KernelProblem
-        Its rows are in memory.
-
-    Attributes
-    ----------
-    error : float
-        Bound on the error of a product, in units of ``||x_i|| ||x_j||``.
+    `problem`: its rows are in memory. `error`: bound on the error of a product, in
+    units of ``||x_i|| ||x_j||``.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -166,15 +159,10 @@ def change(
 ) -> float:
     """Return an upper bound on ``-sum gain + c.u + ||u||^2/4`` with ``u = sum d x``.
 
-    Parameters
-    ----------
-    rows : Rows
-    d, gain : ndarray of shape (m,)
-        The moves, and the change of the terms of A, both within a few roundings.
-    K : ndarray of shape (m, m)
-        Products of the rows.
-    product_error : float
-        As ``Products.error``.
+    - `d`, `gain`: the moves, and the change of the terms of A, both within a few
+      roundings, shape (m,).
+    - `K`: products of the rows, shape (m, m).
+    - `product_error`: as ``Products.error``.
     """
     # A move is rounded, and may leave the box by as much: a feasible move is within a
     # unit of each d, which the bounds below cover.
@@ -204,14 +192,8 @@ class Last(NamedTuple):
 class Neighbourhood:
     """Rows nearest the margin, whose dual variables a repair may move.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of a classification problem.
-    size : int
-        Number of rows.
-    rows : Rows, optional
-        ``Rows.of(ball)``.
+    `ball` belongs to a classification problem. `size`: number of rows. `rows`:
+    ``Rows.of(ball)``.
     """
 
     def __init__(
@@ -269,14 +251,9 @@ class Neighbourhood:
     ) -> Vector:
         """Return moves d of the members that make r'^2 small, or the dual value large.
 
-        Parameters
-        ----------
-        pull : ndarray of shape (m,)
-            ``u.x_j`` of the moves of rows outside.
-        fixed : array of int, default=()
-            Members that leave: they are not moved here.
-        last : Last, optional
-            With an unpenalised bias: the row in question, and where its variable goes.
+        `pull`: ``u.x_j`` of the moves of rows outside, shape (m,). `fixed`: members
+        that leave: they are not moved here. `last`: with an unpenalised bias: the row
+        in question, and where its variable goes.
         """
         c, low, high = self.c.copy(), self.low, self.high
         v = self.slope.copy()

@@ -80,20 +80,11 @@ def train(
 ) -> BaseEstimator | None:
     """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
 
-    Parameters
-    ----------
-    model : estimator
-        Of scikit-learn. It gets the certificate.
-    make : callable
-        Returns dualgap's estimator.
-    X, y, sample_weight
-        Rows of weight 0 or less are left out, as LIBSVM and LIBLINEAR do.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C ended the fit. dualgap's own estimators keep the best model so far,
-        but in scikit-learn's searches the next fit would begin.
+    `model`: an estimator of scikit-learn, which gets the certificate. `make`: returns
+    dualgap's estimator. `X`, `y`, `sample_weight`: rows of weight 0 or less are left
+    out, as LIBSVM and LIBLINEAR do. Raises KeyboardInterrupt if Ctrl-C ended the fit.
+    dualgap's own estimators keep the best model so far, but in scikit-learn's searches
+    the next fit would begin.
     """
     for name in _OWN:  # of an earlier fit
         vars(model).pop(name, None)

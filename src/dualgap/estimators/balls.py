@@ -31,27 +31,11 @@ def balls_of(
 ) -> list[ProblemBall]:
     """Prove the balls of a fitted estimator, from its training rows.
 
-    Parameters
-    ----------
-    model : LinearSVC, SVC, LinearSVR or SVR
-        With unchanged parameters since `fit`.
-    X, y, sample_weight
-        The arguments of `fit`.
-    whole : bool, default=False
-        Whether the problems of pairs of classes have all rows.
-
-    Returns
-    -------
-    list of ProblemBall
-        One per problem, in the order of ``certificate_.parts``.
-
-    Raises
-    ------
-    ValueError
-        If X, y and the weights are not the training data, or the problem has no
-        certificate.
-    TypeError
-        If the estimator is of another type.
+    `model`: with unchanged parameters since `fit`. `X`, `y`, `sample_weight`: the
+    arguments of `fit`. `whole`: whether the problems of pairs of classes have all rows.
+    Returns one per problem, in the order of ``certificate_.parts``. Raises ValueError
+    if X, y and the weights are not the training data, or the problem has no
+    certificate. Raises TypeError if the estimator is of another type.
     """
     check_is_fitted(model)
     refuse_without_optimum(model)

@@ -280,10 +280,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
     def _previous_duals(self, batch: B) -> Table:
         """Return ``dual_coef_`` of all rows of the previous fit.
 
-        Raises
-        ------
-        ValueError
-            If these data do not match it.
+        Raises ValueError if these data do not match it.
         """
         raise NotImplementedError
 
@@ -355,10 +352,7 @@ DUALS = ("support_", "dual_coef_")
 def need_duals(model: BaseEstimator, what: str) -> None:
     """Raise an error if a fitted linear model has no dual variables.
 
-    Raises
-    ------
-    ValueError
-        With the way to keep them.
+    Raises a ValueError that tells how to keep them.
     """
     if hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
         raise ValueError(

@@ -71,11 +71,8 @@ def _splits(
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Return the training and the held-out rows of the folds.
 
-    Raises
-    ------
-    ValueError
-        If a row is not held out exactly once, or a fold has no training row of a class
-        with a positive weight.
+    Raises ValueError if a row is not held out exactly once, or a fold has no training
+    row of a class with a positive weight.
     """
     counts = np.bincount(codes)
     rarest = int(counts.argmin())
@@ -117,25 +114,10 @@ def held_out_values(
 ) -> Vector:
     """Return decisions of each row from a model that was not trained on it.
 
-    Parameters
-    ----------
-    model : LinearSVC or SVC
-        All folds have its parameters, and begin near a fitted linear model.
-    splits : list of (train, test)
-        Every row is held out once.
-    name : str
-        What warnings are about.
-
-    Returns
-    -------
-    ndarray of shape (n, n_problems)
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
-    ValueError
-        If `time_limit` ended the work.
+    `model`: all folds have its parameters, and begin near a fitted linear model.
+    `splits`: every row is held out once. `name`: what warnings are about. The result
+    has shape (n, n_problems). Raises KeyboardInterrupt after Ctrl-C, and ValueError if
+    `time_limit` ended the work.
     """
     near = _near(model)
     model = clone(model)
@@ -216,12 +198,7 @@ def curves_of_pairs(
 
 
 def _refuse_foreign(model: BaseEstimator) -> None:
-    """Raise an error for what has no folds to share, before any work.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Raise an error for what has no folds to share, before any work."""
     patched = hasattr(model, "_as_own") and is_classifier(model)
     if not (patched or isinstance(model, (LinearSVC, SVC, ClassifierSearch))):
         remedy = "use sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"

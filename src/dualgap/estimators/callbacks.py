@@ -69,20 +69,13 @@ _ROUNDING = 1e-16
 class FitTasks(Tasks):
     """Tasks of one fit. Classes may run in threads; hooks are called one at a time.
 
-    Parameters
-    ----------
-    estimator : CallbackSupportMixin
-        The estimator that is fitted.
-    data : dict
-        ``X``, ``y`` and ``metadata``, for callbacks that use them.
-    batch : Batch
-        A single problem has no task of its own.
-    stop : core.Stop
-        Set when a hook returns True at the end of a task.
-    attributes : callable
-        Turns the models of all problems into the attributes that an estimator needs to
-        predict. It is called only if a callback uses ``fitted_estimator``, and not for
-        models that are empty until they are fitted.
+    - `estimator`: the estimator that is fitted.
+    - `data`: ``X``, ``y`` and ``metadata``, for callbacks that use them.
+    - `batch`: a single problem has no task of its own.
+    - `stop`: set when a hook returns True at the end of a task.
+    - `attributes`: turns the models of all problems into the attributes that an
+      estimator needs to predict. It is called only if a callback uses
+      ``fitted_estimator``, and not for models that are empty until they are fitted.
     """
 
     def __init__(
@@ -140,16 +133,10 @@ class FitTasks(Tasks):
 class _ProblemTasks:
     """Stages and epochs of one binary problem.
 
-    Parameters
-    ----------
-    fit : FitTasks
-        Tasks of the whole fit.
-    context : sklearn.callback.CallbackContext
-        Context of the problem.
-    attributes : callable or None
-        Function that turns w into the attributes that an estimator needs to predict.
-        It is called only if a callback uses ``fitted_estimator``. None where w alone
-        does not determine them.
+    `fit`: tasks of the whole fit. `context`: context of the problem. `attributes`:
+    function that turns w into the attributes that an estimator needs to predict. It is
+    called only if a callback uses ``fitted_estimator``. None where w alone does not
+    determine them.
     """
 
     def __init__(

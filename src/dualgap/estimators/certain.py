@@ -402,12 +402,8 @@ class CertainLabels(CertainDecisions):
 def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
     """Raise an error before any work if a fit cannot end by this rule.
 
-    Raises
-    ------
-    TypeError
-        If the rule is of another type.
-    ValueError
-        If its rows do not match, or the problem has no bounds.
+    Raises TypeError if the rule is of another type. Raises ValueError if its rows do
+    not match, or the problem has no bounds.
     """
     if not isinstance(until, Decided):
         raise TypeError(

@@ -337,20 +337,10 @@ def search(
 ) -> CertifiedChoice | None:
     """Split the interval of C until the accuracy is proved, or no fit is left.
 
-    Parameters
-    ----------
-    folds : CertifiedFolds
-    start : ndarray
-        Increasing values of C to begin with, two or more.
-    accuracy : float
-    settings : CertifiedSearchSettings
-    best : float
-        Mean accuracy of the best models so far, of other problems.
+    - `start`: increasing values of C to begin with, two or more.
+    - `best`: mean accuracy of the best models so far, of other problems.
 
-    Returns
-    -------
-    CertifiedChoice or None
-        None if the search ended before all of `start` were fitted.
+    Returns None if the search ended before all of `start` were fitted.
     """
     fits: dict[float, list[AnchoredFit]] = {}
     for C in start.tolist():
@@ -410,12 +400,8 @@ def _decided(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which rows are certainly wrong, and which are certainly right.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_problems, n)
-        Bounds on the decision values: one row for two classes, else one per class.
-    codes : ndarray of shape (n,)
-        True classes, from 0.
+    `lower`, `upper`: bounds on the decision values: one row for two classes, else one
+    per class, shape (n_problems, n). `codes`: true classes, from 0, shape (n,).
     """
     if len(lower) == 1:
         positive = codes == 1

@@ -336,11 +336,8 @@ class _KernelMachine(_base.BaseLibSVM):
     ) -> Trained | None:
         """Return LIBSVM's results without the vectors, or None to leave the fit to it.
 
-        Returns
-        -------
-        tuple or None
-            Support, counts, coefficients, intercepts, no probabilities (2), status and
-            iterations.
+        Returns support, counts, coefficients, intercepts, no probabilities (2), status
+        and iterations.
         """
         model: BaseEstimator = self
         found = train(
@@ -401,10 +398,7 @@ class _KernelMachine(_base.BaseLibSVM):
     def _record(self) -> Kernel:
         """Return the kernel as dualgap's record.
 
-        Raises
-        ------
-        ValueError
-            If dualgap has none with these parameters.
+        Raises ValueError if dualgap has none with these parameters.
         """
         model: BaseEstimator = self
         if callable(model.kernel):
@@ -423,10 +417,8 @@ class _KernelMachine(_base.BaseLibSVM):
     def _pair_values(self, X: MatrixLike) -> Vector | None:
         """Return LIBSVM's decision values of all pairs; None if dualgap cannot.
 
-        Parameters
-        ----------
-        X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-            Kernel values of all training rows if the kernel is a function.
+        `X`: kernel values of all training rows if the kernel is a function, shape
+        (n_samples, n_features).
         """
         model: BaseEstimator = self
         if callable(model.kernel) and X.shape[1:] != model.shape_fit_[:1]:

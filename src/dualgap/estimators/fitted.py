@@ -162,10 +162,7 @@ def binary_of(
     all rows, where rows of other classes have weight 0. All columns stay: a model from
     elsewhere may have weights for empty ones.
 
-    Raises
-    ------
-    ValueError
-        If the shape of the coefficients does not match the data.
+    Raises ValueError if the shape of the coefficients does not match the data.
     """
     if terms.multi_class == "labels":
         check_consistent_length(X, y)
@@ -227,10 +224,7 @@ def linear_problems(
 def table_of(model: BaseEstimator, n: int) -> Table | None:
     """Return the stored dual variables of all rows, (tables, n); None without any.
 
-    Raises
-    ------
-    ValueError
-        If the model was trained on another number of rows.
+    Raises ValueError if the model was trained on another number of rows.
     """
     if not hasattr(model, "dual_coef_"):
         return None
@@ -432,10 +426,8 @@ def rows_of(
     It is the kernel matrix where a kernel function takes other objects than rows of
     numbers, or the model does not keep its support vectors.
 
-    Raises
-    ------
-    ValueError
-        If the model does not know its training rows, or X differs from them.
+    Raises ValueError if the model does not know its training rows, or X differs from
+    them.
     """
     if np.any(np.asarray(model.support_) < 0):
         raise ValueError(
@@ -488,10 +480,7 @@ def labels_of(
 ) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
     """Return the classes, and the index of every row's class.
 
-    Raises
-    ------
-    ValueError
-        If y has another length or other classes than the model.
+    Raises ValueError if y has another length or other classes than the model.
     """
     values = column_or_1d(y, warn=True)
     if len(values) != n:
@@ -510,10 +499,7 @@ def labels_of(
 def targets(y: ArrayLike | None, n: int) -> Vector:
     """Return the targets as float64, shape (n,).
 
-    Raises
-    ------
-    ValueError
-        If y is missing, not numeric, or has another length.
+    Raises ValueError if y is missing, not numeric, or has another length.
     """
     if y is None:
         raise ValueError("y is missing; give the targets of the training rows")
@@ -546,10 +532,8 @@ def other_objective(before: Certificate, now: Certificate) -> tuple[str, str] | 
 
     The words have as many digits as tell them apart.
 
-    Parameters
-    ----------
-    before, now : Certificate
-        Of one model, on the rows that it was trained on and on other rows.
+    `before`, `now` belong to one model, on the rows that it was trained on and on other
+    rows.
     """
     for old, new in zip(before.parts, now.parts, strict=True):
         slack = 1e-6 * abs(old.primal) + old.rounding + new.rounding

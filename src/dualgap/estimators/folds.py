@@ -243,10 +243,7 @@ class Folds:
     def refuse_weightless(self, classifies: bool) -> None:
         """Raise an error for a training part without rows, or of one class only.
 
-        Raises
-        ------
-        ValueError
-            Naming the fold.
+        Raises a ValueError that names the fold.
         """
         remedy = "change sample_weight, or the folds with cv"
         for f, part in enumerate(self.parts):
@@ -316,10 +313,7 @@ class Folds:
     def _at_once(self, model: Model) -> int:
         """Return the number of folds whose problems memory holds.
 
-        Raises
-        ------
-        ValueError
-            If it holds not even one.
+        Raises ValueError if it holds not even one.
         """
         count = len(self.splits)
         landmarks = get_kernel_solver(model.solver) if isinstance(model, SVC) else None

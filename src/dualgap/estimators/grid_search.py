@@ -161,11 +161,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
 class Sharing:
     """Takes the place of joblib in a search of scikit-learn, and shares the work.
 
-    Attributes
-    ----------
-    gaps : list of list of float
-        Proven relative gaps of each candidate, if the work was shared.
-    certificates : list of (str, Certificate)
+    `gaps`: proven relative gaps of each candidate, if the work was shared.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
@@ -359,10 +355,7 @@ class SearchPlan:
 def plan_of(tasks: list[Task]) -> SearchPlan | None:
     """Return how fits share their work, or None if they cannot.
 
-    Raises
-    ------
-    ValueError
-        If a candidate has an invalid parameter.
+    Raises ValueError if a candidate has an invalid parameter.
     """
     _, (estimator, _, y), how = tasks[0]
     if y is None or set(how) - _KNOWN or how.get("callback_ctx") is not None:

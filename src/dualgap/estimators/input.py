@@ -51,15 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
     """Return the sorted classes of y, and the index of every row's class.
 
-    Returns
-    -------
-    classes : ndarray of shape (K,)
-    codes : ndarray of shape (n,), dtype intp
-
-    Raises
-    ------
-    ValueError
-        If y is continuous.
+    Raises ValueError if y is continuous.
     """
     whole = y if y.dtype.kind in "biu" else None
     if y.dtype.kind == "f":
@@ -203,10 +195,7 @@ def _are_plain_labels(y: ArrayLike | None, n: int) -> bool:
 def refuse_masks(**arrays: object) -> None:
     """Raise an error for masked arrays, whose masked values would be used.
 
-    Raises
-    ------
-    TypeError
-        Naming the argument.
+    Raises a TypeError that names the argument.
     """
     for name, array in arrays.items():
         if isinstance(array, np.ma.MaskedArray):
@@ -219,10 +208,7 @@ def refuse_masks(**arrays: object) -> None:
 def refuse_store(X: MatrixLike, who: str, remedy: str) -> None:
     """Raise an error if X is on disk where the rows must be in memory.
 
-    Raises
-    ------
-    ValueError
-        If X is a row store or another row source.
+    Raises ValueError if X is a row store or another row source.
     """
     if isinstance(X, RowSource):
         raise ValueError(f"X is {X!r}, but {who} needs its rows in memory; {remedy}")
@@ -239,11 +225,8 @@ def weights(
 
     Sample weights are None if all weights are 1.
 
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite, or fewer than two classes have rows
-        with a positive weight.
+    Raises ValueError if a weight is negative or not finite, or fewer than two classes
+    have rows with a positive weight.
     """
     if len(classes) < 2:
         raise ValueError(
@@ -266,11 +249,8 @@ def class_factors(
 ) -> Vector:
     """Return class weights, shape (n_classes,), given each class's total sample weight.
 
-    Raises
-    ------
-    ValueError
-        If a key is no class while a class has no key, a weight is negative or not
-        finite, or fewer than two classes have a positive weight.
+    Raises ValueError if a key is no class while a class has no key, a weight is
+    negative or not finite, or fewer than two classes have a positive weight.
     """
     if class_weight == "balanced":
         # compute_class_weight ignores the sample weights in older versions.
@@ -301,10 +281,7 @@ def class_factors(
 def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | None:
     """Return sample weights as float64, shape (n,); None stays None.
 
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite, or all are 0.
+    Raises ValueError if a weight is negative or not finite, or all are 0.
     """
     if sample_weight is None:
         return None
@@ -381,10 +358,7 @@ def has_label_table(y: object) -> bool:
 def label_table(y: ArrayLike) -> csc_matrix:
     """Return the table of the labels of all rows, 0 or 1 with the ones stored.
 
-    Raises
-    ------
-    ValueError
-        If y has other values.
+    Raises ValueError if y has other values.
     """
     known = check_array(y, accept_sparse="csc", dtype=None, input_name="y")
     values = known.data if issparse(known) else known
@@ -407,10 +381,7 @@ def label_factors(
 
     `positive` has the summed weights of the rows with each label.
 
-    Raises
-    ------
-    ValueError
-        If a key is not 0 or 1, or a weight is negative or not finite.
+    Raises ValueError if a key is not 0 or 1, or a weight is negative or not finite.
     """
     if class_weight is None:
         return np.ones((len(positive), 2))

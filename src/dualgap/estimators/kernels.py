@@ -82,12 +82,7 @@ class KernelModel(KernelParameters):
     ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
         """Check the arguments of fit.
 
-        Returns
-        -------
-        X, y
-            Rows and targets, or the kernel matrix of items.
-        items : sequence or None
-            X as it was given, if a kernel function has to make numbers of it.
+        Items are X as it was given, if a kernel function has to make numbers of it.
         """
         if not takes_items(self.kernel, X):
             found = validated(self, X, y if supervised else "no_validation", **options)

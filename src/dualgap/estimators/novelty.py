@@ -45,13 +45,9 @@ def least_decision(
 ) -> float:
     """Return the largest decision of a one-class SVM that counts as 0.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    vectors : {ndarray, CSR matrix} of shape (n_SV, n_features)
-        Support vectors; not looked at with a precomputed kernel.
-    coef : ndarray of shape (1, n_SV)
-    offset : float
+    - `vectors`: support vectors, shape (n_SV, n_features); not looked at with a
+      precomputed kernel.
+    - `coef`: shape (1, n_SV).
     """
     least = ZERO * abs(offset)
     if isinstance(kernel, Precomputed):

@@ -259,10 +259,6 @@ def refuse_huge_of(name: str, value: object, valid: Sequence[object]) -> None:
     """Refuse a value of a parameter that does not fit into 64 bits.
 
     scikit-learn's checks let it pass, or print all of its digits.
-
-    Raises
-    ------
-    ValueError
     """
     real = any(isinstance(c, Interval) and c.type is Real for c in valid)
     refuse_huge(name, value, whole=not real)

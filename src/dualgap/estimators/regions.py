@@ -81,14 +81,9 @@ class Optimum:
     ) -> Pair:
         """Return bounds on the decisions of each problem, of shape (n, problems).
 
-        Parameters
-        ----------
-        model : estimator
-        X : ndarray or CSR matrix of shape (n, d)
-            Rows that the estimator has validated.
-        comparable : bool, default=False
-            Whether to return narrower intervals that bound differences of classes, but
-            not single decisions. They are the same except for a joint problem.
+        `X`: rows that the estimator has validated, shape (n, d). `comparable`: whether
+        to return narrower intervals that bound differences of classes, but not single
+        decisions. They are the same except for a joint problem.
         """
         if self.dual_coef is None:
             regions = self.regions
@@ -111,10 +106,7 @@ class Optimum:
 def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
     """Raise an error if the certificate is not about the optimum of all rows.
 
-    Raises
-    ------
-    ValueError
-        For landmarks, and for a model without a certificate.
+    Raises ValueError for landmarks, and for a model without a certificate.
     """
     if hasattr(model, "_items"):
         refuse_items("a bound on the exact optimum")
@@ -150,11 +142,8 @@ def optimum_of_fit(model: BaseEstimator, of_weights: bool = False) -> Optimum:
 
     With `of_weights` it is only about w, and an unpenalised bias has no bound.
 
-    Raises
-    ------
-    ValueError
-        If the bias is not penalised, so that the training rows are needed, or there is
-        no finite gap.
+    Raises ValueError if the bias is not penalised, so that the training rows are
+    needed, or there is no finite gap.
     """
     refuse_without_optimum(model)
     kernel = hasattr(model, "kernel")
@@ -326,18 +315,8 @@ def certain_support(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of certain support vectors and of certain others, (n,) each.
 
-    Parameters
-    ----------
-    n : int
-        Training rows.
-    balls : sequence of ProblemBall
-    lower, upper : ndarray of shape (n, problems)
-        Bounds on the decisions at the training rows.
-
-    Raises
-    ------
-    ValueError
-        For Crammer and Singer's problem.
+    `n`: training rows. `lower`, `upper`: bounds on the decisions at the training rows,
+    shape (n, problems). Raises ValueError for Crammer and Singer's problem.
     """
     support, others = np.zeros(n, bool), np.ones(n, bool)
     for k, found in enumerate(balls):

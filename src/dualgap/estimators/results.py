@@ -63,24 +63,14 @@ def best_of(
 ) -> int:
     """Return the index of the best mean score; with equal scores, of the smallest C.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (n,)
-        Mean scores of what was scored on all folds; empty if nothing was.
-    Cs : array-like of shape (n,)
-        The C of each.
-    stop : core.Stop
-    what : str
-        Word for what is scored, such as "C".
-    scoring, time_limit
-        As for the estimator.
+    - `mean`: mean scores of what was scored on all folds, shape (n,); empty if nothing
+      was.
+    - `Cs`: the C of each, shape (n,).
+    - `what`: word for what is scored, such as "C".
+    - `scoring`, `time_limit`: as for the estimator.
 
-    Raises
-    ------
-    ValueError
-        If there is no score, or every score is NaN.
-    KeyboardInterrupt
-        If there is no score because of Ctrl-C.
+    Raises ValueError if there is no score, or every score is NaN. Raises
+    KeyboardInterrupt if there is no score because of Ctrl-C.
     """
     if not np.isnan(mean).all():
         return first_best(mean, Cs)
@@ -115,10 +105,7 @@ class Results:
     def resume(self, file: Checkpoint) -> None:
         """Take over the models in a checkpoint, and write the next ones to it.
 
-        Raises
-        ------
-        ValueError
-            If the file is damaged, or was written by another search.
+        Raises ValueError if the file is damaged, or was written by another search.
         """
         self.file, found = file, file.read()
         if found is None:

@@ -50,10 +50,7 @@ def taken_calibration(tensors: Tensors) -> Tensors:
 def set_calibration(model: BaseEstimator, given: Tensors) -> CalibratedClassifier:
     """Return the calibrated classifier of a loaded model.
 
-    Raises
-    ------
-    ValueError
-        If a tensor is missing, unknown or invalid.
+    Raises ValueError if a tensor is missing, unknown or invalid.
     """
     found = [name for name in _WIDTHS if name in given]
     if len(found) != 1 or not hasattr(model, "classes_"):

@@ -40,20 +40,9 @@ class Member(NamedTuple):
 def members_of(given: Member) -> Iterator[Member]:
     """Yield the models inside pipelines, searches and ensembles.
 
-    Parameters
-    ----------
-    given : Member
-        A model of any kind, with its training data.
-
-    Yields
-    ------
-    Member
-        A model of one SVM. Any other estimator is yielded as it is.
-
-    Raises
-    ------
-    ValueError
-        If the data of a member cannot be found out.
+    `given`: a model of any kind, with its training data. Any estimator that is not made
+    of members is yielded as it is. Raises ValueError if the data of a member cannot be
+    found out.
     """
     model, X = unwrap(given.model, given.X)
     given = given._replace(model=model, X=X)

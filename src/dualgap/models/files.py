@@ -266,10 +266,7 @@ CalibratedClassifier
 def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     """Read a model, its notes, and the scaling of its columns or None.
 
-    Raises
-    ------
-    ValueError
-        If the file is not a valid model file.
+    Raises ValueError if the file is not a valid model file.
     """
     refuse_no_path(path)
     name = os.fsdecode(path)
@@ -329,10 +326,7 @@ class _Face(NamedTuple):
 def _assemble(record: Record, tensors: Tensors) -> Any:
     """Return the model of a record and tensors, after checking all of them.
 
-    Raises
-    ------
-    ValueError
-        If a part is missing, unknown or inconsistent.
+    Raises ValueError if a part is missing, unknown or inconsistent.
     """
     face = _FACES.get(record["estimator"])
     if face is None:
@@ -379,10 +373,7 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
 def _plain(key: str, value: Any, face: _Face) -> Any:
     """Return a parameter as JSON, from which :func:`_parameter` restores it.
 
-    Raises
-    ------
-    ValueError
-        If a file cannot hold the value.
+    Raises ValueError if a file cannot hold the value.
     """
     if isinstance(value, dict):
         pairs = value.items()

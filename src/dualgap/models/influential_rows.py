@@ -114,12 +114,7 @@ def influence(
 class _Removals:
     """Bounds on the decisions of one problem at new rows, without each training row.
 
-    Parameters
-    ----------
-    ball : Ball
-        Of all training rows.
-    X, X_new : ndarray or CSR matrix
-        Training rows, and new rows.
+    `ball` belongs to all training rows. `X`, `X_new`: training rows, and new rows.
     """
 
     def __init__(self, ball: Ball, X: MatrixLike, X_new: MatrixLike) -> None:

@@ -325,10 +325,7 @@ def problems_of(
     All problems are about all rows. In problems of pairs of classes, the rows of other
     classes have weight 0.
 
-    Raises
-    ------
-    ValueError
-        If the model trains all classes together.
+    Raises ValueError if the model trains all classes together.
     """
     model, X = unwrap(model, X)
     refuse_labels(model, "a bound for rows left out")
@@ -351,12 +348,7 @@ def problems_of(
 class _Rows:
     """All rows, with the bounds of every binary problem on their decisions.
 
-    Parameters
-    ----------
-    parts : sequence of LeftOut
-    codes : ndarray of shape (n,)
-        Class of every row.
-    reduction : Reduction
+    `codes`: class of every row, shape (n,).
     """
 
     def __init__(

@@ -40,10 +40,7 @@ _NEAR = 0.01
 def linear_terms(model: BaseEstimator, n: int, joint: bool = False) -> LinearTerms:
     """Return coefficients and training problem of a linear classifier.
 
-    Raises
-    ------
-    ValueError
-        If the model minimises an objective that has no certificate here.
+    Raises ValueError if the model minimises an objective that has no certificate here.
     """
     check_is_fitted(model)
     name = type(model).__name__
@@ -80,12 +77,8 @@ def coefficients(
 ) -> LinearTerms:
     """Return given coefficients together with the problem that the caller describes.
 
-    Raises
-    ------
-    TypeError
-        If `model` is not an array.
-    ValueError
-        If a shape does not match, or a value is not finite.
+    Raises TypeError if `model` is not an array. Raises ValueError if a shape does not
+    match, or a value is not finite.
     """
     try:
         coef = np.atleast_2d(np.asarray(model, dtype=np.float64))

@@ -348,10 +348,7 @@ def _columns(model: BaseEstimator) -> int:
 def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return the classes in a type that ONNX has: integers as int64, strings as object.
 
-    Raises
-    ------
-    ValueError
-        If ONNX has no such type.
+    Raises ValueError if ONNX has no such type.
     """
     if classes.dtype.kind in "iu":
         whole = classes.astype(np.int64)
@@ -370,12 +367,8 @@ def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
 def _checked(model: BaseEstimator) -> Model:
     """Return dualgap's own model that a search or a patched class holds, if any.
 
-    Raises
-    ------
-    TypeError
-        If the type of the model is not supported.
-    ValueError
-        If the kernel or the size of the model is not supported.
+    Raises TypeError if the type of the model is not supported. Raises ValueError if the
+    kernel or the size of the model is not supported.
     """
     from sklearn.pipeline import Pipeline
 

@@ -251,13 +251,8 @@ def _number(word: str, kind: Callable[[str], T]) -> T:
 def read_liblinear_file(path: Path) -> LiblinearFile:
     """Read a LIBLINEAR file with an SVM that has the l2 penalty.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file is malformed, or has an unsupported kind of model. The message names
-        file and line.
+    Raises OSError if the file cannot be read. Raises ValueError if the file is
+    malformed, or has an unsupported kind of model. The message names file and line.
     """
     lines = _Lines(path, "solver_type", "LIBLINEAR")
     fields = lines.header("w")
@@ -289,13 +284,8 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
 
     The number of columns is the largest index of a support vector.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file is malformed, or has an unsupported kind of model. The message names
-        file and line.
+    Raises OSError if the file cannot be read. Raises ValueError if the file is
+    malformed, or has an unsupported kind of model. The message names file and line.
     """
     lines = _Lines(path, "svm_type", "LIBSVM")
     fields = lines.header("SV")

@@ -310,19 +310,10 @@ def find_support(
     these digits replace it. The function sets ``support_``, ``support_vectors_``,
     ``n_features_in_`` and ``shape_fit_``.
 
-    Parameters
-    ----------
-    model : SVC, SVR or OneClassSVM
-        A model of :func:`read_libsvm`; it is changed.
-    X : CSR matrix of shape (n, n_features)
-        The training rows.
-    y : ndarray of shape (n,)
-        The training labels; ignored for models without classes.
-
-    Raises
-    ------
-    ValueError
-        If a support vector is not a row of X with the same label.
+    `model`: a model of :func:`read_libsvm`; it is changed. `X`: the training rows,
+    shape (n, n_features). `y`: the training labels, shape (n,); ignored for models
+    without classes. Raises ValueError if a support vector is not a row of X with the
+    same label.
     """
     columns = max(X.shape[1], model.support_vectors_.shape[1])
     rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))
@@ -435,10 +426,7 @@ def _other_kind(
 def _whole(classes: NDArray[np.generic], package: str) -> tuple[int, ...]:
     """Return class labels as whole numbers.
 
-    Raises
-    ------
-    ValueError
-        If a label is not a whole number below 2**31.
+    Raises ValueError if a label is not a whole number below 2**31.
     """
     try:
         found = tuple(int(label) for label in classes)

@@ -62,10 +62,7 @@ _OTHER = ("checkpoint", "class_weight", "multi_class", "n_jobs", "warm_start")
 class PlainLinearSVC:
     """Fitted linear classifier, with the attributes that the command line uses.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Parameters of LinearSVC; those left out have their defaults.
+    `parameters`: parameters of LinearSVC; those left out have their defaults.
     """
 
     multi_class = "ovr"
@@ -95,14 +92,7 @@ class PlainLinearSVC:
         y: NDArray[np.generic],
         on_epoch: Callable[[ProblemLabel, EpochInfo], object] | None,
     ) -> PlainLinearSVC:
-        """Train as LinearSVC does, and call on_epoch(label, EpochInfo) in every epoch.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d), float64
-        y : ndarray of shape (n,), of two classes or more
-        on_epoch : callable, optional
-        """
+        """Train as LinearSVC does, and call on_epoch(label, EpochInfo) every epoch."""
         p = self.parameters
         stop = begin(p["time_limit"])
         classes, codes = np.unique(y, return_inverse=True)
@@ -148,10 +138,7 @@ def save_plain(
 ) -> None:
     """Write the model file of a LinearSVC with these attributes.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    Raises OSError if the file cannot be written.
     """
     own, tensors = file.linear_parts(model)
     given = sorted(model.parameters.items())

@@ -337,10 +337,7 @@ def _kernel_part(
 def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
     """Return the kernel of a model, for rows of integers over 2**x.
 
-    Raises
-    ------
-    ValueError
-        If a proof file has no such kernel.
+    Raises ValueError if a proof file has no such kernel.
     """
     kernel = kernel_of(model)
     form = {"linear": (1.0, 0.0, 1), "rbf": (getattr(kernel, "gamma", 0.0), 0.0, 1)}

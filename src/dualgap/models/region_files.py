@@ -73,10 +73,7 @@ def taken_region(tensors: Tensors) -> Tensors:
 def set_region(model: BaseEstimator, tensors: Tensors) -> None:
     """Give a model the region of these tensors, after checking all of them.
 
-    Raises
-    ------
-    ValueError
-        If a tensor is missing, unknown or has impossible values.
+    Raises ValueError if a tensor is missing, unknown or has impossible values.
     """
     if not tensors:
         return

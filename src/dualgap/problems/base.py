@@ -120,25 +120,15 @@ H = TypeVar("H", bound=Hint)
 class Problem(ABC):
     """Base class of problems: their contract with the training loop and the solvers.
 
-    Attributes
-    ----------
-    kind : str
-        "binary", "regression", "one-class", "crammer-singer", "kernel" ...
-    loss : Loss or ResidualLoss
-    n, n_duals : int
-        Rows, and dual variables.
-    free_bias : bool
-        Whether there is an unpenalised bias.
-    streamed : bool
-        Whether rows are read block by block.
-    about : str
-        Description of the problem that certificates are about, if it is not the problem
-        as given; else "".
-    floor : float
-        Smallest size of P* in relative gaps; see
-        :class:`dualgap.certificate.Certificate`.
-    title : str
-        Name in the log of one of several problems: its class or pair; else "".
+    - `kind`: "binary", "regression", "one-class", "crammer-singer", "kernel" ...
+    - `n`, `n_duals`: rows, and dual variables.
+    - `free_bias`: whether there is an unpenalised bias.
+    - `streamed`: whether rows are read block by block.
+    - `about`: description of the problem that certificates are about, if it is not the
+      problem as given; else "".
+    - `floor`: smallest size of P* in relative gaps; see
+      :class:`dualgap.certificate.Certificate`.
+    - `title`: name in the log of one of several problems: its class or pair; else "".
     """
 
     kind: ClassVar[str]
@@ -167,10 +157,7 @@ class Problem(ABC):
     def prove(self, claim: Claim) -> Proof:
         """Return a primal and a dual point, with proved bounds on P and D there.
 
-        Raises
-        ------
-        StoppedError
-            If a stop request in the claim's hint ends the proof.
+        Raises StoppedError if a stop request in the claim's hint ends the proof.
         """
 
     @abstractmethod
@@ -195,10 +182,7 @@ class Problem(ABC):
 def hint_of(claim: Claim, kind: type[H]) -> H:
     """Return the hint of a claim, or an empty one.
 
-    Raises
-    ------
-    TypeError
-        If the hint is for another kind of problem.
+    Raises TypeError if the hint is for another kind of problem.
     """
     if claim.hint is None:
         return kind()

@@ -106,10 +106,8 @@ class Batch(ABC):
     def stored(self, alpha: Vector) -> SparseDuals:
         """Return the duals of one of many problems as the batch keeps them.
 
-        Raises
-        ------
-        MemoryError
-            If the machine has too little memory for the duals of all problems.
+        Raises MemoryError if the machine has too little memory for the duals of all
+        problems.
         """
         return SparseDuals.of(alpha)
 
@@ -125,16 +123,9 @@ class Batch(ABC):
 class SingleBatch(Batch):
     """One problem, of a regressor or a novelty detector.
 
-    Parameters
-    ----------
-    problem : Problem
-    name : str
-    make : callable, optional
-        Returns the problem with another C.
-    zero : ndarray, optional
-        As for :class:`Batch`.
-    columns : StoredColumns, optional
-        The columns of a linear problem.
+    - `make`: returns the problem with another C.
+    - `zero`: as for :class:`Batch`.
+    - `columns`: the columns of a linear problem.
     """
 
     def __init__(
@@ -178,36 +169,19 @@ class SingleBatch(Batch):
 class LinearBatch(Batch):
     """Problems of a linear classifier.
 
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix, RowStore} of shape (n, d)
-        Rows.
-    classes : ndarray of shape (K,)
-        Labels of the classes.
-    codes : ndarray of shape (n,)
-        Class of every row, 0 to K - 1.
-    reduction : Reduction
-    weight : ndarray of shape (n,), optional
-        Sample weights. None if all sample and class weights are 1.
-    factor : ndarray of shape (K,)
-        Class weights.
-    C : float
-        Weight of the loss.
-    copies : bool, default=True
-        Whether a pair of classes gets a temporary copy of its rows, because epochs over
-        all rows, most of them with weight 0, would take longer. Otherwise, and for a
-        store, the rows of other classes have weight 0.
-    narrow : bool, default=True
-        Whether very wide sparse rows lose their empty columns.
-    **options
-        As in :class:`dualgap.problems.BinaryProblem`.
-
-    Attributes
-    ----------
-    rows : BinaryProblem
-        A problem over all rows.
-    parts : list of (weight, factor)
-        Weights of the rows and of the classes, a pair for each fold.
+    - `X`: rows, shape (n, d).
+    - `classes`: labels of the classes, shape (K,).
+    - `codes`: class of every row, 0 to K - 1, shape (n,).
+    - `weight`: sample weights, shape (n,). None if all sample and class weights are 1.
+    - `factor`: class weights, shape (K,).
+    - `C`: weight of the loss.
+    - `copies`: whether a pair of classes gets a temporary copy of its rows, because
+      epochs over all rows, most of them with weight 0, would take longer. Otherwise,
+      and for a store, the rows of other classes have weight 0.
+    - `narrow`: whether very wide sparse rows lose their empty columns.
+    - `**options`: as in :class:`dualgap.problems.BinaryProblem`.
+    - `rows`: a problem over all rows.
+    - `parts`: weights of the rows and of the classes, a pair for each fold.
     """
 
     rows: BinaryProblem
@@ -293,10 +267,8 @@ class LinearBatch(Batch):
     def weighted(self, parts: Sequence[tuple[Vector | None, Vector]]) -> LinearBatch:
         """Return the problems of every fold: one part after another.
 
-        Parameters
-        ----------
-        parts : list of (weight, factor)
-            Weights of the rows in training, 0 for held-out rows, and of the classes.
+        `parts`: weights of the rows in training, 0 for held-out rows, and of the
+        classes.
         """
         other = copy.copy(self)
         other.parts, other.first, other.blank = list(parts), None, None
@@ -404,14 +376,8 @@ class LinearBatch(Batch):
     ) -> tuple[NDArray[np.intp], NDArray[np.int32], Table]:
         """Return the support vectors of the problems of one fold.
 
-        Returns
-        -------
-        support : ndarray of shape (n_support,)
-            Their rows, sorted.
-        counts : ndarray of shape (K,)
-            Their number in each class.
-        dual_coef : ndarray or sparse matrix of shape (tables, n_support)
-            ``y_i alpha_i``.
+        These are their rows, sorted, their number in each class, shape (K,), and ``y_i
+        alpha_i``, shape (tables, n_support).
         """
         if self.many:
             support, coef = narrowed(duals, self.reduction.signs, self.codes)

@@ -25,15 +25,9 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
     one class, the result is the end of the interval without loss: the smallest such
     bias for positive rows, the largest for negative rows.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,), float64
-        ``w.x_i`` without bias.
-    y : ndarray of shape (n,), int8
-        Labels, -1 or +1.
-    cost : ndarray of shape (n,), float64
-        Costs ``c_i``. Rows with cost 0 are ignored.
-    loss : Loss
+    - `scores`: ``w.x_i`` without bias, shape (n,).
+    - `y`: labels, -1 or +1, shape (n,).
+    - `cost`: costs ``c_i``, shape (n,). Rows with cost 0 are ignored.
     """
     if loss.curvature == 0.0:
         return float(core.hinge_bias(scores, y, cost))
@@ -100,14 +94,7 @@ def into_sum(alpha: Vector, lower: Vector, upper: Vector, total: float) -> Vecto
     total = 0, where the box has both signs, entries of the sign that outweighs move
     toward 0 instead.
 
-    Parameters
-    ----------
-    alpha, lower, upper : ndarray of shape (n,)
-    total : float
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    All arrays have shape (n,).
     """
     alpha = np.clip(alpha, lower, upper)
     for _ in range(2):  # the second time removes most of the rounding error

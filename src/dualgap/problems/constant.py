@@ -121,20 +121,11 @@ class Constants(NamedTuple):
     ) -> list[int]:
         """Return the problems whose model is no better than a constant.
 
-        Parameters
-        ----------
-        bounds : sequence of Bounds
-            Problems whose bounds do not prove `tol` or `atol` are left out.
-        norm : callable
-            Returns ``||w||^2`` of the model of problem k.
-        moments : callable
-            Returns its :func:`moments`. It is called where the loss of the model is as
-            large as the loss of a constant, and the bias alone does not decide.
-        tol, atol : float
-
-        Returns
-        -------
-        list of int
+        - `bounds`: problems whose bounds do not prove `tol` or `atol` are left out.
+        - `norm`: returns ``||w||^2`` of the model of problem k.
+        - `moments`: returns its :func:`moments`. It is called where the loss of the
+          model is as large as the loss of a constant, and the bias alone does not
+          decide.
         """
         suspects = self.suspects(part.primal for part in bounds)
         proved = [k for k in suspects if bounds[k].meets(tol, atol)]

@@ -27,29 +27,17 @@ __all__ = ["CrammerSingerProblem"]
 class CrammerSingerProblem(Problem):
     """Multiclass problem of Crammer and Singer. It shares the data of a binary problem.
 
-    Parameters
-    ----------
-    data : BinaryProblem
-        Gives the rows and costs. Its labels are not used.
-    codes : ndarray of shape (n,)
-        Class of every row, 0 to K - 1.
-    classes : int
-        Number of classes K, 2 or more.
+    - `data`: gives the rows and costs. Its labels are not used.
+    - `codes`: class of every row, 0 to K - 1, shape (n,).
+    - `classes`: number of classes K, 2 or more.
+    - `n`, `d`, `width`: rows, columns, and columns with the constant feature.
+    - `n_duals`: length ``n K`` of a dual point, which holds K entries for each row in
+      turn.
+    - `stride`: a primal point has ``width * stride`` entries. Each feature in turn has
+      K weights, padded with zeros to `stride` entries.
 
-    Attributes
-    ----------
-    n, d, width : int
-        Rows, columns, and columns with the constant feature.
-    n_duals : int
-        Length ``n K`` of a dual point, which holds K entries for each row in turn.
-    stride : int
-        A primal point has ``width * stride`` entries. Each feature in turn has K
-        weights, padded with zeros to `stride` entries.
-
-    Raises
-    ------
-    ValueError
-        If the bias of the data is unpenalised, or the rows are read block by block.
+    Raises ValueError if the bias of the data is unpenalised, or the rows are read block
+    by block.
     """
 
     kind: ClassVar[str] = "crammer-singer"

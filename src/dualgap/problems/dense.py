@@ -57,13 +57,8 @@ def blocks_of(stop: int, start: int = 0) -> Iterator[slice]:
 class DenseRows:
     """Dense rows with a constant feature, and the threads that share their strips.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), float32 or float64
-    constant : float
-        Value of the constant feature; 0 for none.
-    pool : ThreadPoolExecutor, optional
-        Threads of the passes; None for the caller's own.
+    `X`: shape (n, d). `constant`: value of the constant feature; 0 for none. `pool`:
+    threads of the passes; None for the caller's own.
     """
 
     def __init__(
@@ -201,13 +196,8 @@ def prove_together(
     That point is the best multiple of ``alpha_i = 2 c_i max(0, 1 - m_i)``, for which
     P - D is ``1/2 ||gradient||^2`` (docs/certificate-proof.md).
 
-    Parameters
-    ----------
-    batch : LinearBatch
-        Problems with the squared hinge and a penalised bias.
-    problems : sequence of int
-    W : ndarray of shape (problems, width), float64
-    rows : DenseRows
+    - `batch`: problems with the squared hinge and a penalised bias.
+    - `W`: shape (problems, width).
     """
     alpha, unit = np.empty((len(W), rows.n)), Rounding.unit
     positive, cost = batch.signs(problems) > 0, batch.costs(problems)

@@ -30,15 +30,9 @@ __all__ = ["KernelBatch", "SingleKernelBatch"]
 class SingleKernelBatch(SingleBatch):
     """One kernel problem.
 
-    Parameters
-    ----------
-    problem, name, make
-        As for :class:`SingleBatch`.
-    points : Points
-        All rows.
-    place : ndarray of int
-        Those in use.
-    kernel : Kernel
+    - `problem`, `name`, `make`: as for :class:`SingleBatch`.
+    - `points`: all rows.
+    - `place`: those in use.
     """
 
     def __init__(
@@ -72,37 +66,22 @@ class SingleKernelBatch(SingleBatch):
 class KernelBatch(Batch):
     """Problems of the pairs of classes of a kernel classifier.
 
-    Parameters
-    ----------
-    points : Points
-        All rows; for a precomputed kernel, the whole matrix.
-    kernel : Kernel
-        Its gamma is resolved.
-    classes : ndarray of shape (K,)
-    codes : ndarray of shape (n,)
-        Class of every row.
-    weight : ndarray of shape (n,)
-        Weights of the rows, class weights included. Rows of weight 0 are left out.
-    C : float
-    reduction : OneVsOne
-    cache_size : float
-        Megabytes for kernel values of all problems.
-    room : callable
-        Returns how many problems of at most a number of rows may be in use at a time.
-    **options
-        As in :class:`dualgap.kernel.KernelProblem`: the loss and the kind of bias.
-
-    Attributes
-    ----------
-    order : ndarray of shape (m,)
-        The rows in use, sorted by class, as indices into all rows.
-    points : Points
-        These rows. For a precomputed kernel, the whole matrix in its original order,
-        because reordering would copy it.
-    bounds : list of int
-        Class c has the rows bounds[c] to bounds[c + 1] - 1 of `order`.
-    weight : ndarray of shape (m,)
-        Weights of these rows.
+    - `points`: all rows; for a precomputed kernel, the whole matrix.
+    - `kernel`: its gamma is resolved.
+    - `classes`: shape (K,).
+    - `codes`: class of every row, shape (n,).
+    - `weight`: weights of the rows, class weights included, shape (n,). Rows of weight
+      0 are left out.
+    - `cache_size`: megabytes for kernel values of all problems.
+    - `room`: returns how many problems of at most a number of rows may be in use at a
+      time.
+    - `**options`: as in :class:`dualgap.kernel.KernelProblem`: the loss and the kind of
+      bias.
+    - `order`: the rows in use, sorted by class, as indices into all rows, shape (m,).
+    - `points`, once built: these rows. For a precomputed kernel, the whole matrix in
+      its original order, because reordering would copy it.
+    - `bounds`: class c has the rows bounds[c] to bounds[c + 1] - 1 of `order`.
+    - `weight`: weights of these rows, shape (m,).
     """
 
     kind = "kernel"

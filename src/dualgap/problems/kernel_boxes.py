@@ -54,22 +54,12 @@ from .rounding import Rounding
 class BoxProblem(MatrixProblem):
     """Base of the regression and one-class problems; see the module docstring.
 
-    Attributes
-    ----------
-    gram : Gram
-    linear : ndarray of shape (n,)
-        ``p_i`` minus `centre`.
-    centre : float
-        Subtracted from all targets and added to the unpenalised bias.
-    epsilon, total : float
-    lower, upper : ndarray of shape (n,)
-        Bounds ``lo_i`` and ``hi_i`` of the dual variables.
-    cost : ndarray of shape (n,)
-        ``c_i``.
-    y : ndarray of shape (n,), int8
-        Signs of the core's variables: all 1.
-    n : int
-        Rows.
+    - `linear`: ``p_i`` minus `centre`, shape (n,).
+    - `centre`: subtracted from all targets and added to the unpenalised bias.
+    - `lower`, `upper`: bounds ``lo_i`` and ``hi_i`` of the dual variables, shape (n,).
+    - `cost`: ``c_i``, shape (n,).
+    - `y`: signs of the core's variables, all 1.
+    - `n`: rows.
     """
 
     free_bias = True

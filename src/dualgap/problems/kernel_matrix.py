@@ -62,19 +62,12 @@ class Combined(NamedTuple):
 class MatrixProblem(Problem):
     """Base of all problems over a kernel matrix.
 
-    Attributes
-    ----------
-    gram : Gram
-    y : ndarray of shape (n,), int8
-        Signs of the dual variables.
-    n : int
-        Rows.
-    width : int
-        Always 0, because there is no w.
-    shift : float
-        Amount added to the diagonal so that the kernel matrix is positive semidefinite.
-    constant : float
-        Number added to kernel values: 1 for a penalised bias, else 0.
+    - `y`: signs of the dual variables, shape (n,).
+    - `n`: rows.
+    - `width`: always 0, because there is no w.
+    - `shift`: amount added to the diagonal so that the kernel matrix is positive
+      semidefinite.
+    - `constant`: number added to kernel values: 1 for a penalised bias, else 0.
     """
 
     width = 0
@@ -339,10 +332,7 @@ class MatrixProblem(Problem):
 def dual_point(claim: Claim) -> Vector:
     """Return the alpha of a claim, which alone defines a kernel model.
 
-    Raises
-    ------
-    TypeError
-        If the claim has no alpha, or a w or bias besides.
+    Raises TypeError if the claim has no alpha, or a w or bias besides.
     """
     if claim.alpha is None or claim.w is not None or claim.bias is not None:
         raise TypeError("a claim on a kernel problem must hold alpha, and no w or bias")
@@ -372,12 +362,8 @@ def _underflow_of_values(gram: Matrix) -> float:
 def score_roundings(gram: Matrix, added: float) -> core.ScoreRoundings:
     """Return sizes of the rounding errors of float64 scores, for proofs in the core.
 
-    Parameters
-    ----------
-    gram : Gram
-        Its kernel makes every matrix positive semidefinite.
-    added : float
-        Roundings of sums, per term; see `MatrixProblem._roundings`.
+    `gram`: its kernel makes every matrix positive semidefinite. `added`: roundings of
+    sums, per term; see `MatrixProblem._roundings`.
     """
     underflow = _underflow_of_values(gram)
     each = Rounding.slack * UNIT
@@ -398,10 +384,7 @@ def scaled_values(
     The difference is convex and once differentiable in s. It is minimised by
     safeguarded Newton steps.
 
-    Parameters
-    ----------
-    cost, delta, alpha, margins : ndarray of shape (n,)
-        The margins are ``y_i f(x_i)`` of the model alpha.
+    All arrays have shape (n,). The margins are ``y_i f(x_i)`` of the model alpha.
     """
     total, norm = float(alpha.sum()), float((alpha * margins).sum())
     diagonal = float((delta * alpha * alpha).sum())
@@ -433,16 +416,9 @@ def check_positive(gram: Matrix) -> float:
 
     Up to `SETTINGS.checked_rows` rows the whole matrix is checked, else a sample.
 
-    Returns
-    -------
-    float
-        Amount to add to the diagonal so that no eigenvalue is negative. It includes the
-        rounding errors of the eigenvalues.
-
-    Raises
-    ------
-    IndefiniteKernelError
-        If the matrix is not symmetric, or indefinite beyond rounding.
+    Returns the amount to add to the diagonal so that no eigenvalue is negative. It
+    includes the rounding errors of the eigenvalues. Raises IndefiniteKernelError if the
+    matrix is not symmetric, or indefinite beyond rounding.
     """
     n, most = gram.n, SETTINGS.checked_rows
     rows = np.arange(n)

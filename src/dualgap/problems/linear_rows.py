@@ -20,16 +20,11 @@ __all__ = ["RowsProblem", "VectorProblem"]
 class RowsProblem(Problem):
     """Base class of linear problems: their rows, inspected once, and the norms.
 
-    Attributes
-    ----------
-    source : RowSource or None
-        The store that the rows are from.
-    rows : core.Rows
-        Row accessor over the data. For a streamed store it holds the sizes only.
-    intercept_scaling : float
-        Value of the constant feature; 0 for none.
-    n, d, width : int
-        Rows, columns, and length of w (``d + 1`` with the constant feature).
+    - `source`: the store that the rows are from.
+    - `rows`: row accessor over the data. For a streamed store it holds the sizes only.
+    - `intercept_scaling`: value of the constant feature; 0 for none.
+    - `n`, `d`, `width`: rows, columns, and length of w (``d + 1`` with the constant
+      feature).
     """
 
     rows: Any

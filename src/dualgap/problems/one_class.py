@@ -174,10 +174,7 @@ class OneClassProblem(BinaryProblem):
 def check_nu(nu: float) -> float:
     """Return nu as a float.
 
-    Raises
-    ------
-    ValueError
-        If it is not in (0, 1].
+    Raises ValueError if it is not in (0, 1].
     """
     refuse_huge("nu", nu)
     if not (isinstance(nu, (int, float, np.number)) and 0.0 < nu <= 1.0):
@@ -199,10 +196,7 @@ def largest_rho(norm: float, off: float, widest: float) -> float:
     of the longest row. A point whose sum is wrong by r, with ``||v||^2 = norm``, has
     ``-W^2/2 = P* >= -||v||^2/2 - |r| W R``, so ``W <= ||v|| + 2 |r| R``.
 
-    Parameters
-    ----------
-    norm, off, widest : float
-        Upper bounds on ``||v||^2``, ``|r|`` and ``R^2``.
+    `norm`, `off`, `widest`: upper bounds on ``||v||^2``, ``|r|`` and ``R^2``.
     """
     longest = math.sqrt(widest)
     return Rounding.slack * longest * (math.sqrt(norm) + 2.0 * off * longest)

@@ -56,16 +56,10 @@ class Classifier(Protocol):
 class Reduction(ABC):
     """Binary problems that K classes make, and the class that their decisions mean.
 
-    Attributes
-    ----------
-    classes : int
-        K.
-    subjects : list
-        The positive class of each problem, or its pair of classes.
-    tables : int
-        Rows of the table of dual variables that :meth:`pack` makes.
-    several : str
-        Plural noun for the problems.
+    - `classes`: their number K.
+    - `subjects`: the positive class of each problem, or its pair of classes.
+    - `tables`: rows of the table of dual variables that :meth:`pack` makes.
+    - `several`: plural noun for the problems.
     """
 
     several: ClassVar[str]
@@ -230,11 +224,7 @@ class MultiLabel(OneVsRest):
     The codes are the numbers of the rows. A class weight is a pair of factors, for the
     rows without the label and for the rows with it.
 
-    Parameters
-    ----------
-    labels : int
-    table : csc_matrix of shape (n, labels), optional
-        1 where a row has a label. Predictions do not need it.
+    `table`: 1 where a row has a label, shape (n, labels). Predictions do not need it.
     """
 
     several = "labels"
@@ -346,14 +336,9 @@ class OneVsOne(Reduction):
     has its coefficient against class j in row j - 1 of the table if i < j, in row j if
     j < i.
 
-    Parameters
-    ----------
-    classes : int
-    libsvm : bool, default=False
-        Whether the first class of a pair is positive and the first class with most
-        votes wins, as in LIBSVM, for three classes or more.
-    break_ties : bool, default=False
-        Whether with `libsvm` the most confident class with most votes wins.
+    `libsvm`: whether the first class of a pair is positive and the first class with
+    most votes wins, as in LIBSVM, for three classes or more. `break_ties`: whether with
+    `libsvm` the most confident class with most votes wins.
     """
 
     several = "pairs"
@@ -539,10 +524,7 @@ def weights_of_rows(codes: Codes, weight: Vector | None, factor: Vector) -> Vect
 def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
     """Raise an error if all rows of a class have weight 0.
 
-    Raises
-    ------
-    ValueError
-        Naming the first such class.
+    Raises a ValueError that names the first such class.
     """
     for label, weight in zip(classes, np.asarray(total), strict=True):
         if not weight > 0.0:
@@ -560,10 +542,7 @@ def has_labels(model: object) -> bool:
 def refuse_labels(model: object, who: str) -> None:
     """Raise an error if a classifier gives each row any number of labels.
 
-    Raises
-    ------
-    ValueError
-        Naming what needs one class per row.
+    Raises a ValueError that names what needs one class per row.
     """
     if has_labels(model):
         raise ValueError(

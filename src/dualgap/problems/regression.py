@@ -243,18 +243,10 @@ class FreeBiasRegression:
     sum_i c_i l(y_i - w.x_i - b). The dual has the constraint sum_i a_i = 0, so the same
     constant may be subtracted from all targets.
 
-    Parameters
-    ----------
-    X, y, C, loss, sample_weight, n_jobs
-        As for :class:`RegressionProblem`.
-
-    Attributes
-    ----------
-    with_bias : RegressionProblem
-        Problem whose w has the bias as its last entry.
-    centred : RegressionProblem
-        Problem without a bias, whose targets are centred at their median. Its D equals
-        D of this problem if the dual variables sum to 0.
+    `X`, `y`, `C`, `loss`, `sample_weight`, `n_jobs`: as for :class:`RegressionProblem`.
+    `with_bias`: problem whose w has the bias as its last entry. `centred`: problem
+    without a bias, whose targets are centred at their median. Its D equals D of this
+    problem if the dual variables sum to 0.
     """
 
     def __init__(
@@ -281,11 +273,7 @@ class FreeBiasRegression:
         sum costs at most ``|r| |b*|``, as in `BinaryProblem.prove`. There is an
         optimal bias b* among the points where a loss begins or ends.
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        primal : float
-            Upper bound on P*.
+        `alpha`: shape (n,). `primal`: upper bound on P*.
         """
         problem = self.centred
         alpha = into_sum(alpha, problem.lower, problem.upper, 0.0)

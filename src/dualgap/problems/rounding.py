@@ -86,15 +86,7 @@ class Rounding:
     def of_scores(self, values: Values, q: Vector) -> Vector:
         """Bound the error of each ``x_i.w``, for rows without a constant feature.
 
-        Parameters
-        ----------
-        values : Values
-        q : ndarray of shape (n,)
-            ``||x_i||^2``.
-
-        Returns
-        -------
-        ndarray of shape (n,)
+        `q`: ``||x_i||^2``, shape (n,).
         """
         if values.length == 0.0:
             return np.zeros(self.n)
@@ -118,11 +110,7 @@ class Rounding:
     def precise_drift(self, values: Values, norm: float) -> float:
         """Bound the length of v minus the exact sum, for compensated products.
 
-        Parameters
-        ----------
-        values : Values
-        norm : float
-            Squared norm of v as stored.
+        `norm`: squared norm of v as stored.
         """
         added = ((values.used + 4) * self.unit) ** 2 * values.reach
         rounded = 2.0 * self.unit * math.sqrt(norm)
@@ -132,12 +120,8 @@ class Rounding:
     def of_sum(self, used: float, reach: float) -> float:
         """Bound the length of a computed sum of rows minus the exact one.
 
-        Parameters
-        ----------
-        used : float
-            Number of rows in the sum.
-        reach : float
-            Upper bound on ``sum_i |alpha_i| ||x_i||``.
+        `used`: number of rows in the sum. `reach`: upper bound on ``sum_i |alpha_i|
+        ||x_i||``.
         """
         if used == 0.0:
             return 0.0
@@ -161,18 +145,11 @@ class Rounding:
         ``||v||^2 = 2 v.w - ||w||^2 + ||v - w||^2`` and ``v.w = sum_i alpha_i m_i``. The
         result is the smaller of the two.
 
-        Parameters
-        ----------
-        values : Values
-        norm : float
-            Squared norm of v as stored.
-        drift : float
-            Bound on the length of v minus the exact sum; see :meth:`drift`.
-        off : float, default=inf
-            Error of ``v.w = sum_i alpha_i m_i``. If infinite, only the first bound is
-            used.
-        near : tuple of float, optional
-            ``||w||^2`` and ``||v - w||``, if w is not v itself.
+        - `norm`: squared norm of v as stored.
+        - `drift`: bound on the length of v minus the exact sum; see :meth:`drift`.
+        - `off`: error of ``v.w = sum_i alpha_i m_i``. If infinite, only the first bound
+          is used.
+        - `near`: ``||w||^2`` and ``||v - w||``, if w is not v itself.
         """
         if values.used == 0.0:
             return 0.0
@@ -198,18 +175,11 @@ class Rounding:
     ) -> tuple[float, float]:
         """Return D of ``scale * alpha``, and a bound on its rounding error.
 
-        Parameters
-        ----------
-        values : Values
-        norm : float
-            Squared norm of v as stored.
-        scale : float, default=1.0
-            Factor of alpha. Other factors than 1 round its entries; they are then
-            clipped to the box.
-        off, near
-            As for :meth:`of_dual`.
-        own : float, default=0.0
-            Relative distance of the exact dual point from alpha.
+        - `norm`: squared norm of v as stored.
+        - `scale`: factor of alpha. Other factors than 1 round its entries; they are
+          then clipped to the box.
+        - `off`, `near`: as for :meth:`of_dual`.
+        - `own`: relative distance of the exact dual point from alpha.
         """
         if scale == 0.0:
             return 0.0, 0.0
@@ -237,14 +207,8 @@ class Rounding:
     ) -> Bounds:
         """Return bounds on P at w and on D at a multiple of alpha, from sums.
 
-        Parameters
-        ----------
-        values : Values
-            Sums over all rows.
-        norm, dual_norm : float
-            ``||w||^2``, and the squared norm of v as stored.
-        off, own, scale
-            As for :meth:`dual`.
+        `values`: sums over all rows. `norm`, `dual_norm`: ``||w||^2``, and the squared
+        norm of v as stored. `off`, `own`, `scale`: as for :meth:`dual`.
         """
         dual, less = self.dual(values, dual_norm, scale, off, own=own)
         primal = 0.5 * norm + values.loss

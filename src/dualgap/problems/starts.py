@@ -30,17 +30,8 @@ def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
 
     It takes one pass over the data.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-        The problem with the new C.
-    alpha : ndarray of shape (n,)
-        Dual variables, zero or positive.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        A new array; zeros where float64 cannot hold the multiple.
+    `problem`: the problem with the new C. `alpha`: dual variables, zero or positive,
+    shape (n,). Returns a new array, with zeros where float64 cannot hold the multiple.
     """
     alpha = np.where(problem.cost > 0.0, alpha, 0.0)
     v = problem.weighted_sum(alpha)
@@ -57,18 +48,8 @@ def along(C: float, past: Sequence[tuple[float, Vector]], smooth: bool) -> Vecto
     If none is at an end, the duals of a loss that is not smooth are optimal for every
     larger C, and are returned as they are.
 
-    Parameters
-    ----------
-    C : float
-    past : sequence of two (float, ndarray)
-        Different values of C, and their dual variables.
-    smooth : bool
-        Whether the loss is smooth.
-
-    Returns
-    -------
-    ndarray
-        A new array.
+    `past`: different values of C, and their dual variables. `smooth`: whether the loss
+    is smooth. Returns a new array.
     """
     (first, before), (last, alpha) = past
     ends = np.isclose(alpha * first, before * last, rtol=1e-9, atol=0.0)
@@ -91,13 +72,8 @@ def extrapolated(
     the others follow the line through the last two values of C. The sum is corrected by
     moving the variables inside the box, in proportion to their room.
 
-    Parameters
-    ----------
-    problem : KernelProblem or KernelRegression
-        The problem with the new C.
-    C : float
-    past : sequence of (float, ndarray)
-        C and dual variables of one or two fits, the last one last.
+    `problem`: the problem with the new C. `past`: C and dual variables of one or two
+    fits, the last one last.
     """
     last_C, alpha = past[-1]
     upper = problem.upper

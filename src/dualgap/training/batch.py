@@ -56,10 +56,7 @@ logger = logging.getLogger("dualgap")
 class Tasks:
     """Tasks of scikit-learn's callbacks in a fit; without callbacks there are none.
 
-    Attributes
-    ----------
-    heard : bool
-        Whether callbacks want to hear of the epochs.
+    `heard`: whether callbacks want to hear of the epochs.
     """
 
     heard = False
@@ -172,17 +169,10 @@ def solve_batch(
 ) -> Solutions:
     """Train the problems of a batch, and prove each of them.
 
-    Parameters
-    ----------
-    batch : Batch
-    solver : Solver
-    job : Job
-    warm : callable, optional
-        Takes a problem's number and the problem, and returns dual variables to start
-        from, or None for a cold start.
-    at_once : bool, default=True
-        Whether small problems may be solved in one call of the core, which needs no
-        start.
+    - `warm`: takes a problem's number and the problem, and returns dual variables to
+      start from, or None for a cold start.
+    - `at_once`: whether small problems may be solved in one call of the core, which
+      needs no start.
     """
     whole = _solve_whole(batch, solver, job) if at_once else None
     done = [] if whole is None else whole.done
@@ -239,10 +229,7 @@ def solve_path(
     the values are best increasing; the first fit starts from those in `start`, of any
     C.
 
-    Raises
-    ------
-    ValueError
-        If the solver keeps no dual variables to start from.
+    Raises ValueError if the solver keeps no dual variables to start from.
     """
     if len(Cs) > 1 or start is not None:
         check_warm(batch, solver)

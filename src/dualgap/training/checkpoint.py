@@ -61,20 +61,9 @@ class Kept(NamedTuple):
 class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     """The file of one fit, locked within a ``with`` statement.
 
-    Parameters
-    ----------
-    path : str or path-like
-    every : float
-        Seconds between two checkpoints.
-    about : dict
-        Identity of the fit: JSON that is equal for equal fits; see :func:`identity`.
-
-    Raises
-    ------
-    OSError
-        If the path cannot be written to.
-    ImportError
-        If the package safetensors is missing.
+    `every`: seconds between two checkpoints. `about`: identity of the fit: JSON that is
+    equal for equal fits; see :func:`identity`. Raises OSError if the path cannot be
+    written to. Raises ImportError if the package safetensors is missing.
     """
 
     def __init__(
@@ -89,10 +78,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     def __enter__(self) -> Checkpoint:
         """Lock the file, and remove temporary files that killed fits have left.
 
-        Raises
-        ------
-        ValueError
-            If another fit is writing the checkpoint.
+        Raises ValueError if another fit is writing the checkpoint.
         """
         target = os.path.realpath(self.path)
         alone = self.stack.enter_context(locked(target, f"checkpoint={self.path!r}"))
@@ -131,11 +117,8 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     def read(self) -> tuple[Plain, Tensors] | None:
         """Return the state that an equal fit has written; None if there is no file.
 
-        Raises
-        ------
-        ValueError
-            If the file is damaged, or was written by a different fit. The message names
-            the difference.
+        Raises ValueError if the file is damaged, or was written by a different fit. The
+        message names the difference.
         """
         if not os.path.exists(self.path):
             return None
@@ -160,14 +143,9 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
 def restore(state: State, floor: float, plain: Plain, tensors: Tensors) -> Kept:
     """Restore a solver's state; return the loop's.
 
-    Parameters
-    ----------
-    state : State
-        A state that was just started.
-    floor : float
-        The problem's floor of the size of the optimum.
-    plain, tensors
-        The state that :meth:`Checkpoint.read` has returned.
+    `state`: a state that was just started. `floor`: the problem's floor of the size of
+    the optimum. `plain`, `tensors`: the state that :meth:`Checkpoint.read` has
+    returned.
     """
     thaw_state(state, plain["solver"], tensors)
     state.rng.state = plain["random"]
@@ -267,10 +245,8 @@ def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
 def thaw_state(state: State, plain: Plain, tensors: Tensors) -> None:
     """Restore a frozen state into one that was just started.
 
-    Raises
-    ------
-    ValueError
-        If the frozen state belongs to another solver or has arrays of other shapes.
+    Raises ValueError if the frozen state belongs to another solver or has arrays of
+    other shapes.
     """
     kept = {name for name in vars(state) if name not in _NOT_KEPT}
     if not isinstance(plain, dict) or set(plain) != kept:

@@ -151,10 +151,8 @@ def _shown(value: object) -> str:
 def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]:
     """Return the fingerprint of a problem whose fit can be checkpointed.
 
-    Raises
-    ------
-    ValueError
-        If `every` is not positive, or the solver or the problem has no checkpoints.
+    Raises ValueError if `every` is not positive, or the solver or the problem has no
+    checkpoints.
     """
     if not every > 0.0:
         raise ValueError(

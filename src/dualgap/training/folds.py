@@ -96,16 +96,9 @@ def solve_folds(
 ) -> Iterator[list[tuple[Solutions, Vector]]]:
     """Train all folds together for rising C, until the job ends.
 
-    Yields
-    ------
-    list of (Solutions, ndarray)
-        For each fold, the solutions over its training rows, and the decision values at
-        the rows `tests` of the matrix, of shape (n_test, n_problems).
-
-    Raises
-    ------
-    ValueError
-        If a C times a weight is out of range.
+    Returns, for each fold, the solutions over its training rows, and the decision
+    values at the rows `tests` of the matrix, of shape (n_test, n_problems). Raises
+    ValueError if a C times a weight is out of range.
     """
     for weight in problems.weights:
         for C in (Cs[0], Cs[-1]):
@@ -182,16 +175,10 @@ def _held_out(
 class FoldBatch(ABC):
     """Problems over the same rows of a table, one for each fold.
 
-    Attributes
-    ----------
-    table : KernelTable
-        Its kernel makes every matrix positive semidefinite.
-    order : ndarray of int
-        Rows of the table, those that a fold leaves out included.
-    y : ndarray of shape (len(order),)
-        Labels, or targets.
-    weights : ndarray of shape (n_folds, len(order))
-        Factors of C.
+    - `table`: its kernel makes every matrix positive semidefinite.
+    - `order`: rows of the table, those that a fold leaves out included.
+    - `y`: labels, or targets, shape (len(order),).
+    - `weights`: factors of C, shape (n_folds, len(order)).
     """
 
     def __init__(
@@ -229,10 +216,7 @@ class FoldBatch(ABC):
         together with the others. Dual variables and decisions have an entry for each of
         `order`.
 
-        Raises
-        ------
-        StoppedError
-            If the job ended the work.
+        Raises StoppedError if the job ended the work.
         """
         begun, tol, atol = time.perf_counter(), job.tol, job.atol
         if not self.core.advance(C, tol, atol, job.max_iter, job.stop):

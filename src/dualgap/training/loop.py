@@ -43,18 +43,10 @@ class LoopSettings:
 class Loop:
     """One fit: epochs of a solver, until a proof meets the target or a limit ends it.
 
-    Parameters
-    ----------
-    problem : Problem
-    solver : Solver
-    tol, atol : float
-        Relative gap, and gap, to prove.
-    stop : core.Stop
-        Request to stop, with its deadline.
-    progress : Progress
-        History, which it reports.
-    checkpoint : Checkpoint, optional
-        File for the state of the fit.
+    - `tol`, `atol`: relative gap, and gap, to prove.
+    - `stop`: request to stop, with its deadline.
+    - `progress`: history, which it reports.
+    - `checkpoint`: file for the state of the fit.
     """
 
     settings = LoopSettings()
@@ -86,15 +78,9 @@ class Loop:
     ) -> Solution:
         """Make epochs until one of them, or a limit, ends the fit.
 
-        Parameters
-        ----------
-        state : State
-            The solver's state, started or resumed.
-        max_iter : int
-        check_every : int, optional
-            Number of epochs after which a proof is made anyway.
-        check_start : bool, default=False
-            Whether to begin with a proof: a warm start may be the optimum.
+        - `state`: the solver's state, started or resumed.
+        - `check_every`: number of epochs after which a proof is made anyway.
+        - `check_start`: whether to begin with a proof: a warm start may be the optimum.
         """
         proof = self.prove(state) if check_start else None
         if proof is not None and self.meets(proof):
@@ -136,10 +122,7 @@ class Loop:
     def judge(self, state: State, check_every: int | None) -> Status | None:
         """Judge an epoch by its estimates and, where it is worth it, by a proof.
 
-        Returns
-        -------
-        Status or None
-            Why the fit ends here; None if it goes on.
+        Returns why the fit ends here; None if it goes on.
         """
         cut_short = self.stopped
         primal, dual = self.solver.estimate(state)

@@ -149,16 +149,10 @@ class Clock:
 class Progress:
     """History of one fit, which it reports to the log and to a callback.
 
-    Parameters
-    ----------
-    solver : str
-        Name of the solver.
-    tol : float
-        Relative gap at which the fit ends.
-    title : str
-        Words before each line of the log.
-    on_epoch : callable, optional
-        Called with an :class:`EpochInfo`; a true return value ends the fit.
+    - `solver`: name of the solver.
+    - `tol`: relative gap at which the fit ends.
+    - `title`: words before each line of the log.
+    - `on_epoch`: called with an :class:`EpochInfo`; a true return value ends the fit.
     """
 
     def __init__(

@@ -13,13 +13,8 @@ __all__ = ["Schedule"]
 class Schedule:
     """Rule that decides from a solver's estimates when to prove.
 
-    Parameters
-    ----------
-    solver : Solver
-    tol, atol : float
-        Relative gap, and gap, to prove.
-    floor : float
-        Lower bound on the size of the optimum that makes gaps relative.
+    `tol`, `atol`: relative gap, and gap, to prove. `floor`: lower bound on the size of
+    the optimum that makes gaps relative.
     """
 
     def __init__(self, solver: Solver, tol: float, atol: float, floor: float) -> None:

@@ -68,13 +68,8 @@ class Solution:
 class Solutions(Sequence[Solution]):
     """Solutions of the problems of a batch.
 
-    Parameters
-    ----------
-    found : sequence of Solution
-    names : sequence of str
-        Name of each problem.
-    stored : list of SparseDuals, optional
-        The dual variables of many problems, whose solutions have empty ones.
+    `names`: name of each problem. `stored`: the dual variables of many problems, whose
+    solutions have empty ones.
     """
 
     def __init__(
@@ -155,22 +150,11 @@ class Solutions(Sequence[Solution]):
 class WholeSolutions(Solutions):
     """Solutions that the core found in one call; each is made when it is used.
 
-    Parameters
-    ----------
-    whole : Whole
-    names : sequence of str
-    solver : str
-        Name of the solver.
-    tol, atol : float
-        Relative and absolute gap to prove.
-
-    Attributes
-    ----------
-    done : list of bool
-        Whether the accuracy of each problem is proved, or a limit ended its fit. The
-        others need another solver.
-    proved : bool
-        Whether the accuracy of all of them is proved.
+    - `solver`: name of the solver.
+    - `tol`, `atol`: relative and absolute gap to prove.
+    - `done`: whether the accuracy of each problem is proved, or a limit ended its fit.
+      The others need another solver.
+    - `proved`: whether the accuracy of all of them is proved.
     """
 
     def __init__(

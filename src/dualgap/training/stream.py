@@ -198,22 +198,10 @@ class Stream:
     ) -> list[Bounds]:
         """Prove bounds on P(w) and D of every problem, by one pass over the rows.
 
-        Parameters
-        ----------
-        batches : iterable of (key, problems)
-            Every batch of the stream once, in any order. A problem is None where none
-            of its rows has a weight.
-
-        Returns
-        -------
-        list of Bounds
-            One per problem.
-
-        Raises
-        ------
-        ValueError
-            If a batch is not part of the stream, is given twice, or is missing: the
-            two values would be about different rows.
+        `batches`: every batch of the stream once, in any order. A problem is None where
+        none of its rows has a weight. Returns one per problem. Raises ValueError if a
+        batch is not part of the stream, is given twice, or is missing: the two values
+        would be about different rows.
         """
         problems, width = self.w.shape
         # Sums are recomputed, because the steps add an unknown rounding error to them.
