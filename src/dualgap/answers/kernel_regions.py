@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from ..data.types import MatrixLike
-from ..kernels.functions import (
-    RBF,
-    Kernel,
-    Laplacian,
-    Polynomial,
-    Precomputed,
-    Sigmoid,
-)
+from ..kernels.functions import RBF, Kernel, Laplacian, Polynomial, Precomputed, Sigmoid
 from ..kernels.gram import Gram, roundings_of_values
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem, check_positive

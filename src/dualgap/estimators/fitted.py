@@ -36,11 +36,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.duals import Table, expanded
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
-from ..problems.reductions import (
-    OneVsOne,
-    has_labels,
-    reduction_of,
-)
+from ..problems.reductions import OneVsOne, has_labels, reduction_of
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve

@@ -7,9 +7,7 @@ from numbers import Real
 from typing import Annotated, ClassVar, Literal
 
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    RegressorMixin,
-)
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from ..kernel import Nystroem
@@ -17,10 +15,7 @@ from ..losses import Hinge, SquaredHinge
 from .base import Model
 from .folds import Folds
 from .kernels import KernelParameters
-from .parameters import (
-    Flag,
-    Megabytes,
-)
+from .parameters import Flag, Megabytes
 from .regression import SVR
 from .search import ClassifierSearch, Search
 from .svc import SVC

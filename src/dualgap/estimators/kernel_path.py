@@ -16,24 +16,14 @@ from scipy import sparse
 from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.types import Matrix, MatrixLike, Parameters
-from ..kernels.functions import (
-    Callable,
-    Kernel,
-    Precomputed,
-    refuse_items,
-    takes_items,
-)
+from ..kernels.functions import Callable, Kernel, Precomputed, refuse_items, takes_items
 from ..kernels.gram import points_of
 from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from ..training.batch import begin
 from .base import tell
 from .folds import Fold, FoldFit, run, why_ended
-from .input import (
-    checked_weights,
-    refuse_masks,
-    validated,
-)
+from .input import checked_weights, refuse_masks, validated
 from .parameters import KERNELS
 from .path import warn_of_path
 from .search import grid_of

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import (
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
 from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike

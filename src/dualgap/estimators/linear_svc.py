@@ -33,13 +33,7 @@ from .arguments import check_array
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
-from .fitted import (
-    FittedProblem,
-    binary_of,
-    linear_problems,
-    table_of,
-    terms_of_linear,
-)
+from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_of_linear
 from .input import (
     ROWS,
     TrainingData,

@@ -9,12 +9,7 @@ import numpy as np
 
 from ..losses import Vector
 from .linear_svc import LinearSVC
-from .parameters import (
-    Flag,
-    LinearSolver,
-    LossLike,
-    Positive,
-)
+from .parameters import Flag, LinearSolver, LossLike, Positive
 from .search import ClassifierSearch
 
 if TYPE_CHECKING:

@@ -16,12 +16,7 @@ from ..training.batch import begin, solve_path
 from ..training.interrupt import ctrl_c
 from .arguments import check_rows_and_labels
 from .base import warn_of_models
-from .input import (
-    ROWS,
-    labelled,
-    refuse_masks,
-    refuse_store,
-)
+from .input import ROWS, labelled, refuse_masks, refuse_store
 from .linear_svc import LinearSVC
 from .parameters import ClassWeight, LossLike
 from .search import grid_of

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    is_classifier,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils._param_validation import StrOptions

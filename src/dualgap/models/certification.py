@@ -20,11 +20,7 @@ from ..estimators.input import checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
-from ..losses import (
-    RESIDUAL_LOSSES,
-    Loss,
-    ResidualLoss,
-)
+from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
 from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.seeds import seeds_of

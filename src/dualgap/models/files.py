@@ -43,11 +43,7 @@ from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..problems.reductions import certificate_of
 from ..solvers import SOLVERS, solvers_of
-from .calibration_files import (
-    calibration_tensors,
-    set_calibration,
-    taken_calibration,
-)
+from .calibration_files import calibration_tensors, set_calibration, taken_calibration
 from .linear_files import certificates_of, make_linear, support_of, take_linear
 from .region_files import region_tensors, set_region, taken_region
 

@@ -14,11 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator, check_cv
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ..answers.ball import Ball
 from ..answers.left_out import (

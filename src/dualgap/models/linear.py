@@ -14,20 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.fitted import (
-    LinearTerms,
-    binary_of,
-    linear_problems,
-    terms_of_linear,
-)
+from ..estimators.fitted import LinearTerms, binary_of, linear_problems, terms_of_linear
 from ..estimators.input import ROWS
 from ..estimators.linear_svc import LinearSVC
 from ..problems.constant import constant_sentence
 from ..solvers import solver_for
-from .single_problems import (
-    ProofLimits,
-    sharpened,
-)
+from .single_problems import ProofLimits, sharpened
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -22,12 +22,7 @@ from ..estimators.input import ROWS, checked_weights
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
 from ..estimators.regression import SVR, LinearSVR
 from ..kernel import BlockSolver, KernelRegression, Linear
-from ..losses import (
-    RESIDUAL_LOSSES,
-    ResidualLoss,
-    Vector,
-    get_residual_loss,
-)
+from ..losses import RESIDUAL_LOSSES, ResidualLoss, Vector, get_residual_loss
 from ..problems.base import Claim
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem

@@ -31,14 +31,7 @@ from ..kernels.functions import Kernel
 from ..losses import Loss, Vector, get_loss
 from .base import EMPTY, ApproximateScores, Claim, KernelHint, Proof, hint_of
 from .bias import balanced, best_bias
-from .kernel_matrix import (
-    SETTINGS,
-    SUM,
-    UNIT,
-    MatrixProblem,
-    dual_point,
-    scaled_values,
-)
+from .kernel_matrix import SETTINGS, SUM, UNIT, MatrixProblem, dual_point, scaled_values
 from .rounding import Rounding
 
 
