@@ -516,10 +516,7 @@ def squared_norms(X: MatrixLike) -> NDArray[np.float64]:
 def resolve_gamma(rule: str, X: MatrixLike) -> float:
     """Return the gamma that a rule gives for X; the module docstring has the formulas.
 
-    Parameters
-    ----------
-    rule : {"scale", "auto", "mean-distance"}
-    X : ndarray or sparse matrix of shape (n, d)
+    `X`: shape (n, d).
     """
     n, d = X.shape
     if rule == "auto" or d == 0:
@@ -550,10 +547,7 @@ def _variance(X: MatrixLike) -> float:
 def check_gamma(gamma: object) -> None:
     """Check that gamma is the name of a rule or a positive, finite number.
 
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    Raises ValueError if it is neither.
     """
     refuse_huge("gamma", gamma)
     if isinstance(gamma, str):
@@ -569,10 +563,7 @@ def check_gamma(gamma: object) -> None:
 def check_coef0(coef0: object) -> None:
     """Check that coef0 is a finite number.
 
-    Raises
-    ------
-    ValueError
-        If it is not.
+    Raises ValueError if it is not.
     """
     refuse_huge("coef0", coef0)
     if not (isinstance(coef0, (int, float, np.number)) and math.isfinite(coef0)):

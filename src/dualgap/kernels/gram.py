@@ -37,45 +37,30 @@ _PER_ROW, _PER_CACHED_ROW = 4, 48
 
 
 class Statistics(NamedTuple):
-    """Cache and computation counts of a :class:`Gram`.
+    """Cache and computation counts of a :class:`Gram`."""
 
-    Attributes
-    ----------
-    hits, misses : int
-        Rows found in the cache, and rows computed.
-    evaluations : int
-        Kernel values computed.
-    copied : int
-        Kernel values copied while a row was computed: k(j, i) for k(i, j), or values
-        that pairs of classes share.
-    """
-
+    #: Rows found in the cache, and rows computed.
     hits: int
     misses: int
+    #: Kernel values computed.
     evaluations: int
+    #: Kernel values copied while a row was computed: k(j, i) for k(i, j), or values
+    #: that pairs of classes share.
     copied: int
 
 
 class Matrix:
     """Base class of the kernel matrices :class:`Gram` and :class:`Pair`.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Its gamma is resolved.
-    n : int
-        Rows and columns of the matrix.
-    cache_size : float
-        Limit of the cache in megabytes.
-    core : core.Gram
-        Rows and cache, made on first use. Threads that share it wait for each other.
-    fast : core.KernelRows or None
-        Computes many rows at a time, and sums of rows. None if Python computes the
-        kernel.
-    accessor : core.Rows or None
-        Row accessor of the data. None if Python computes the kernel.
-    columns : ndarray of int or None
-        Rows of this matrix among the rows of the core; None for all.
+    - `kernel`: its gamma is resolved.
+    - `n`: rows and columns of the matrix.
+    - `cache_size`: limit of the cache in megabytes.
+    - `core`: rows and cache, made on first use. Threads that share it wait for each
+      other.
+    - `fast`: computes many rows at a time, and sums of rows. None if Python computes
+      the kernel.
+    - `accessor`: row accessor of the data. None if Python computes the kernel.
+    - `columns`: rows of this matrix among the rows of the core; None for all.
     """
 
     kernel: Kernel
@@ -297,25 +282,16 @@ class Pairs:
     Kernels that Python computes share nothing. A precomputed matrix has nothing to
     save, and a Python function would be called twice per row.
 
-    Parameters
-    ----------
-    X : ndarray, sparse matrix or Points of shape (n, d)
-        Rows sorted by class; the whole matrix if the kernel is precomputed.
-    kernel : Kernel
-        Its gamma is resolved.
-    bounds : sequence of int
-        Class c has the rows bounds[c] to bounds[c + 1] - 1, at least one.
-    cache_size : float, default=200
-        Hard limit of all caches together in megabytes (10**6 bytes).
-    threads : int, default=1
-        Number of pairs in use at the same time.
-    order : ndarray of int, optional
-        Rows of a precomputed matrix, sorted by class.
+    - `X`: rows sorted by class, shape (n, d); the whole matrix if the kernel is
+      precomputed.
+    - `kernel`: its gamma is resolved.
+    - `bounds`: class c has the rows bounds[c] to bounds[c + 1] - 1, at least one.
+    - `cache_size`: hard limit of all caches together in megabytes (10**6 bytes).
+    - `threads`: number of pairs in use at the same time.
+    - `order`: rows of a precomputed matrix, sorted by class.
 
-    Raises
-    ------
-    ValueError
-        If `cache_size` does not hold two rows of the largest pair for each thread.
+    Raises ValueError if `cache_size` does not hold two rows of the largest pair for
+    each thread.
     """
 
     def __init__(
@@ -460,10 +436,8 @@ def roundings_of_values(gram: Matrix) -> float:
 def _accessor(points: Points, kernel: Kernel) -> Accessor:
     """Return the core's accessor of rows.
 
-    Raises
-    ------
-    ValueError
-        If a float32 kernel row could overflow. Rows of exponential kernels never do.
+    Raises ValueError if a float32 kernel row could overflow. Rows of exponential
+    kernels never do.
     """
     exponential = kernel.form is None or kernel.form[0] == "exponential"
     if not exponential and not float(points.q.max()) <= float(np.finfo(np.float32).max):
@@ -521,10 +495,7 @@ def rows_in(cache_size: float, n: int) -> int:
 def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
     """Return how many rows of n values fit into `cache_size` megabytes.
 
-    Raises
-    ------
-    ValueError
-        If fewer than two rows fit.
+    Raises ValueError if fewer than two rows fit.
     """
     capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
     if capacity < 2:
@@ -549,12 +520,8 @@ def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
 def points_of(X: MatrixLike, kernel: Kernel) -> Points:
     """Return the rows of X, inspected unless X is :class:`Points` already.
 
-    Raises
-    ------
-    ValueError
-        If X has no rows, a value is not finite, or a precomputed matrix is not square.
-    TypeError
-        If X is neither an array nor a sparse matrix.
+    Raises ValueError if X has no rows, a value is not finite, or a precomputed matrix
+    is not square. Raises TypeError if X is neither an array nor a sparse matrix.
     """
     points = Points.of(X)
     if sparse.issparse(points.X) and not points.X.has_canonical_format:

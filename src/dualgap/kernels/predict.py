@@ -103,31 +103,21 @@ def pair_values(
 ) -> Vector:
     """Return the decision values of all pairs of classes.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Its gamma is resolved.
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        With a precomputed kernel: k(x, x_s) for all training rows, shape (n, n_train).
-    vectors : ndarray or CSR matrix of shape (n_SV, d)
-        Support vectors, sorted by class. Not used with a precomputed kernel.
-    dual_coef : ndarray of shape (K - 1, n_SV)
-        Coefficients in LIBSVM's layout: a vector of class i has its coefficient against
-        class j in row j - 1 if i < j, in row j if j < i.
-    n_support : ndarray of shape (K,)
-        Number of support vectors of each class.
-    intercept : ndarray of shape (K (K - 1) / 2,)
-        Bias of each pair.
-    support : ndarray of shape (n_SV,), optional
-        Training rows of the support vectors, for a precomputed kernel.
-    n_jobs : int, optional
-        Threads over the queries. The result does not depend on it.
-    settings : KernelSumSettings, optional
+    - `kernel`: its gamma is resolved.
+    - `X`: with a precomputed kernel: k(x, x_s) for all training rows, shape (n, n_train).
+    - `vectors`: support vectors, sorted by class, shape (n_SV, d). Not used with a
+      precomputed kernel.
+    - `dual_coef`: coefficients in LIBSVM's layout: a vector of class i has its
+      coefficient against class j in row j - 1 if i < j, in row j if j < i, shape (K -
+      1, n_SV).
+    - `n_support`: number of support vectors of each class, shape (K,).
+    - `intercept`: bias of each pair, shape (K (K - 1) / 2,).
+    - `support`: training rows of the support vectors, for a precomputed kernel, shape
+      (n_SV,).
+    - `n_jobs`: threads over the queries. The result does not depend on it.
 
-    Returns
-    -------
-    ndarray of shape (n, K (K - 1) / 2), float64
-        Columns are the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
+    The columns are the pairs (0, 1), (0, 2), ..., (K - 2, K - 1), shape (n, K (K - 1) /
+    2).
     """
     n, classes = X.shape[0], len(n_support)
     dtype = np.dtype(np.float64)
@@ -201,16 +191,8 @@ def single_values(
 ) -> Vector:
     """Return ``sum_s dual_coef_s k(x_s, x) + intercept`` at every row x.
 
-    Parameters
-    ----------
-    dual_coef : ndarray of shape (1, n_SV)
-    intercept : float
-    kernel, X, vectors, support, n_jobs
-        As for :func:`pair_values`.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
+    `dual_coef`: shape (1, n_SV). `kernel`, `X`, `vectors`, `support`, `n_jobs`: as for
+    :func:`pair_values`. The result has shape (n,).
     """
     many = dual_coef.shape[1]
     if many == 0:
@@ -229,16 +211,9 @@ def pair_weights(
 ) -> Matrix:
     """Return the weights of the features in the decisions of all pairs.
 
-    Parameters
-    ----------
-    vectors, dual_coef, n_support
-        As for :func:`pair_values`.
-
-    Returns
-    -------
-    ndarray or CSR matrix of shape (K (K - 1) / 2, d), float64
-        Sparse if the vectors are sparse and a dense array would be larger than they
-        are (and larger than 64 MB).
+    `vectors`, `dual_coef`, `n_support`: as for :func:`pair_values`. The result is
+    sparse if the vectors are sparse and a dense array would be larger than they are
+    (and larger than 64 MB), shape (K (K - 1) / 2, d).
     """
     classes, d = len(n_support), vectors.shape[1]
     pairs = classes * (classes - 1) // 2
@@ -260,12 +235,8 @@ def pair_weights(
 def _add_classes(sums: Vector, out: Vector) -> None:
     """Add up the sums over the two classes of every pair.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (K, K - 1, m)
-        Sums over the support vectors of each class, in LIBSVM's layout.
-    out : ndarray of shape (K (K - 1) / 2, m)
-        Is overwritten.
+    `sums`: sums over the support vectors of each class, in LIBSVM's layout, shape (K, K
+    - 1, m). `out` is overwritten, shape (K (K - 1) / 2, m).
     """
     end = 0
     for i in range(len(sums) - 1):  # the pairs (i, i + 1), ..., (i, K - 1)

@@ -64,17 +64,8 @@ class KernelTable(Matrix):
 
     A certificate over it is about the matrix as computed, as with a precomputed kernel.
 
-    Parameters
-    ----------
-    gram : Matrix
-    cache_size : float
-        Megabytes of float32 rows for each problem over this matrix.
-    stop : core.Stop
-
-    Raises
-    ------
-    StoppedError
-        If `stop` ends the computation early.
+    `cache_size`: megabytes of float32 rows for each problem over this matrix. Raises
+    StoppedError if `stop` ends the computation early.
     """
 
     def __init__(self, gram: Matrix, cache_size: float, stop: core.Stop) -> None:
@@ -161,16 +152,9 @@ def shared_matrix(
     float32 rows of a problem, and if its values cost more to compute than to read.
     Otherwise each problem has a cache of rows of its own.
 
-    Parameters
-    ----------
-    points : Points
-    kernel : Kernel
-        Its gamma is resolved.
-    cache_size : float
-        Megabytes.
-    threads : int
-        Number of problems in use at the same time.
-    stop : core.Stop
+    - `kernel`: its gamma is resolved.
+    - `cache_size`: megabytes.
+    - `threads`: number of problems in use at the same time.
     """
     n, d = points.X.shape
     dense = kernel.form is not None and not issparse(points.X)
@@ -193,14 +177,8 @@ def whole_table(
 ) -> KernelTable | None:
     """Return the kernel matrix of some rows, or None if `cache_size` does not hold it.
 
-    Parameters
-    ----------
-    points, kernel, cache_size, stop
-        As for :func:`shared_matrix`.
-    rows : ndarray of int
-        Rows of the matrix, in its order.
-    room : float
-        Bytes to leave for others.
+    `points`, `kernel`, `cache_size`, `stop`: as for :func:`shared_matrix`. `rows`: rows
+    of the matrix, in its order. `room`: bytes to leave for others.
     """
     left = cache_size * 1e6 - _VALUE * len(rows) ** 2
     if left < room:
