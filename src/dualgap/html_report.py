@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import column_or_1d
 
@@ -34,7 +35,6 @@ from .problems.reductions import refuse_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from sklearn.base import BaseEstimator
 
 __all__ = ["Report", "report"]
 

@@ -6,11 +6,12 @@ import logging
 import warnings
 from collections.abc import Callable
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 
 from ..certificate import Certificate, Status
 from ..data.types import MatrixLike
@@ -18,10 +19,6 @@ from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
 from .base import silent_failures
 from .parameters import ClassWeight
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = [
     "Epochs",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers.ball import Ball
@@ -14,9 +13,6 @@ from ..data.types import MatrixLike
 from ..problems.kernel_matrix import MatrixProblem
 from .fitted import FittedProblem, other_objective, refuse_other_rows
 from .regions import ProblemBall, refuse_without_optimum
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 __all__ = ["balls_of"]
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from .. import core
 from ..losses import Vector
@@ -31,7 +32,6 @@ from ..training import EpochInfo, Solution
 from ..training.batch import Tasks
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
     from sklearn.callback import CallbackContext
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
@@ -35,7 +36,6 @@ from .regions import (
 )
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
     from typing_extensions import Self
 
     from ..problems.reductions import Reduction

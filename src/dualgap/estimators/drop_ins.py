@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.svm import _base, _classes
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -50,7 +51,6 @@ from .novelty import least_decision, on_the_plane
 from .parameters import KERNELS, ClassWeight, Gamma, KernelLike
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
     from typing_extensions import Unpack
 
 

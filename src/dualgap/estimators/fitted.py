@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_outlier_detector
+from sklearn.base import BaseEstimator, is_outlier_detector
 from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
@@ -43,9 +43,6 @@ from ..training import solve
 from .arguments import check_array
 from .input import checked_weights, encode, multilabelled, weights
 from .parameters import KERNELS
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 __all__ = [
     "FittedProblem",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 
@@ -30,10 +31,6 @@ from ..training.stream import Stream, key_of
 from .arguments import check_sample_weight
 from .base import need_duals
 from .input import checked, class_factors, refuse_masks, validated
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 #: Parameters that define the problem. They must not change between calls.
 FIXED = (

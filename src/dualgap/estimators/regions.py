@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
 from ..answers.ball import Ball
 from ..answers.kernel_regions import (
@@ -29,10 +30,6 @@ from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = [
     "Optimum",

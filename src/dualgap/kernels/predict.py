@@ -104,7 +104,8 @@ def pair_values(
     """Return the decision values of all pairs of classes.
 
     - `kernel`: its gamma is resolved.
-    - `X`: with a precomputed kernel: k(x, x_s) for all training rows, shape (n, n_train).
+    - `X`: rows, shape (n, d); with a precomputed kernel, k(x, x_s) for all training
+      rows, shape (n, n_train).
     - `vectors`: support vectors, sorted by class, shape (n_SV, d). Not used with a
       precomputed kernel.
     - `dual_coef`: coefficients in LIBSVM's layout: a vector of class i has its

@@ -8,9 +8,8 @@ probabilities of all steps, whose calibrators end before the rows in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..data import model_file as file
 from ..data.model_file import Tensors
@@ -22,9 +21,6 @@ from ..estimators.calibrators import (
     TemperatureCalibrator,
 )
 from ..losses import Vector
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 __all__ = ["calibration_tensors", "set_calibration", "taken_calibration"]
 

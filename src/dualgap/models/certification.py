@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -36,10 +37,6 @@ from .single_problems import (
     coefficient_terms,
     single_terms,
 )
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["certify"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from ..answers.ball import Ball
 from ..answers.kernel_regions import refuse_new_rows
@@ -28,10 +28,6 @@ from ..problems.binary import BinaryProblem
 from ..problems.reductions import certificate_of, reduction_in, weights_of_rows
 from ..solvers import get_solver
 from .leave_one_out import problems_of
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["WhatIf", "what_if"]
 

@@ -21,9 +21,10 @@ import dataclasses
 import os
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import model_file as file
@@ -46,10 +47,6 @@ from ..solvers import SOLVERS, solvers_of
 from .calibration_files import calibration_tensors, set_calibration, taken_calibration
 from .linear_files import certificates_of, make_linear, support_of, take_linear
 from .region_files import region_tensors, set_region, taken_region
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["load_model", "save_model"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from ..answers.ball import Ball
 from ..answers.kernel_regions import check_new_rows
@@ -22,10 +23,6 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.reductions import Reduction, reduction_in
 from ..problems.rounding import Rounding
 from .leave_one_out import problems_of
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["influence"]
 

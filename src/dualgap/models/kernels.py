@@ -6,16 +6,14 @@ import contextlib
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from sklearn.base import BaseEstimator
 
 from ..certificate import Certificate
 from ..estimators.fitted import FittedProblem
 from ..kernel import BlockSolver, KernelPegasos, KernelProblem, KernelSolver
 from ..problems.reductions import certificate_of
 from .single_problems import ProofLimits, sharpened
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 
 def certify_kernel(

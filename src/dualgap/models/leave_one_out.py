@@ -8,10 +8,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -33,10 +34,6 @@ from ..estimators.parameters import Constraints
 from ..kernels.functions import Rows
 from ..losses import Vector
 from ..problems.reductions import Reduction, reduction_in, refuse_labels
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["ErrorBounds", "cv_bounds", "loo_bounds", "problems_of"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,10 +21,6 @@ from ..estimators.linear_svc import LinearSVC
 from ..problems.constant import constant_sentence
 from ..solvers import solver_for
 from .single_problems import ProofLimits, sharpened
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 #: Relative gap of models of other packages that are compared with constants.
 _NEAR = 0.01

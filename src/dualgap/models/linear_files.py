@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..certificate import Certificate
 from ..data import model_file as file
@@ -15,10 +16,6 @@ from ..estimators.logistic import LogisticRegression
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
 from ..problems.reductions import certificate_of, reduction_of
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["certificates_of", "make_linear", "support_of", "take_linear"]
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn import model_selection
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.calibration import CalibratedClassifier
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     import onnx
     from skl2onnx.common._container import ModelComponentContainer
     from skl2onnx.common._topology import Operator, Scope
-    from sklearn.base import BaseEstimator
 
 
 __all__ = ["register_skl2onnx", "to_onnx"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from .. import core
 from ..data.rows import accessor_of
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     import onnx
     from skl2onnx.common._container import ModelComponentContainer
     from skl2onnx.common._topology import Scope
-    from sklearn.base import BaseEstimator
 
 
 _OPSET = 13  # the lowest with all operators used here

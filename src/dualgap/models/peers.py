@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.linear_svc import LinearSVC
@@ -32,10 +33,6 @@ from .peer_files import (
     write_liblinear_file,
     write_libsvm_file,
 )
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
 

@@ -11,11 +11,12 @@ from fractions import Fraction
 from numbers import Real
 from operator import mul
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils._param_validation import Interval
 
@@ -46,10 +47,6 @@ from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
 from .linear import linear_terms
 from .single_problems import single_terms
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["write_proof"]
 

@@ -8,10 +8,11 @@ of a record are one tensor, ``optimum.0.numbers``. Only these may be infinite.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from ..answers.bias import Side
 from ..answers.ellipsoid import Ellipsoid
@@ -21,10 +22,6 @@ from ..data import model_file as file
 from ..data.model_file import Tensors
 from ..data.types import Matrix
 from ..estimators.regions import Optimum
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = ["region_tensors", "set_region", "taken_region"]
 

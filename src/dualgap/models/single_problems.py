@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,10 +29,6 @@ from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
 
 __all__ = [
     "KERNELS_OF_ONE",
