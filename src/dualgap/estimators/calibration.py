@@ -23,6 +23,7 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.model_selection import check_cv
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -47,7 +48,6 @@ from .search import ClassifierSearch
 from .svc import SVC
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
     from typing_extensions import Self
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
 from ..data.rows import Points
@@ -17,9 +18,6 @@ from ..training.solution import Solutions
 from .base import Parameters
 from .input import TrainingData, rows_to_predict, validated
 from .parameters import KERNELS, Count, Gamma, KernelLike, Number
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 __all__ = ["KernelModel", "KernelParameters"]
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..answers.decided import Decided
@@ -57,7 +58,6 @@ from .parameters import (
 from .partial_fit import PartialFit, rows_of_fit
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
     from typing_extensions import Self
 
 __all__ = ["LinearSVC"]

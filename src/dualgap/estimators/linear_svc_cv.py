@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import Tags
 
 from ..losses import Vector
 from .linear_svc import LinearSVC
 from .parameters import Flag, LinearSolver, LossLike, Positive
 from .search import ClassifierSearch
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 __all__ = ["LinearSVCCV"]
 

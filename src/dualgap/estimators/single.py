@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -36,9 +37,6 @@ from .input import (
 )
 from .kernels import KernelModel
 from .parameters import Flag, Megabytes
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 __all__ = ["KernelSingle", "LinearSingle", "SingleFit"]
 
