@@ -98,7 +98,7 @@ class SVCPath:
             self.sizes,
         ]
         for matrix in (*self.dual_coefs, self.support_vectors):
-            arrays += _parts(matrix).values()
+            arrays += file.matrix_tensors("", matrix).values()
         return sum(array.nbytes for array in arrays)
 
     def model(self, k: int) -> SVC:
@@ -168,8 +168,8 @@ class SVCPath:
             "support": self.support.astype("<i8"),
             "sizes": self.sizes.astype("<i8"),
             "intercepts": self.intercepts,
-            **{f"dual_coefs{name}": v for name, v in _parts(coefs).items()},
-            **{f"vectors{name}": v for name, v in _parts(self.support_vectors).items()},
+            **file.matrix_tensors("dual_coefs", coefs),
+            **file.matrix_tensors("vectors", self.support_vectors),
         }
         parameters = {k: v for k, v in self.parameters.items() if k != "kernel"}
         record = {
@@ -228,30 +228,23 @@ class SVCPath:
         k, m, models = len(classes), tensors["support"].size, len(tensors["Cs"])
         pairs = k * (k - 1) // 2
         integers, reals = ("I64",), ("F64",)
-        expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+        shape_of_vectors = (0, 0) if isinstance(kernel, Precomputed) else (m, d)
+        shape_of_coefs = models * (k - 1), m
+        expected: file.Expected = {
             "Cs": (reals, (-1,)),
             "support": (integers, (-1,)),
             "sizes": (integers, (k,)),
             "intercepts": (reals, (models, pairs)),
-            "dual_coefs.data": (reals, (-1,)),
-            "dual_coefs.indices": (integers, (-1,)),
-            "dual_coefs.indptr": (integers, (models * (k - 1) + 1,)),
+            **file.matrix_shapes(tensors, "dual_coefs", *shape_of_coefs),
+            **file.matrix_shapes(tensors, "vectors", *shape_of_vectors),
         }
-        floats = ("F32", "F64")
-        if "vectors" in tensors:
-            empty = isinstance(kernel, Precomputed)
-            expected["vectors"] = (floats, (0, 0) if empty else (m, d))
-        else:
-            expected["vectors.data"] = (floats, (-1,))
-            expected["vectors.indices"] = (integers, (-1,))
-            expected["vectors.indptr"] = (integers, (m + 1,))
         file.expect_tensors(tensors, expected)
         support, sizes = tensors["support"], tensors["sizes"]
         if support.size and not 0 <= support.min() <= support.max() < n:
             raise ValueError(f"support has indices outside the {n} training rows")
         if (sizes < 0).any() or sizes.sum() != m:
             raise ValueError(f"sizes do not match the {m} support vectors")
-        coefs = _matrix("dual_coefs", tensors, (models * (k - 1), m))
+        coefs = sparse.csr_matrix(file.matrix(tensors, "dual_coefs", *shape_of_coefs))
         certificates = [
             Certificate.total(
                 [file.certificate(part) for part in parts],
@@ -269,7 +262,7 @@ class SVCPath:
             tensors["Cs"],
             classes,
             support.astype(np.intp),
-            _matrix("vectors", tensors, (m, d)),
+            file.matrix(tensors, "vectors", *shape_of_vectors),
             [coefs[i * (k - 1) : (i + 1) * (k - 1)] for i in range(models)],
             tensors["intercepts"],
             certificates,
@@ -278,31 +271,6 @@ class SVCPath:
             (n, d),
             parameters,
         )
-
-
-def _parts(matrix: Matrix) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of a matrix, dense or CSR, by the ends of their names."""
-    if not sparse.issparse(matrix):
-        return {"": np.ascontiguousarray(matrix)}
-    return {
-        ".data": matrix.data,
-        ".indices": matrix.indices.astype("<i8"),
-        ".indptr": matrix.indptr.astype("<i8"),
-    }
-
-
-def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Matrix:
-    """Return a matrix, after checking its indices."""
-    if name in tensors:
-        return tensors[name]
-    data, indices, indptr = (
-        tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr")
-    )
-    inside = not indices.size or 0 <= indices.min() <= indices.max() < shape[1]
-    rising = indptr[0] == 0 and (np.diff(indptr) >= 0).all()
-    if not (inside and rising and indptr[-1] == len(data) == len(indices)):
-        raise ValueError(f"{name} is not a valid CSR matrix")
-    return sparse.csr_matrix((data, indices, indptr), shape=shape)
 
 
 def _collected(models: Iterable[SVC], codes: NDArray[np.intp], classes: int) -> Any:
