@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import TypeVar, cast
 
@@ -57,5 +57,11 @@ def _overflows(values: object) -> bool:
 
 check_array = _naming(validation.check_array, "array")
 check_rows_and_labels = _naming(validation.check_X_y, "X", "y")
-check_sample_weight = _naming(validation._check_sample_weight, "sample_weight")
+#: Weights are float64, zero or positive.
+check_sample_weight = _naming(
+    partial(
+        validation._check_sample_weight, dtype=np.float64, ensure_non_negative=True
+    ),
+    "sample_weight",
+)
 validate_data = _naming(validation.validate_data, "X", "y")

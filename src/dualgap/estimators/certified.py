@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -43,7 +43,7 @@ from ..training import solve
 from ..training.batch import Job, in_threads
 from .base import tell
 from .folds import CUT_SHORT, Folds, why_ended
-from .input import TrainingData, labelled
+from .input import TrainingData
 from .linear_svc import LinearSVC
 from .svc import SVC
 
@@ -194,10 +194,8 @@ class CertifiedFolds(ABC):
         shares = np.empty((2, cells))
         for cell, bounds in enumerate(zip(*found, strict=True)):
             lower, upper = np.stack(bounds, axis=-1)
-            if self.reduction.classes > 2:
-                lower, upper = self.reduction.rank_bounds(lower, upper)
-            wrong, right = _decided(lower.T, upper.T, codes)
-            shares[:, cell] = np.mean(wrong), np.mean(~right)
+            least, most = self.reduction.margin_bounds(lower, upper, codes)
+            shares[:, cell] = np.mean(most < 0.0), np.mean(least <= 0.0)
         return shares
 
 
@@ -212,9 +210,7 @@ class LinearFolds(CertifiedFolds):
 
     @classmethod
     def of(cls, model: LinearSVC, folds: Folds, job: Job) -> LinearFolds:
-        own = [
-            labelled(model.class_weight, folds.points, folds.y, p) for p in folds.parts
-        ]
+        own = folds.data(model)
         whole = replace(own[0], weight=np.ones(len(folds.y)))
         batch = model._batch(whole, copies=False)
         solver = model._solver(batch)
@@ -256,9 +252,7 @@ class KernelFolds(CertifiedFolds):
         points = points_of(folds.points, kernel)
         threads = min(job.threads, len(folds.splits))
         matrix = shared_matrix(points, kernel, model.cache_size, threads, job.stop)
-        own = [
-            labelled(model.class_weight, folds.points, folds.y, p) for p in folds.parts
-        ]
+        own = folds.data(model)
         pairs = OneVsOne(len(own[0].classes))
         for data in own:
             refuse_missing(data.classes, np.bincount(data.codes, data.costs))
@@ -395,33 +389,7 @@ def _joined(
     return ErrorCurve(edges, np.concatenate(lower), np.concatenate(upper))
 
 
-def _decided(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], codes: NDArray[np.intp]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows are certainly wrong, and which are certainly right.
-
-    `lower`, `upper`: bounds on the decision values: one row for two classes, else one
-    per class, shape (n_problems, n). `codes`: true classes, from 0, shape (n,).
-    """
-    if len(lower) == 1:
-        positive = codes == 1
-        most = np.where(positive, upper[0], -lower[0])  # bounds on the margin
-        least = np.where(positive, lower[0], -upper[0])
-        return most < 0.0, least > 0.0
-    rows = np.arange(len(codes))
-    own = lower[codes, rows], upper[codes, rows]
-    lower, upper = lower.copy(), upper.copy()
-    lower[codes, rows] = upper[codes, rows] = -np.inf
-    return lower.max(axis=0) > own[1], own[0] > upper.max(axis=0)
-
-
 # ----------------------------------------------------------------- the whole search
-
-
-def _call(
-    train: Callable[[], CertifiedChoice | None], _: int
-) -> CertifiedChoice | None:
-    return train()
 
 
 def certified_search(
@@ -454,8 +422,9 @@ def certified_search(
             )
         except StoppedError:
             continue
-        train = partial(search, certified, Cs, own.error_tolerance, settings, best)
-        one = in_threads(partial(_call, train), 1, replace(job, threads=1))[0]
+        given = certified, Cs, own.error_tolerance, settings, best
+        here = replace(job, threads=1)
+        (one,) = in_threads(lambda _: search(*given), 1, here)  # noqa: B023  (runs now)
         found[key] = one
         if one is not None:
             best = max(best, *map(one.score, one.fits))

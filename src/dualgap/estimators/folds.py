@@ -240,6 +240,10 @@ class Folds:
         """Held-out rows of each fold, and their labels or targets."""
         return [(self.points.X[test], self.y[test]) for _, test in self.splits]
 
+    def data(self, model: Model) -> list[TrainingData]:
+        """Return the training data of each fold, in which held-out rows weigh 0."""
+        return [_data(model, self.points, self.y, part) for part in self.parts]
+
     def refuse_weightless(self, classifies: bool) -> None:
         """Raise an error for a training part without rows, or of one class only.
 
@@ -274,7 +278,7 @@ class Folds:
         All models have the parameters of `model`, except for C.
         """
         if isinstance(model, LinearSVC) and model.multi_class != "crammer_singer":
-            own = [_data(model, self.points, self.y, part) for part in self.parts]
+            own = self.data(model)
             if all(np.bincount(of.codes, of.weight).all() for of in own):
                 return [partial(self._linear, model, own, Cs)]
         every = range(len(self.splits))
@@ -282,7 +286,7 @@ class Folds:
         if isinstance(model, (SVC, SVR)) and not self._few(model):
             kernel = self._kernel(model)
         if kernel is not None:
-            own = [_data(model, self.points, self.y, part) for part in self.parts]
+            own = self.data(model)
             together = self._together(model, kernel, own, Cs)
             if together is not None:
                 return [together]

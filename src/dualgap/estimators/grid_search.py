@@ -286,9 +286,7 @@ class SearchPlan:
         given = list((how["fit_params"] or {}).values())
         if not given:
             return None
-        weight: Vector = check_sample_weight(
-            given[0], X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight: Vector = check_sample_weight(given[0], X)
         return weight
 
     def walks(

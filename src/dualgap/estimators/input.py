@@ -234,9 +234,7 @@ def weights(
         )
     if sample_weight is None and class_weight is None:
         return None, np.ones(len(classes))
-    weight = check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
+    weight = check_sample_weight(sample_weight, X)
     total = np.bincount(codes, weight).astype(np.float64)
     factor = class_factors(class_weight, classes, total)
     return weight, factor
@@ -286,9 +284,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
     if sample_weight is None:
         return None
     refuse_masks(sample_weight=sample_weight)
-    weight: Vector = check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
+    weight: Vector = check_sample_weight(sample_weight, X)
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give a positive weight")
     return weight

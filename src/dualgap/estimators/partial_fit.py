@@ -208,9 +208,7 @@ class PartialFit:
             if classes is not None:
                 _check_partial_fit_first_call(self, classes)
         codes = _codes(y, known)
-        weight = check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = check_sample_weight(sample_weight, X)
         binary, key = self._binary_problems(X, known, codes, weight)
         alpha = self._duals_of_fit(codes, binary) if fitted else None
         stop = begin(self.time_limit)
@@ -271,10 +269,7 @@ class PartialFit:
         def problems() -> Iterator[tuple[bytes, list[BinaryProblem | None]]]:
             for batch in batches:
                 X, y = validated(self, batch[0], batch[1], reset=False)
-                weight = check_sample_weight(
-                    batch[2] if len(batch) > 2 else None, X, dtype=np.float64,
-                    ensure_non_negative=True,
-                )  # fmt: skip
+                weight = check_sample_weight(batch[2] if len(batch) > 2 else None, X)
                 codes = _codes(y, self.classes_)
                 binary, key = self._binary_problems(X, self.classes_, codes, weight)
                 yield key, binary

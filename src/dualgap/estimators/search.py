@@ -193,9 +193,7 @@ class Search(Parameters):
         X, y = X.tocsr() if hasattr(X, "tocsr") else X, np.asarray(y)
         weight = None
         if sample_weight is not None:
-            weight = check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weight = check_sample_weight(sample_weight, X)
         if classifies:
             self.classes_ = labelled(self.class_weight, X, y, sample_weight).classes
         splits = list(check_cv(self.cv, y, classifier=classifies).split(X, y, groups))

@@ -201,6 +201,11 @@ def _flips(
     """Return the table of :func:`influence`."""
     n = parts[0].problem.n
     flips = np.zeros((len(labels), n), bool)
+
+    def undecided(bounds: list[Pair]) -> NDArray[np.bool_]:
+        lower, upper = map(np.column_stack, zip(*bounds, strict=True))
+        return ~reduction.proved(lower, upper, labels)[1]
+
     for begin in range(0, n, _ROWS):
         some = np.arange(begin, min(begin + _ROWS, n))
         blocks = [part.block(some) for part in parts]
@@ -209,26 +214,12 @@ def _flips(
                 part.bounds(int(i), block[:, k])
                 for part, block in zip(parts, blocks, strict=True)
             ]
-            open_ = ~_certain(reduction, found, labels)
+            open_ = undecided(found)
             if repair and open_.any():
                 found = [
                     part.repaired(int(i), block[:, k], own)
                     for part, block, own in zip(parts, blocks, found, strict=True)
                 ]
-                open_ = ~_certain(reduction, found, labels)
+                open_ = undecided(found)
             flips[:, i] = open_
     return flips
-
-
-def _certain(
-    reduction: Reduction, found: list[Pair], codes: NDArray[np.intp]
-) -> NDArray[np.bool_]:
-    """Whether rows surely have these classes, from bounds on all decisions."""
-    lower, upper = map(np.column_stack, zip(*found, strict=True))
-    if lower.shape[1] == 1:
-        return np.where(codes == 1, lower[:, 0] > 0.0, upper[:, 0] <= 0.0)
-    lower, upper = reduction.rank_bounds(lower, upper)
-    n = np.arange(len(codes))
-    own, upper[n, codes] = lower[n, codes], -np.inf
-    certain: NDArray[np.bool_] = own > upper.max(axis=1)
-    return certain

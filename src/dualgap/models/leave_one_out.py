@@ -358,37 +358,16 @@ class _Rows:
         parts = [_Unknown(len(codes))] * problems
         return cls(parts, codes, reduction)  # type: ignore[arg-type]
 
-    def margins(self, at: Rows) -> tuple[Vector, Vector]:
-        """Return bounds on the margins of some rows."""
-        codes = self.codes[at]
+    def bounds(self, at: Rows) -> tuple[Vector, Vector, NDArray[np.intp]]:
+        """Return bounds on the decisions of some rows, and the classes of these."""
         lower = np.column_stack([part.lower[at] for part in self.parts])
         upper = np.column_stack([part.upper[at] for part in self.parts])
-        if len(self.parts) == 1:
-            positive = codes == 1
-            low, high = lower[:, 0], upper[:, 0]
-            return np.where(positive, low, -high), np.where(positive, high, -low)
-        lower, upper = self.reduction.rank_bounds(lower, upper)
-        n = np.arange(len(codes))
-        own = lower[n, codes], upper[n, codes]
-        lower[n, codes] = upper[n, codes] = -np.inf
-        return own[0] - upper.max(axis=1), own[1] - lower.max(axis=1)
-
-    def decided(self, at: Rows) -> tuple[Mask, Mask]:
-        """Return masks of the rows that are certainly wrong, and certainly right.
-
-        With two classes a decision of 0 predicts the first class.
-        """
-        lower, upper = self.margins(at)
-        if len(self.parts) > 1:
-            return upper < 0.0, lower > 0.0
-        positive = self.codes[at] == 1
-        wrong = np.where(positive, upper <= 0.0, upper < 0.0)
-        return wrong, np.where(positive, lower > 0.0, lower >= 0.0)
+        return lower, upper, self.codes[at]
 
     def undecided(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
         """Return the undecided rows among some rows, or among all."""
         rows = np.arange(len(self.codes)) if rows is None else rows
-        wrong, right = self.decided(rows)
+        wrong, right = self.reduction.proved(*self.bounds(rows))
         return rows[~(wrong | right)]
 
     def settle(self, i: int, until: Callable[[], None]) -> None:
@@ -415,13 +394,14 @@ class _Rows:
 
     def result(self, method: str, rows: NDArray[np.intp]) -> ErrorBounds:
         """Return the record for some rows."""
-        wrong, right = self.decided(rows)
+        bounds = self.bounds(rows)
+        wrong, right = self.reduction.proved(*bounds)
         return ErrorBounds(
             float(wrong.mean()),
             float((~right).mean()),
             wrong,
             right,
-            *self.margins(rows),
+            *self.reduction.margin_bounds(*bounds),
             method,
             self.repairs + sum(part.repaired for part in self.parts),
             self.fits + sum(part.fits for part in self.parts),

@@ -43,6 +43,7 @@ __all__ = [
 
 Codes = NDArray[np.intp]
 Signs = NDArray[np.int8]
+Mask = NDArray[np.bool_]
 #: Scores or votes.
 Numbers = Vector | NDArray[np.intp]
 
@@ -143,6 +144,35 @@ class Reduction(ABC):
     def rank_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
         """Return bounds on scores of which the largest is predicted, (n, K) each."""
         return self.score_bounds(lower, upper)
+
+    def margin_bounds(
+        self, lower: Vector, upper: Vector, codes: Codes
+    ) -> tuple[Vector, Vector]:
+        """Return bounds on the margins of rows of these classes, (n,) each.
+
+        With two classes the margin is the decision in the direction of the row's class,
+        with more the score of its class minus the largest other.
+        """
+        if self.classes == 2:
+            positive, low, high = codes == 1, lower[:, 0], upper[:, 0]
+            return np.where(positive, low, -high), np.where(positive, high, -low)
+        least, most = map(np.array, self.rank_bounds(lower, upper))
+        n = np.arange(len(codes))
+        own = least[n, codes], most[n, codes]
+        least[n, codes] = most[n, codes] = -np.inf
+        return own[0] - most.max(axis=1), own[1] - least.max(axis=1)
+
+    def proved(self, lower: Vector, upper: Vector, codes: Codes) -> tuple[Mask, Mask]:
+        """Return masks of the rows that certainly have other classes, and these.
+
+        With two classes a decision of 0 predicts the first class.
+        """
+        least, most = self.margin_bounds(lower, upper, codes)
+        if self.classes > 2:
+            return most < 0.0, least > 0.0
+        positive = codes == 1
+        wrong = np.where(positive, most <= 0.0, most < 0.0)
+        return wrong, np.where(positive, least > 0.0, least >= 0.0)
 
     def decided(self, lower: Vector, upper: Vector) -> Codes:
         """Return the class that bounds on decisions prove, (n,); -1 if undecided."""
