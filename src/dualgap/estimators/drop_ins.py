@@ -133,6 +133,11 @@ def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
     return own
 
 
+def _labels(model: BaseEstimator, y: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Return the labels of a classifier for its codes, or the targets as they are."""
+    return model.classes_[y.astype(np.intp)] if hasattr(model, "classes_") else y
+
+
 class _LinearMachine:
     """A drop-in for a class that LIBLINEAR trains."""
 
@@ -163,7 +168,7 @@ class _LinearMachine:
                     0 if model.random_state is None else seed,
                 ),
                 X,
-                model._labels(y),
+                _labels(model, y),
                 [] if sample_weight is None else others[-1],
             )
             if found is None:
@@ -199,16 +204,10 @@ class _LinearMachine:
         own.intercept_ = np.zeros(np.atleast_2d(own.coef_).shape[0]) + model.intercept_
         return own
 
-    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
-        return y
-
 
 class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
-
-    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
-        return self.classes_[y.astype(np.intp)]
 
     def _counterpart(
         self, class_weight: ClassWeight, seed: int
@@ -309,27 +308,19 @@ class _KernelMachine(_base.BaseLibSVM):
 
     def _dense_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(self._compute_kernel(X))
-        if values is None:
-            return super()._dense_predict(X)
-        return self._predicted(values)
+        return super()._dense_predict(X) if values is None else self._predicted(values)
 
     def _sparse_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(X)
-        if values is None:
-            return super()._sparse_predict(X)
-        return self._predicted(values)
+        return super()._sparse_predict(X) if values is None else self._predicted(values)
 
     def _dense_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
-        if values is None:
-            return super()._dense_decision_function(X)
-        return values
+        return super()._dense_decision_function(X) if values is None else values
 
     def _sparse_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
-        if values is None:
-            return super()._sparse_decision_function(X)
-        return values
+        return super()._sparse_decision_function(X) if values is None else values
 
     def _trained(
         self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
@@ -344,7 +335,7 @@ class _KernelMachine(_base.BaseLibSVM):
             model,
             lambda: model._counterpart(kernel=model._record(), **model._common()),
             X,
-            model._labels(y),
+            _labels(model, y),
             sample_weight,
         )
         if found is None:
@@ -446,9 +437,6 @@ class _KernelMachine(_base.BaseLibSVM):
         """Return the predictions of LIBSVM, given the decision values."""
         return values.ravel()
 
-    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
-        return y
-
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the support vectors of both classes that LIBSVM has in any case."""
         return np.repeat(n_support, 2)
@@ -469,7 +457,7 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
         seed = int(given) if isinstance(given, Integral) else 0
         with config_context(skip_parameter_validation=False), silent_failures():
             curves = curves_of_pairs(
-                model, X, self._labels(y), np.maximum(sample_weight, 0.0), seed
+                model, X, _labels(self, y), np.maximum(sample_weight, 0.0), seed
             )
         return *found[:4], *curves, *found[6:]
 
@@ -486,9 +474,6 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
                 break_ties=self.break_ties,
             )
         )
-
-    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
-        return self.classes_[y.astype(np.intp)]
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
         return n_support

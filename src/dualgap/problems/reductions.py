@@ -279,8 +279,7 @@ class MultiLabel(OneVsRest):
         signs[self.rows(k)] = 1
         return signs[codes]
 
-    def all_signs(self, codes: Codes) -> Signs:
-        return np.stack([self.signs(codes, k) for k in range(self.classes)])
+    all_signs = Reduction.all_signs
 
     def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
         without, having = factor[k]
@@ -339,10 +338,7 @@ class Joint(OneVsRest):
     def names(self, classes: NDArray[np.generic]) -> list[str]:
         return ["all classes"]
 
-    def costs(
-        self, total: Sequence[float], factor: Sequence[float]
-    ) -> tuple[list[float], list[float]]:
-        return [], []
+    costs = Reduction.costs
 
     def weights(self, codes: Codes, k: int, weight: Vector, factor: Vector) -> Vector:
         return weights_of_rows(codes, weight, factor)
