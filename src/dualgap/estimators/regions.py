@@ -236,11 +236,11 @@ def _kernel_optimum(
     table = np.zeros_like(model.dual_coef_)
     place = np.full(X.shape[0], -1)
     place[model.support_] = np.arange(len(model.support_))
-    first, own = _tables(model)
+    reduction, own = _layout(model)
     for k, (found, region) in enumerate(zip(balls, regions, strict=True)):
         at = place[found.rows[region.rows]]
         assert (at >= 0).all()  # proofs add no dual variables
-        table[np.where(own[at] == first[k][0], *first[k][1]), at] = region.coef
+        table[reduction.place(own[at], k), at] = region.coef
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
@@ -250,13 +250,12 @@ def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     kernel, table = model._fitted_kernel, model.dual_coef_
     lengths = np.sqrt(np.maximum(kernel.diagonal(model.support_vectors_), 0.0))
     lengths = lengths * (1.0 + 1e-9) + 1e-150
-    first, own = _tables(model)
+    reduction, own = _layout(model)
     constant = 0.0 if _has_free_bias(model) else float(model.fit_intercept)
     regions = []
-    for (i, rows), part in zip(first, model.certificate_.parts, strict=True):
-        j = rows[0] + 1  # the classes of the pair
-        at = np.flatnonzero((own == i) | (own == j))
-        coef = table[np.where(own[at] == i, *rows), at]
+    for k, part in enumerate(model.certificate_.parts):
+        at = np.flatnonzero(np.isin(own, reduction.subjects[k]))
+        coef = table[reduction.place(own[at], k), at]
         at, coef = at[coef != 0.0], coef[coef != 0.0]
         # The dual bound may be the one of other dual variables, so this is the radius
         # for any model, as for linear ones.
@@ -269,19 +268,13 @@ def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
-def _tables(
-    model: BaseEstimator,
-) -> tuple[list[tuple[int, tuple[int, int]]], NDArray[np.intp]]:
+def _layout(model: BaseEstimator) -> tuple[OneVsOne, NDArray[np.intp]]:
     """Return the layout of ``dual_coef_``, and the class of every support vector.
 
-    The layout has, for each pair (i, j), the class i and the rows of the table that
-    hold the dual variables of class i and of class j.
+    A model without classes is a pair with an empty class.
     """
-    if not hasattr(model, "classes_"):
-        return [(0, (0, 0))], np.zeros(len(model.support_), np.intp)
-    classes = len(model.classes_)
-    own = np.repeat(np.arange(classes), model.n_support_)
-    return [(i, (j - 1, i)) for i, j in OneVsOne(classes).subjects], own
+    own = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
+    return OneVsOne(len(getattr(model, "classes_", "ab"))), own
 
 
 def _kernel_values(
@@ -297,11 +290,9 @@ def _kernel_values(
 
 
 def _counts(model: BaseEstimator) -> NDArray[np.integer]:
-    """Return the number of support vectors of each class."""
-    if hasattr(model, "classes_"):
-        counts: NDArray[np.integer] = model.n_support_
-        return counts
-    return np.array([len(model.support_), 0])  # one model is a pair with an empty class
+    """Return the number of support vectors of each class of the layout."""
+    reduction, own = _layout(model)
+    return np.bincount(own, minlength=reduction.classes)
 
 
 # ------------------------------------------------------------------- support vectors

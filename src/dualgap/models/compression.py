@@ -258,28 +258,25 @@ def _compress_kernel(
             f"model has a certificate for {about[0]}, so it cannot be compressed; "
             "train it with fewer landmarks instead"
         )
-    place = {int(row): s for s, row in enumerate(model.support_)}
+    counts, place = model.n_support_, np.zeros(model.shape_fit_[0], np.intp)
+    place[model.support_] = np.arange(len(model.support_))
+    of_class = np.repeat(np.arange(len(counts)), counts)
     coef, bias = np.zeros_like(model.dual_coef_), model.intercept_.copy()
     certificates = []
     pairs = kernel_pairs(model, X, y, sample_weight)
-    subjects = OneVsOne(len(model.classes_)).subjects
+    reduction = OneVsOne(len(counts))
     for p, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
         signed, bias[p], proof = _smaller_kernel(pair, tol)
         certificates.append(_renewed(old, proof, tol))
-        i, j = subjects[p]
-        ends = np.cumsum(model.n_support_)
-        for at in np.flatnonzero(signed):
-            s = place[int(pair.rows[at])]
-            first = s < ends[i]  # support vectors are stored class by class
-            coef[j - 1 if first else i, s] = signed[at]
+        at = np.flatnonzero(signed)
+        own = place[pair.rows[at]]
+        coef[reduction.place(of_class[own], p), own] = signed[at]
     used = coef.any(axis=0)
-    of_class = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
     smaller.dual_coef_ = np.ascontiguousarray(coef[:, used])
     smaller.intercept_ = bias
     smaller.support_ = model.support_[used]
-    smaller.n_support_ = np.bincount(
-        of_class[used], minlength=len(model.n_support_)
-    ).astype(np.int32)
+    left = np.bincount(of_class[used], minlength=len(counts))
+    smaller.n_support_ = left.astype(np.int32)
     if model.support_vectors_.shape[0]:  # a precomputed kernel has none
         smaller.support_vectors_ = model.support_vectors_[used]
     smaller.certificate_ = certificate_of(model, certificates)

@@ -148,20 +148,8 @@ class BoxProblem(MatrixProblem):
         times the size of an optimal bias, as in `BinaryProblem.prove`. There is
         an optimal bias among the points where a loss begins.
 
-        Parameters
-        ----------
-        claim : Claim
-            Its hint is a :class:`~dualgap.problems.base.KernelHint`.
-
-        Returns
-        -------
-        Proof
-            It holds the decisions at the rows, and no w.
-
-        Raises
-        ------
-        StoppedError
-            If the stop request of the hint ends the scan. There is no proof then.
+        The hint of the claim is a KernelHint, whose stop request may end the scan with
+        a StoppedError. The proof holds the decisions at the rows, and no w.
         """
         given, hint = dual_point(claim), hint_of(claim, KernelHint)
         alpha = into_sum(given, self.lower, self.upper, self.total)
@@ -228,13 +216,7 @@ class BoxProblem(MatrixProblem):
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
         """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
 
-        The certificate has no dual value.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n,)
-            Coefficients; they need not be in the box of the dual variables.
-        bias : float
+        The certificate has no dual value, and the coefficients need not be in the box.
         """
         scores = self.scores(coef)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -256,28 +238,12 @@ class KernelRegression(BoxProblem):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d), or Gram
-        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
     y : array-like of shape (n,)
         Targets, finite numbers.
-    C : float, default=1.0
-        Weight of the loss, which is a sum over the examples.
-    kernel : Kernel, optional
-        A record of :mod:`dualgap.kernels.functions`.
     epsilon : float, default=0.1
         Half the width of the tube without loss, zero or positive.
-    sample_weight : array-like of shape (n,), optional
-        Factors of C, zero or positive.
-    cache_size : float, default=200
-        Megabytes of cached kernel rows.
-    rows : array-like of int, optional
-        Train on these rows of X only; y and sample_weight have one entry for each.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or of the wrong shape, or the kernel matrix is
-        not positive semidefinite.
+    X, C, kernel, sample_weight, cache_size, rows
+        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-regression"
@@ -311,25 +277,13 @@ class KernelOneClass(BoxProblem):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d), or Gram
-        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
         the share of support vectors.
-    kernel : Kernel, optional
-        A record of :mod:`dualgap.kernels.functions`.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, zero or positive.
-    cache_size : float, default=200
-        Megabytes of cached kernel rows.
-    rows : array-like of int, optional
-        Train on these rows of X only; sample_weight has one entry for each.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or of the wrong shape, or the kernel matrix is
-        not positive semidefinite.
+    X, kernel, cache_size, rows
+        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-one-class"
@@ -365,18 +319,8 @@ class KernelSimplex(BoxProblem):
         Rows, or the matrix K (``kernel=Precomputed()``).
     linear : array-like of shape (n,), optional
         The linear term p; 0 by default.
-    kernel : Kernel, optional
-        A record of :mod:`dualgap.kernels.functions`.
-    cache_size : float, default=200
-        Megabytes of cached kernel rows.
-    rows : array-like of int, optional
-        Use these rows of X only; linear has one entry for each.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or of the wrong shape, or K is not positive
-        semidefinite.
+    kernel, cache_size, rows
+        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-simplex"

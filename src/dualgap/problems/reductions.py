@@ -425,6 +425,11 @@ class OneVsOne(Reduction):
     def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
         return np.abs(self.entries(table, codes, k))
 
+    def place(self, codes: Codes, k: int) -> Codes:
+        """Return the row of the table for rows of problem k with these classes."""
+        i, j = self.subjects[k]
+        return np.where(codes == i, j - 1, i)
+
     def entries(self, table: Table, codes: Codes, k: int) -> Vector:
         """Return ``y_i alpha_i`` of problem k at all rows, (n,), from a table."""
         i, j = self.subjects[k]
