@@ -24,8 +24,6 @@ from .memory import BLAS, BUFFER, make_room, make_room_for
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["Functions", "algebra", "limited", "one_limit", "one_thread", "ready"]
-
 #: Functions of BLAS and LAPACK, as SciPy hands them to compiled code.
 Functions: TypeAlias = tuple[Callable[..., object], ...]
 

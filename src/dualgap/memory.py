@@ -15,11 +15,6 @@ import mmap
 import os
 from collections.abc import Iterator
 
-__all__ = [
-    *("BLAS", "BUFFER", "THREAD", "machine_memory", "make_room", "make_room_for"),
-    "memory_error",
-]
-
 #: Bytes for a Python thread: its stack on Linux, and its first objects.
 THREAD = 10 * 2**20
 #: Bytes of a buffer of OpenBLAS.

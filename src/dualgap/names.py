@@ -5,16 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection
 
-__all__ = [
-    "ALIASES",
-    "INSTEAD",
-    "MODULES",
-    "Guesses",
-    "instead",
-    "nearest",
-    "own_version",
-]
-
 #: Names of kernels and solvers, and the name here.
 ALIASES = {
     "kernel": {

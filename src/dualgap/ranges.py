@@ -13,8 +13,6 @@ from numbers import Integral, Real
 
 import numpy as np
 
-__all__ = ["refuse_huge"]
-
 _BEYOND = "is beyond the range of float64; give a number of less than 1.8e308"
 
 

@@ -50,8 +50,6 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Rounding
 
-__all__ = ["Ball", "Estimate", "targets_of"]
-
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 

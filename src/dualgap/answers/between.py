@@ -38,8 +38,6 @@ from ..problems.rounding import Rounding
 from .ball import Ball, Estimate
 from .bias import Side, joint_sides, steps_of
 
-__all__ = ["Anchor", "Between", "Binary", "QueryPoints", "lengths_of"]
-
 _UNIT = Rounding.unit
 
 #: Problems that have bounds between two values of C.

@@ -36,8 +36,6 @@ from ..problems.regression import RegressionProblem
 from ..problems.rounding import Rounding
 from .ball import Ball, Estimate, targets_of
 
-__all__ = ["Side", "Steps", "joint_sides", "level_set", "side_of", "steps_of"]
-
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 #: Masses that are tried, in units of ``2 r / (root mean square length of rows)``.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ..data.types import MatrixLike
 from ..ranges import refuse_huge
 
-__all__ = ["Decided"]
-
 #: Relative gaps that a fit tries in turn, after its own `tol`. The width of the bounds
 #: goes as the root of the gap, and later steps often cost little.
 TOLERANCES = (1e-6, 1e-9, 1e-12)

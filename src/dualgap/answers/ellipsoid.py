@@ -34,8 +34,6 @@ from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
 from .ball import Ball
 
-__all__ = ["Ellipsoid", "ellipsoid_of"]
-
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 

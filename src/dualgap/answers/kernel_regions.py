@@ -24,16 +24,6 @@ from ..problems.rounding import Rounding
 from .ball import Ball
 from .bias import Side, level_set, side_of
 
-__all__ = [
-    "BiasSide",
-    "KernelRegion",
-    "check_new_rows",
-    "kernel_bounds",
-    "kernel_region_of",
-    "matrix_distances",
-    "refuse_new_rows",
-]
-
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 
@@ -177,7 +167,7 @@ def kernel_bounds(
     - `values`: ``sum_i s_i alpha_i k(x_i, x)`` of the region, from
       :func:`~dualgap.kernel.predict.pair_values`, shape (n,).
 
-     Both bounds have shape (n,).
+    Both bounds have shape (n,).
     """
     squares = np.maximum(kernel.diagonal(X), 0.0)
     largest = float(squares.max()) if len(squares) else 0.0

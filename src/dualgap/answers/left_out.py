@@ -36,15 +36,6 @@ from .ball import Ball
 from .bias import side_of
 from .removal import Last, Neighbourhood, Products, Rows, change, loosely
 
-__all__ = [
-    "InterruptedFitError",
-    "LeftOut",
-    "alpha_without",
-    "repaired",
-    "sharpened",
-    "without_rows",
-]
-
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 Mask = NDArray[np.bool_]
 

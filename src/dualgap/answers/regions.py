@@ -25,16 +25,6 @@ from .ball import Ball
 from .bias import Side, level_set, side_of
 from .ellipsoid import Ellipsoid, ellipsoid_of
 
-__all__ = [
-    "FreeBias",
-    "LinearRegion",
-    "distances",
-    "linear_bounds",
-    "means_of",
-    "most_entries",
-    "region_of",
-]
-
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
 

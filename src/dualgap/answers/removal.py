@@ -47,8 +47,6 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.rounding import Rounding
 from .ball import Ball
 
-__all__ = ["Last", "Neighbourhood", "Products", "Rows", "change", "loosely"]
-
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 Indices = NDArray[np.intp]
 

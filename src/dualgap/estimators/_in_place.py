@@ -20,18 +20,6 @@ from ..problems.kernel_matrix import IndefiniteKernelError
 from .base import silent_failures
 from .parameters import ClassWeight
 
-__all__ = [
-    "Epochs",
-    "by_label",
-    "epochs",
-    "failed",
-    "gap",
-    "instead",
-    "seeing",
-    "train",
-    "wants_probabilities",
-]
-
 #: Fitted attributes that scikit-learn's classes do not have.
 _OWN = ("certificate_", "history_")
 #: Relative gap that a fit proves however large its tol is.

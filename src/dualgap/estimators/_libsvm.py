@@ -18,8 +18,6 @@ from ..problems.kernel_batch import KernelBatch
 from ..training import HISTORY_DTYPE, Solution
 from . import originals
 
-__all__ = ["CAN_BE_INDEFINITE", "trained_by_libsvm"]
-
 #: Names of kernels that LIBSVM trains where their matrix is indefinite.
 CAN_BE_INDEFINITE = ("sigmoid", "poly")
 

@@ -10,13 +10,6 @@ from typing import TypeVar, cast
 import numpy as np
 from sklearn.utils import validation
 
-__all__ = [
-    "check_array",
-    "check_rows_and_labels",
-    "check_sample_weight",
-    "validate_data",
-]
-
 Check = TypeVar("Check", bound=Callable[..., object])
 
 

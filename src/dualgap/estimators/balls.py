@@ -14,8 +14,6 @@ from ..problems.kernel_matrix import MatrixProblem
 from .fitted import FittedProblem, other_objective, refuse_other_rows
 from .regions import ProblemBall, refuse_without_optimum
 
-__all__ = ["balls_of"]
-
 
 def balls_of(
     model: BaseEstimator,

@@ -59,19 +59,6 @@ from .parameters import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "Estimator",
-    "Model",
-    "Parameters",
-    "is_silent",
-    "need_duals",
-    "one_or_all",
-    "silent_failures",
-    "tell",
-    "warn_of_failures",
-    "warn_of_models",
-]
-
 T = TypeVar("T")
 #: Kind of batch that an estimator trains.
 B = TypeVar("B", bound=Batch)

@@ -50,13 +50,6 @@ from .svc import SVC
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "CalibratedClassifier",
-    "calibrated",
-    "curves_of_pairs",
-    "held_out_values",
-]
-
 Method: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
 
 # ------------------------------------------------------------------- held-out decisions

@@ -14,15 +14,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from ..losses import Vector
 
-__all__ = [
-    "Calibrator",
-    "IsotonicCalibrator",
-    "SigmoidCalibrator",
-    "TemperatureCalibrator",
-    "fitted_calibrators",
-    "probabilities",
-]
-
 #: Largest gradient of a fitted calibrator, and error of the logarithm of a factor.
 _ACCURACY = 1e-9
 

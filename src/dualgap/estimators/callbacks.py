@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from sklearn.callback import CallbackContext
 
 
-__all__ = ["CallbackSupportMixin", "FitTasks"]
-
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from .regions import ProblemBall
 
 
-__all__ = ["CertainDecisions", "CertainLabels"]
-
 Pair = tuple[Vector, Vector]
 
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from .results import Results
     from .search import ClassifierSearch
 
-__all__ = ["ErrorCurve", "certified_search"]
-
 
 @dataclass(frozen=True)
 class CertifiedSearchSettings:

@@ -44,24 +44,6 @@ from .arguments import check_array
 from .input import checked_weights, encode, multilabelled, weights
 from .parameters import KERNELS
 
-__all__ = [
-    "FittedProblem",
-    "LinearTerms",
-    "SingleTerms",
-    "binary_of",
-    "kernel_of",
-    "kernel_pairs",
-    "linear_problems",
-    "other_objective",
-    "refuse_other_rows",
-    "single_kernel",
-    "support_of",
-    "table_of",
-    "targets",
-    "terms_of_linear",
-    "terms_of_regression",
-]
-
 
 @dataclass(frozen=True)
 class FittedProblem:

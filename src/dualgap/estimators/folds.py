@@ -49,8 +49,6 @@ from .linear_svc import LinearSVC
 from .regression import SVR
 from .svc import SVC
 
-__all__ = ["CrossValidation", "Fold", "FoldFit", "Folds", "run", "why_ended"]
-
 #: How rows are split into folds: their number, a splitter, or the folds themselves.
 CrossValidation: TypeAlias = (
     int | BaseCrossValidator | Sequence[tuple[ArrayLike, ArrayLike]] | None

@@ -36,8 +36,6 @@ from .regression import SVR, LinearSVR
 from .results import first_best, ranks
 from .svc import SVC
 
-__all__ = ["GridSearchCV"]
-
 
 def _cost_of(params: Parameters) -> float:
     """Return the C of a candidate; infinity if it has none."""

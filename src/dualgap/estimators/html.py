@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["CertificateHTMLMixin"]
-
 
 class CertificateHTMLMixin(BaseEstimator):
     """Mixin that adds a table of certificates to scikit-learn's HTML.

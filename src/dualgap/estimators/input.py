@@ -24,27 +24,6 @@ from ..problems.reductions import weights_of_rows
 from .arguments import check_array, check_sample_weight, validate_data
 from .parameters import refuse_huge_of
 
-__all__ = [
-    "ROWS",
-    "TrainingData",
-    "checked",
-    "checked_weights",
-    "checking",
-    "class_factors",
-    "encode",
-    "has_label_table",
-    "label_factors",
-    "label_table",
-    "labelled",
-    "linear_values",
-    "multilabelled",
-    "refuse_masks",
-    "refuse_store",
-    "rows_to_predict",
-    "validated",
-    "weights",
-]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

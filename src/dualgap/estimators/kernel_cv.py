@@ -20,8 +20,6 @@ from .regression import SVR
 from .search import ClassifierSearch, Search
 from .svc import SVC
 
-__all__ = ["SVCCV", "SVRCV"]
-
 
 @dataclass(eq=False, repr=False)
 class KernelSearch(KernelParameters, Search):

@@ -31,8 +31,6 @@ from .svc import SVC
 
 _FORMAT = "dualgap-path"
 
-__all__ = ["SVCPath", "svc_path"]
-
 
 @dataclass(frozen=True, eq=False)
 class SVCPath:

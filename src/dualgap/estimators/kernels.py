@@ -19,8 +19,6 @@ from .base import Parameters
 from .input import TrainingData, rows_to_predict, validated
 from .parameters import KERNELS, Count, Gamma, KernelLike, Number
 
-__all__ = ["KernelModel", "KernelParameters"]
-
 
 @dataclass(eq=False, repr=False)
 class KernelParameters(Parameters):

@@ -60,8 +60,6 @@ from .partial_fit import PartialFit, rows_of_fit
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["LinearSVC"]
-
 
 @dataclass(eq=False, repr=False)
 class LinearSVC(

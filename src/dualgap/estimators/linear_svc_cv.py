@@ -13,8 +13,6 @@ from .linear_svc import LinearSVC
 from .parameters import Flag, LinearSolver, LossLike, Positive
 from .search import ClassifierSearch
 
-__all__ = ["LinearSVCCV"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVCCV(ClassifierSearch):

@@ -8,8 +8,6 @@ from sklearn.frozen import FrozenEstimator
 
 from ..data.types import MatrixLike
 
-__all__ = ["final", "own", "unwrap"]
-
 
 def own(model: BaseEstimator) -> BaseEstimator:
     """Return dualgap's estimator of a patched model; any other model as it is."""

@@ -25,8 +25,6 @@ from .input import TrainingData
 from .parameters import Nu
 from .single import KernelSingle, LinearSingle
 
-__all__ = ["LinearOneClassSVM", "OneClassSVM", "least_decision", "on_the_plane"]
-
 #: A decision below this fraction of the offset counts as 0: it is within rounding.
 ZERO = 1e-9
 

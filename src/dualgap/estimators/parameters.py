@@ -51,15 +51,6 @@ from ..solvers import Solver, solvers_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "KERNELS",
-    "ParameterHints",
-    "ProbabilityHints",
-    "constraints_of",
-    "refuse_huge_of",
-    "refuse_scores_of_probabilities",
-]
-
 # ------------------------------------------------------------------- types of fields
 
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")

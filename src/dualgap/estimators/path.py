@@ -21,8 +21,6 @@ from .linear_svc import LinearSVC
 from .parameters import ClassWeight, LossLike
 from .search import grid_of
 
-__all__ = ["SVMPath", "svm_path", "warn_of_path"]
-
 
 class SVMPath(NamedTuple):
     """Result of :func:`svm_path`: one model per C, each with its certificate."""

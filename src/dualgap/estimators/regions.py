@@ -31,16 +31,6 @@ from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
 
-__all__ = [
-    "Optimum",
-    "ProblemBall",
-    "certain_support",
-    "kernel_coef_bounds",
-    "optimum_of",
-    "optimum_of_fit",
-    "refuse_without_optimum",
-]
-
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 #: The difference of two classes of Crammer and Singer's problem is a product with two

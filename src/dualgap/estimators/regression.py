@@ -33,8 +33,6 @@ from .input import ROWS, TrainingData
 from .parameters import Flag, NonNegative, Positive
 from .single import KernelSingle, LinearSingle
 
-__all__ = ["SVR", "LinearSVR"]
-
 
 @dataclass(eq=False, repr=False)
 class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):

@@ -20,8 +20,6 @@ from ..training.checkpoint import Checkpoint
 from .certified import ErrorCurve
 from .folds import why_ended
 
-__all__ = ["Results", "best_of", "first_best", "ranks"]
-
 logger = logging.getLogger("dualgap")
 
 #: Relative difference up to which mean scores are equal: the same scores, added in

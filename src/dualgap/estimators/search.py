@@ -51,8 +51,6 @@ from .results import Results, best_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["ClassifierSearch", "Search", "grid_of", "has_final_model"]
-
 logger = logging.getLogger("dualgap")
 
 #: Parameters of a search, not of its models.

@@ -38,8 +38,6 @@ from .input import (
 from .kernels import KernelModel
 from .parameters import Flag, Megabytes
 
-__all__ = ["KernelSingle", "LinearSingle", "SingleFit"]
-
 
 class SingleFit(Estimator[B]):
     """Base of estimators that solve a single problem."""

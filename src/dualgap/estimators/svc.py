@@ -50,8 +50,6 @@ from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["SVC"]
-
 
 @dataclass(eq=False, repr=False)
 class SVC(

@@ -48,8 +48,6 @@ from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
 from .rows import core_kernel, packs
 
-__all__ = ["pair_values", "single_values"]
-
 
 @dataclass(frozen=True)
 class KernelSumSettings:

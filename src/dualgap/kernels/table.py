@@ -17,8 +17,6 @@ from ..losses import Vector
 from .functions import Block, Kernel, Precomputed, Rows
 from .gram import Gram, Matrix
 
-__all__ = ["KernelTable", "shared_matrix", "values_at", "whole_table"]
-
 # Bytes of a value in a table, and in the cache of a problem.
 _VALUE, _CACHED = 8, 4
 

@@ -22,8 +22,6 @@ from ..estimators.calibrators import (
 )
 from ..losses import Vector
 
-__all__ = ["calibration_tensors", "set_calibration", "taken_calibration"]
-
 _START = "calibration."
 
 

@@ -38,8 +38,6 @@ from .single_problems import (
     single_terms,
 )
 
-__all__ = ["certify"]
-
 # Subclasses may stand in their places later: dualgap.patch_sklearn.
 _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
 

@@ -29,8 +29,6 @@ from ..problems.reductions import certificate_of, reduction_in, weights_of_rows
 from ..solvers import get_solver
 from .leave_one_out import problems_of
 
-__all__ = ["WhatIf", "what_if"]
-
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 

@@ -41,8 +41,6 @@ from ..solvers.kernel.nystroem import over
 from ..training import solve
 from .linear import linear_terms
 
-__all__ = ["compress"]
-
 T = TypeVar("T", Proof, "_Smaller")
 
 #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.

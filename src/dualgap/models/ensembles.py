@@ -19,8 +19,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..estimators.meta import unwrap
 
-__all__ = ["Member", "members_of"]
-
 
 class Member(NamedTuple):
     """A model, and the data that it was trained on."""

@@ -48,8 +48,6 @@ from .calibration_files import calibration_tensors, set_calibration, taken_calib
 from .linear_files import certificates_of, make_linear, support_of, take_linear
 from .region_files import region_tensors, set_region, taken_region
 
-__all__ = ["load_model", "save_model"]
-
 Model = (
     LinearSVC
     | SVC

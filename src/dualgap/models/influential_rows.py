@@ -24,8 +24,6 @@ from ..problems.reductions import Reduction, reduction_in
 from ..problems.rounding import Rounding
 from .leave_one_out import problems_of
 
-__all__ = ["influence"]
-
 Pair = tuple[Vector, Vector]
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack

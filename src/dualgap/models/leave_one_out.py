@@ -35,8 +35,6 @@ from ..kernels.functions import Rows
 from ..losses import Vector
 from ..problems.reductions import Reduction, reduction_in, refuse_labels
 
-__all__ = ["ErrorBounds", "cv_bounds", "loo_bounds", "problems_of"]
-
 Mask = NDArray[np.bool_]
 #: Training rows and test rows.
 Fold = tuple[ArrayLike, ArrayLike]

@@ -17,8 +17,6 @@ from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
 from ..problems.reductions import certificate_of, reduction_of
 
-__all__ = ["certificates_of", "make_linear", "support_of", "take_linear"]
-
 
 def certificates_of(record: Record, problems: int) -> list[Certificate]:
     """Return the certificates of a record, after checking how many there are."""

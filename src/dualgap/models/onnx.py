@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from skl2onnx.common._topology import Operator, Scope
 
 
-__all__ = ["register_skl2onnx", "to_onnx"]
-
 Model = LinearSVC | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
 
 _REGRESSORS = (LinearSVR, SVR)

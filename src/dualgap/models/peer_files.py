@@ -30,15 +30,6 @@ from scipy import sparse
 
 from ..data.atomic import write_atomically
 
-__all__ = [
-    "LiblinearFile",
-    "LibsvmFile",
-    "read_liblinear_file",
-    "read_libsvm_file",
-    "write_liblinear_file",
-    "write_libsvm_file",
-]
-
 Path = str | os.PathLike[str]
 Vector = NDArray[np.float64]
 T = TypeVar("T")

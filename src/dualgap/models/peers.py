@@ -34,8 +34,6 @@ from .peer_files import (
     write_libsvm_file,
 )
 
-__all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
-
 
 def read_liblinear(
     path: Path, *, C: float = 1.0, epsilon: float = 0.1, nu: float = 0.5

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from ..training import EpochInfo
 
-__all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
-
 #: Parameters of LinearSVC and their defaults.
 DEFAULTS: Parameters = {
     "C": 1.0,

@@ -48,8 +48,6 @@ from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
 from .linear import linear_terms
 from .single_problems import single_terms
 
-__all__ = ["write_proof"]
-
 _CLASSIFIERS = (LinearSVC, svm.LinearSVC, SGDClassifier)
 _REGRESSORS = (LinearSVR, svm.LinearSVR)
 _KERNEL_CLASSIFIERS = (SVC, svm.SVC)

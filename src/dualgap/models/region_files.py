@@ -23,8 +23,6 @@ from ..data.model_file import Tensors
 from ..data.types import Matrix
 from ..estimators.regions import Optimum
 
-__all__ = ["region_tensors", "set_region", "taken_region"]
-
 _Kept = LinearRegion | FreeBias | Side | Ellipsoid | KernelRegion | BiasSide
 
 #: Fields of records: numbers are 1 or a pair is 2, an array is the letters of its

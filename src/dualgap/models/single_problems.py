@@ -30,16 +30,6 @@ from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
 
-__all__ = [
-    "KERNELS_OF_ONE",
-    "LINEAR_OF_ONE",
-    "ProofLimits",
-    "certify_single",
-    "coefficient_terms",
-    "sharpened",
-    "single_terms",
-]
-
 LINEAR_OF_ONE = (
     *(svm.LinearSVR, SGDRegressor, SGDOneClassSVM),
     *(LinearSVR, LinearOneClassSVM),

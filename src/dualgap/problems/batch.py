@@ -36,8 +36,6 @@ from .regression import RegressionProblem
 from .rounding import Rounding
 from .starts import along, carried
 
-__all__ = ["MANY", "Batch", "LinearBatch", "SingleBatch"]
-
 S = TypeVar("S")
 #: More problems than these would take long to start after a deadline, and more memory
 #: for the dual variables of all rows than for the nonzero ones.

@@ -30,14 +30,6 @@ from .binary import BinaryProblem
 from .degenerate import names_of, sentence_about
 from .reductions import OneVsOne
 
-__all__ = [
-    "Constants",
-    "constant_problems",
-    "constant_sentence",
-    "label_sentence",
-    "moments",
-]
-
 
 @dataclass(frozen=True)
 class ConstantSettings:

@@ -21,8 +21,6 @@ from .base import Claim, LinearHint, Problem, Proof, hint_of
 from .binary import BinaryProblem
 from .rounding import Rounding, Values
 
-__all__ = ["CrammerSingerProblem"]
-
 
 class CrammerSingerProblem(Problem):
     """Multiclass problem of Crammer and Singer. It shares the data of a binary problem.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from ..losses import Loss, get_loss
 
-__all__ = ["DegenerateWarning", "sentence_about"]
-
 #: Names of classes in a warning before the rest is left out.
 _NAMED = 30
 

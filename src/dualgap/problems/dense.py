@@ -22,8 +22,6 @@ from ..losses import Vector
 from .batch import LinearBatch
 from .rounding import Rounding, Values
 
-__all__ = ["DenseRows", "Proved", "blocks_of", "prove_together", "unchecked"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 #: Float32 for rows of float32, float64 for others.

@@ -15,11 +15,6 @@ from scipy import sparse
 
 from ..losses import Vector
 
-__all__ = [
-    *("Dense", "SparseDuals", "StoredDuals", "Table", "dense_table", "expanded"),
-    "narrowed",
-]
-
 #: ``y_i alpha_i`` of all problems at all rows, or at the support vectors.
 Table: TypeAlias = Vector | sparse.csr_matrix
 

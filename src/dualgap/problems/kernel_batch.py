@@ -24,8 +24,6 @@ from .reductions import OneVsOne, refuse_missing
 from .rounding import Rounding
 from .starts import extrapolated
 
-__all__ = ["KernelBatch", "SingleKernelBatch"]
-
 
 class SingleKernelBatch(SingleBatch):
     """One kernel problem.

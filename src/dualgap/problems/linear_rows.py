@@ -14,8 +14,6 @@ from ..data.types import MatrixLike
 from ..losses import Vector
 from .base import Problem
 
-__all__ = ["RowsProblem", "VectorProblem"]
-
 
 class RowsProblem(Problem):
     """Base class of linear problems: their rows, inspected once, and the norms.

@@ -16,8 +16,6 @@ from .base import Proof
 if TYPE_CHECKING:
     from .binary import BinaryProblem
 
-__all__ = ["ROUNDED", "sharper"]
-
 #: Relative gap up to which rounding may hide it.
 ROUNDED = 1e-9
 

@@ -25,22 +25,6 @@ from ..data.types import ProblemLabel
 from ..losses import Vector
 from .duals import Table, dense_table
 
-__all__ = [
-    "Joint",
-    "MultiLabel",
-    "OneVsOne",
-    "OneVsRest",
-    "Reduction",
-    "certificate_of",
-    "has_labels",
-    "problem_name",
-    "reduction_in",
-    "reduction_of",
-    "refuse_labels",
-    "refuse_missing",
-    "weights_of_rows",
-]
-
 Codes = NDArray[np.intp]
 Signs = NDArray[np.int8]
 Mask = NDArray[np.bool_]

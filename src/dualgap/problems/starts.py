@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .kernel import KernelProblem
     from .kernel_boxes import KernelRegression
 
-__all__ = ["along", "carried", "extrapolated"]
-
 
 def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
     """Scale the dual point of another C to the best multiple inside the new box.

@@ -39,8 +39,6 @@ from .interrupt import ctrl_c
 from .progress import HISTORY_DTYPE, Clock, EpochInfo, Progress
 from .solution import Solution, Solutions, WholeSolutions
 
-__all__ = ["Job", "Tasks", "begin", "in_threads", "solve_batch", "solve_path"]
-
 #: Called with the label of a problem and an epoch; a true value ends the fit.
 OnEpoch = Callable[[ProblemLabel, EpochInfo], object]
 Callback = Callable[[EpochInfo], object]

@@ -32,8 +32,6 @@ from ..problems.base import Proof
 from ..solvers.base import Solver, State
 from .progress import Epoch
 
-__all__ = ["Checkpoint", "Kept", "identity", "restore"]
-
 logger = logging.getLogger("dualgap")
 
 FORMAT = "dualgap-checkpoint"

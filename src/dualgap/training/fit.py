@@ -24,8 +24,6 @@ from .loop import Loop
 from .progress import EpochInfo, Progress
 from .solution import Solution
 
-__all__ = ["solve"]
-
 logger = logging.getLogger("dualgap")
 
 

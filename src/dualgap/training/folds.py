@@ -33,8 +33,6 @@ from .fit import solve
 from .progress import HISTORY_DTYPE
 from .solution import Solution, Solutions
 
-__all__ = ["FoldProblems", "bytes_of_folds", "solve_folds"]
-
 _NO_HISTORY = np.empty(0, dtype=HISTORY_DTYPE)
 
 

@@ -10,8 +10,6 @@ from types import FrameType
 
 from .. import core
 
-__all__ = ["ctrl_c"]
-
 
 @contextlib.contextmanager
 def ctrl_c(stop: core.Stop) -> Iterator[None]:

@@ -25,8 +25,6 @@ from .progress import HISTORY_DTYPE, Progress
 from .schedule import Schedule
 from .solution import Solution
 
-__all__ = ["Loop", "LoopSettings"]
-
 logger = logging.getLogger("dualgap")
 
 

@@ -16,8 +16,6 @@ from ..certificate import Certificate, relative_gap
 from ..losses import Vector
 from ..solvers.base import State
 
-__all__ = ["HISTORY_DTYPE", "Clock", "EpochInfo", "Forecast", "Progress", "told"]
-
 logger = logging.getLogger("dualgap")
 
 #: Smallest fall of the gap's logarithm that a forecast notes.

@@ -7,8 +7,6 @@ import math
 from ..certificate import Certificate, relative_gap, size_of_optimum
 from ..solvers.base import Solver, State
 
-__all__ = ["Schedule"]
-
 
 class Schedule:
     """Rule that decides from a solver's estimates when to prove.

@@ -7,8 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["RandomState", "seeds_of"]
-
 RandomState = int | np.random.RandomState | None
 _END = 2**31 - 1
 

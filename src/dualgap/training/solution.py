@@ -18,8 +18,6 @@ from ..problems.duals import Dense, SparseDuals, StoredDuals
 from ..solvers.whole import Whole
 from .progress import HISTORY_DTYPE
 
-__all__ = ["Solution", "Solutions", "WholeSolutions"]
-
 
 @dataclass(frozen=True)
 class Solution:

@@ -39,8 +39,6 @@ from ..problems.rounding import Rounding, Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 
-__all__ = ["BatchDuals", "Stream"]
-
 
 @dataclass(kw_only=True)
 class _BatchState(DCDState):
