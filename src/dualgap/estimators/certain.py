@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .. import core
 from ..answers.decided import TOLERANCES, Decided
 from ..answers.kernel_regions import refuse_new_rows
 from ..certificate import Certificate, Status
@@ -277,8 +276,12 @@ class CertainLabels(CertainDecisions):
         for smaller in [None, *(t for t in TOLERANCES if t < tol)]:
             if smaller is not None:
                 before = dict(vars(self))
-                with silent_failures():
-                    self._fit_to(smaller, X, y, sample_weight, stop)
+                self.tol = smaller
+                try:
+                    with silent_failures():
+                        self._fit(X, y, sample_weight, stop=stop)
+                finally:
+                    self.tol = tol
                 certified = self.certificate_.certified
                 if not self.certificate_.gap < before["certificate_"].gap:
                     vars(self).clear()
@@ -295,21 +298,6 @@ class CertainLabels(CertainDecisions):
                 break
         self._tell_undecided(self.certified_labels(until.X), until.share)
         return self
-
-    def _fit_to(
-        self,
-        tol: float,
-        X: MatrixLike,
-        y: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        stop: core.Stop,
-    ) -> None:
-        """Fit with another value of the parameter `tol`."""
-        own, self.tol = self.tol, tol
-        try:
-            self._fit(X, y, sample_weight, stop=stop)
-        finally:
-            self.tol = own
 
     def _promise(self, tol: float) -> None:
         """Write the gaps `tol` and `atol` of the parameters into the certificate."""

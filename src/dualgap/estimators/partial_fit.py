@@ -6,7 +6,7 @@ import copy
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,17 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_label
 from ..certificate import Bounds, Certificate, Status
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Loss, Vector
+from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.duals import dense_table, expanded
+from ..problems.duals import Table, dense_table, expanded
 from ..problems.reductions import OneVsRest
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
-from ..training.batch import Job, begin, in_threads
+from ..training.batch import begin, in_threads
 from ..training.seeds import seeds_of
 from ..training.stream import Stream, key_of
 from .arguments import check_sample_weight
-from .base import need_duals
+from .base import Estimator, need_duals
 from .input import checked, class_factors, refuse_masks, validated
 
 #: Parameters that define the problem. They must not change between calls.
@@ -44,10 +45,7 @@ _TOLD = 20_000
 def _learns_in_batches(estimator: BaseEstimator) -> bool:
     """Whether the parameters allow partial_fit; if not, raise an error with the reason.
 
-    Raises
-    ------
-    AttributeError
-        Naming the parameter and the values that partial_fit supports.
+    The AttributeError names the parameter and the values that partial_fit supports.
     """
     if _sweeper(estimator.solver) is None:
         raise AttributeError(
@@ -92,7 +90,7 @@ LabelledRows = (
 )
 
 
-class PartialFit:
+class PartialFit(Estimator[LinearBatch]):
     """Mixin that gives LinearSVC ``partial_fit`` and ``certify``."""
 
     # Set by LinearSVC, by fit and by partial_fit.
@@ -100,26 +98,17 @@ class PartialFit:
         C: float
         loss: str | Loss
         solver: str | Solver
-        tol: float
-        atol: float
-        time_limit: float | None
         fit_intercept: bool
         intercept_scaling: float
         penalize_intercept: bool
         class_weight: dict[Label, float] | str | None
-        random_state: int | np.random.RandomState | None
-        n_jobs: int | None
-        verbose: int
         checkpoint: str | os.PathLike[str] | None
-        n_features_in_: int
         support_: NDArray[np.intp]
-        dual_coef_: Vector
+        dual_coef_: Table
         classes_: NDArray[np.generic]
-        certificate_: Certificate
         _stream: Stream
         _about: Parameters
         _seconds: float
-        _job: Callable[..., Job]
 
     @available_if(_learns_in_batches)
     @checked

@@ -68,10 +68,7 @@ _LIMITS = {
 def grid_of(Cs: int | ArrayLike) -> Vector:
     """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
 
-    Raises
-    ------
-    ValueError
-        If there is no value, or one is not positive and finite.
+    Raises ValueError if there is no value, or one is not positive and finite.
     """
     refuse_huge("Cs", Cs, whole=isinstance(Cs, Integral))
     if isinstance(Cs, (int, Integral)):
@@ -198,7 +195,6 @@ class Search(Parameters):
         points = Points.of(X, self._template()._constant)
         folds = Folds(points, y, weight, splits, stop, self._threads)
         folds.refuse_weightless(classifies)
-        self._check_search(folds)
         results = self._certified(folds, Cs)
         if results is None:
             results = Results(name, candidates, len(splits))
@@ -218,9 +214,6 @@ class Search(Parameters):
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_
         return self
-
-    def _check_search(self, folds: Folds) -> None:
-        """Refuse what the parameters do not allow, before any fit."""
 
     def _certified(self, folds: Folds, Cs: Vector) -> Results | None:
         """Search with a proof about all values of C, if the parameters ask for it."""
