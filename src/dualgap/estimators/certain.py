@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,13 +20,16 @@ from ..data.blocks import RowSource
 from ..data.types import Label, MatrixLike
 from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
+from ..problems.reductions import Reduction
 from ..training.batch import begin
 from .arguments import validate_data
 from .balls import balls_of
-from .base import silent_failures, tell
+from .base import Model, silent_failures, tell
+from .fitted import FittedProblem
 from .input import refuse_store
 from .regions import (
     Optimum,
+    ProblemBall,
     certain_support,
     kernel_coef_bounds,
     optimum_of,
@@ -37,18 +40,11 @@ from .regions import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..problems.reductions import Reduction
-    from .fitted import FittedProblem
-    from .regions import ProblemBall
-
-
 Pair = tuple[Vector, Vector]
 
 
-class CertainDecisions:
+class CertainDecisions(Model):
     """Mixin with proven bounds on the decisions and weights of the exact optimum."""
-
-    certificate_: Certificate
 
     def bound_optimum(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -154,7 +150,7 @@ class CertainDecisions:
         if optimum.dual_coef is not None:
             return kernel_coef_bounds(self, optimum)
         found = [region.coef_bounds() for region in optimum.regions]
-        shape = np.shape(self.coef_)  # type: ignore[attr-defined]
+        shape = np.shape(self.coef_)
         lower, upper = (np.reshape(part, shape) for part in zip(*found, strict=True))
         return lower, upper
 
@@ -224,12 +220,8 @@ class CertainLabels(CertainDecisions):
 
     if TYPE_CHECKING:
         classes_: NDArray[np.generic]
-        tol: float
-        time_limit: float | None
 
         def _reduction_of(self, classes: int) -> Reduction: ...
-
-        _fit: Callable[..., Self]
 
         def _values(self, X: MatrixLike) -> Vector: ...
 
@@ -284,8 +276,8 @@ class CertainLabels(CertainDecisions):
                     self.tol = tol
                 certified = self.certificate_.certified
                 if not self.certificate_.gap < before["certificate_"].gap:
-                    vars(self).clear()
-                    vars(self).update(before)
+                    self.__dict__.clear()
+                    self.__dict__.update(before)
                     break
                 self._promise(tol)
             if not self.certificate_.gap < math.inf:
@@ -301,7 +293,7 @@ class CertainLabels(CertainDecisions):
 
     def _promise(self, tol: float) -> None:
         """Write the gaps `tol` and `atol` of the parameters into the certificate."""
-        atol = self.atol  # type: ignore[attr-defined]
+        atol = self.atol
         parts = [
             replace(
                 part,
