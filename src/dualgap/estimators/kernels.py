@@ -14,6 +14,7 @@ from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike
 from ..kernel import Callable, Linear, Precomputed
 from ..kernels.functions import Kernel, takes_items
+from ..losses import Vector
 from ..training.solution import Solutions
 from .base import Parameters
 from .input import TrainingData, rows_to_predict, validated
@@ -48,7 +49,11 @@ class KernelModel(KernelParameters):
     gamma: Gamma = "scale"
 
     if TYPE_CHECKING:
+        support_: NDArray[np.intp] = field(init=False)
         support_vectors_: Matrix = field(init=False)
+        n_support_: NDArray[np.int32] = field(init=False)
+        dual_coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
         shape_fit_: tuple[int, ...] = field(init=False)
         _fitted_kernel: Kernel = field(init=False)
         _items: MatrixLike = field(init=False)

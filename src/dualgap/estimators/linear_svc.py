@@ -275,12 +275,9 @@ class LinearSVC(
     checkpoint_every: Positive = 60.0
 
     if TYPE_CHECKING:
-        classes_: NDArray[np.generic] = field(init=False)
         coef_: Vector = field(init=False)
         intercept_: Vector = field(init=False)
-        support_: NDArray[np.intp] = field(init=False)
         n_support_: NDArray[np.int32] = field(init=False)
-        dual_coef_: Table = field(init=False)
         _labels: Literal["dense", "sparse"] = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:

@@ -116,12 +116,6 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     ] = "auto"
     cache_size: Megabytes = 200
 
-    if TYPE_CHECKING:
-        support_: NDArray[np.intp] = field(init=False)
-        n_support_: NDArray[np.int32] = field(init=False)
-        dual_coef_: Vector = field(init=False)
-        intercept_: Vector = field(init=False)
-
     @abstractmethod
     def _problem(
         self,

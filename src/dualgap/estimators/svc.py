@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -280,13 +280,6 @@ class SVC(
     penalize_intercept: Flag | None = None
     decision_function_shape: Literal["ovr", "ovo"] = "ovr"
     break_ties: Flag = False
-
-    if TYPE_CHECKING:
-        classes_: NDArray[np.generic] = field(init=False)
-        support_: NDArray[np.intp] = field(init=False)
-        n_support_: NDArray[np.int32] = field(init=False)
-        dual_coef_: Vector = field(init=False)
-        intercept_: Vector = field(init=False)
 
     #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
     _may_be_unproved = True
