@@ -54,7 +54,7 @@ def rounds_to_gaps(X, y, K, C, loss, passes, acceleration, most, limit):
                 seen.setdefault(gap, info.epoch)
 
     solution = solve(
-        PiecewiseProblem(rounds, 0, record, engine.width),
+        PiecewiseProblem(rounds, 0),
         CoCoA(local_epochs=passes, acceleration=acceleration),
         tol=min(GAPS), max_iter=most, time_limit=limit, on_epoch=look,
     )  # fmt: skip

@@ -558,7 +558,7 @@ def over_pieces(X: Any, y: Any, pieces: int, loss: Any) -> Parts:
         [Piece(X[a:b], y[a:b], index=k) for k, (a, b) in enumerate(pairwise(edges))],
         Setup(np.array([-1.0, 1.0]), np.ones(2), 1.0, loss, True, 1.0, 0),
     )
-    problem = PiecewiseProblem(Rounds(engine, 1), 0, loss, engine.width)
+    problem = PiecewiseProblem(Rounds(engine, 1), 0)
     solution = dualgap.training.solve(
         problem, CoCoA(local_epochs=2), tol=1e-4, max_iter=40, random_state=0
     )

@@ -72,7 +72,7 @@ def fit(simulation, loss, problems=1, **options):
     found = []
     for k in range(problems):
         rounds.going = {k}
-        problem = PiecewiseProblem(rounds, k, loss, simulation.width)
+        problem = PiecewiseProblem(rounds, k)
         solver = CoCoA(**options.pop("solver", {}))
         found.append(solve(problem, solver, **options))
     return found
@@ -105,12 +105,12 @@ def test_rounds_agree_with_the_twin(case, layout, loss, K, acceleration):
     engine = Simulation(pieces_of(bench, layout, K), setup(bench))
     rounds = Rounds(engine, 1)
     solver = CoCoA(local_epochs=2, acceleration=acceleration)
-    problem = PiecewiseProblem(rounds, 0, bench.problem.loss, engine.width)
+    problem = PiecewiseProblem(rounds, 0)
     state = solver.start(problem, None, None)
     for _ in range(15):
         solver.step(state, None)
         gamma = twin.round()
-        close(engine.points[0], twin.w, rtol=1e-9)
+        close(engine.state[0][0], twin.w, rtol=1e-9)
         close(state.dual, twin.dual([p.a for p in twin.pieces]), rtol=1e-9)
         assert rounds.records[-1][3] == pytest.approx(gamma, abs=1e-6)
 
@@ -142,7 +142,7 @@ def test_the_dual_never_falls_and_safe_steps_are_whole(acceleration):
     bench = make("everything", "dense-f8", "hinge", n=200)
     engine = Simulation(pieces_of(bench, "dense-f8", 8), setup(bench))
     rounds = Rounds(engine, 1)
-    problem = PiecewiseProblem(rounds, 0, bench.problem.loss, engine.width)
+    problem = PiecewiseProblem(rounds, 0)
     solver = CoCoA(local_epochs=3, acceleration=acceleration)
     state, last = solver.start(problem, None, None), 0.0
     for _ in range(60):
@@ -212,7 +212,7 @@ def test_a_safe_point_is_where_a_lost_piece_begins_again():
     engine = Fragile(*args, lose={9: 1}, safe=8)
     rounds = Rounds(engine, 1)
     solver = CoCoA(local_epochs=1)
-    problem = PiecewiseProblem(rounds, 0, bench.problem.loss, engine.width)
+    problem = PiecewiseProblem(rounds, 0)
     state = solver.start(problem, None, None)
     for _ in range(8):
         solver.step(state, None)
@@ -220,7 +220,7 @@ def test_a_safe_point_is_where_a_lost_piece_begins_again():
     solver.step(state, None)
     assert engine.recoveries == 1
     # The safe point is what was agreed on a round before the loss.
-    found = bench.problem.certify(engine.points[0], alpha_of(engine))
+    found = bench.problem.certify(engine.state[0][0], alpha_of(engine))
     assert found.dual >= 0.9 * before
 
 
@@ -238,9 +238,9 @@ def test_a_round_that_is_asked_for_twice_is_done_once():
     engine.rounds = 1
     order = engine.order(0, {0: Task("advance", 2.0)})
     piece = engine.pieces[0]
-    first = piece.take_part(engine.setup, order, engine.points)
+    first = piece.take_part(engine.setup, order, engine.state)
     trial = piece.binaries[0].trial.copy()
-    again = piece.take_part(engine.setup, order, engine.points)
+    again = piece.take_part(engine.setup, order, engine.state)
     assert again is first
     assert np.array_equal(piece.binaries[0].trial, trial)
 
@@ -264,7 +264,7 @@ def test_a_schedule_of_passes_is_kept():
     bench = make("plain", "dense-f8", "hinge", n=200)
     engine = Simulation(pieces_of(bench, "dense-f8", 4), setup(bench))
     rounds = Rounds(engine, 1)
-    problem = PiecewiseProblem(rounds, 0, bench.problem.loss, engine.width)
+    problem = PiecewiseProblem(rounds, 0)
     solver = CoCoA(local_epochs=[3, 1, 2])
     state = solver.start(problem, None, None)
     for _ in range(5):
@@ -335,8 +335,8 @@ def test_replies_merge_part_by_part():
         ([1, 1], None, "one label per row"),
         ([[1], [1], [1]], None, "one label per row"),
         ([1, 1, -1], [1, 1], "sample_weight has shape"),
-        ([1, 1, -1], [1, 1, np.nan], "finite, zero or positive"),
-        ([1, 1, -1], [1, 1, -2], "finite, zero or positive"),
+        ([1, 1, -1], [1, 1, np.nan], r"piece 7: sample_weight\[2\]=nan: give finite"),
+        ([1, 1, -1], [1, 1, -2], r"piece 7: sample_weight\[2\]=-2.0: .* positive"),
     ],
 )
 def test_a_piece_that_makes_no_sense_is_refused(y, weight, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import combinations
 
 import dask
@@ -173,6 +174,34 @@ def test_classes_that_are_constants_are_named(client, C):
     model.fit(da.from_array(X, (500, 5)), da.from_array(y, 500))
 
 
+@pytest.mark.skipif(
+    find_spec("sklearn.callback") is None, reason="this scikit-learn has no callbacks"
+)
+def test_callbacks_hear_of_the_rounds_of_each_class(client):
+    class Recorder:
+        def __init__(self):
+            self.begun = []
+
+        def setup(self, estimator, context):
+            pass
+
+        teardown = setup
+
+        def on_fit_task_begin(self, estimator, context):
+            self.begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            return self.begun.count("epoch") > 9
+
+    X, y = data(classes=3)
+    model, recorder = svc(client).set_params(tol=1e-12), Recorder()
+    with pytest.warns(ConvergenceWarning, match="Stopped"):
+        model.set_callbacks(recorder).fit(X, y)
+    names = [f"class {label}" for label in model.classes_]
+    assert [name for name in recorder.begun if name in names] == names
+    assert model.n_iter_ < 12
+
+
 @pytest.mark.long
 def test_pairs_of_classes(client):
     X, y = data(classes=4)
@@ -333,7 +362,7 @@ def test_a_model_travels_without_its_client(client):
         (lambda X, y: ([(X, y)], y), "have their own labels"),
         (lambda X, y: ([(X,)], None), "has 1 parts"),
         (lambda X, y: ([dask.delayed((X,))], None), "piece 0 has 1 parts"),
-        (lambda X, y: (X, y, -np.ones(60)), "finite, zero or positive"),
+        (lambda X, y: (X, y, -np.ones(60)), r"\[0\]=-1.0: weights must be zero or pos"),
         (lambda X, y: (X, np.full(60, "hen")), "one class, hen"),
         (lambda X, y: (X, np.linspace(0, 1, 60)), "Unknown label type"),
         (lambda X, y: (np.where(X == X[7, 3], np.nan, X), y), "piece 0: X, row 7"),

@@ -23,43 +23,24 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from operator import itemgetter
+from typing import Any, ClassVar
 
 import dask
 import numpy as np
 from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
-from numpy.typing import NDArray
 
+from .. import core
 from ..losses import Vector
 from .collections import Block, Blocks
-from .engine import ARITY, Engine, RoundOutcome, branches
-from .messages import Order, Task
+from .engine import ARITY, Engine, RoundOutcome, aggregate, branches, zero
+from .messages import Order, Reply, Task
 from .piece import Census, Setup
 from .stores import StorePart
-from .tasks import (
-    _RUNNING,
-    _aggregate,
-    _build,
-    _census,
-    _duals,
-    _duals_and_labels,
-    _hold,
-    _later,
-    _merge,
-    _moments,
-    _outcome,
-    _recover,
-    _take_part,
-    _zero,
-    host_of,
-    see,
-)
+from .tasks import build, call, host_of, later, leave, see
 
 logger = logging.getLogger("dualgap")
-
-R = TypeVar("R")
-
 
 # They are the same class from Python 3.11 on.
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
@@ -91,14 +72,6 @@ class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
     """Raised when a piece has to be found or built again."""
 
 
-async def _leave(fit: str) -> None:
-    """End the epochs of this fit that run on this worker."""
-    for reference in _RUNNING.keyrefs():
-        piece = reference()
-        if piece is not None and _RUNNING.get(piece) == fit:
-            piece.stop.request()
-
-
 class Cluster(Engine):
     """Engine that runs pieces on the workers of a Dask cluster.
 
@@ -128,10 +101,13 @@ class Cluster(Engine):
         client: Client,
         pieces: Blocks,
         *,
+        stop: core.Stop,
+        deadline: float = math.inf,
         safe_every: int | None = None,
         patience: float = ClusterSettings.patience,
     ) -> None:
         self.client, self.patience = client, patience
+        self.stop, self.deadline = stop, deadline
         self.token = f"dualgap-{uuid.uuid4().hex[:12]}"
         self.address = client.scheduler.address if client.scheduler else "?"
         self.futures: list[Future] = []
@@ -144,7 +120,7 @@ class Cluster(Engine):
         self._looked = 0.0
         with self._one_clear_error():
             self._load(pieces)
-            found = self._ask_all(_census)
+            found = self._ask_all("census")
         self.census: list[Census] = found
         if safe_every is None:
             rows = max(census.rows for census in found)
@@ -154,8 +130,8 @@ class Cluster(Engine):
 
     def begin(self, setup: Setup) -> None:
         """Start a fit of the binary problems that `setup` makes of the rows."""
-        Engine.__init__(self, self.census, setup)
-        self.state = self._submit(_zero, list(self.problems), self.width)
+        super().__init__(self.census, setup)
+        self.state = self._submit(zero, self.problems, self.width)
 
     # Pieces
 
@@ -174,7 +150,7 @@ class Cluster(Engine):
             bound = self.hosts.get(index)
             self.futures.append(
                 self.client.submit(
-                    _build, parts[index], index, key=f"{self.token}-piece-{index}",
+                    build, parts[index], index, key=f"{self.token}-piece-{index}",
                     workers=[home] if bound is None else sorted(bound),
                     allow_other_workers=bound is None, pure=False,
                 )
@@ -256,18 +232,19 @@ class Cluster(Engine):
     ) -> Future:
         return self.client.submit(function, *args, pure=False, **options)
 
-    def _on(self, index: int, function: Callable[..., object], *args: object) -> Future:
-        """Submit a task for piece `index` to its worker."""
+    def _on(self, index: int, method: str, *args: object) -> Future:
+        """Submit a call of a method of piece `index` to its worker."""
         return self._submit(
-            function, self.futures[index], *args, workers=[self.homes[index]]
-        )
+            call, self.futures[index], self.token, method, *args,
+            workers=[self.homes[index]],
+        )  # fmt: skip
 
-    def _ask_all(self, function: Callable[..., R], *args: Sequence[object]) -> list[R]:
-        """Return the results of `function` on every piece, however often they move."""
+    def _ask_all(self, method: str, *args: Sequence[object]) -> list[Any]:
+        """Return what a method of every piece returns, however often they move."""
         for _ in range(len(self.futures) + 3):
             try:
                 asked = [
-                    self._on(i, function, *(a[i] for a in args))
+                    self._on(i, method, *(a[i] for a in args))
                     for i in range(len(self.futures))
                 ]
                 self._wait(asked)
@@ -310,11 +287,10 @@ class Cluster(Engine):
                 self._looked = now
                 if not set(self.homes) <= set(self.client.nthreads()):
                     raise _Disturbed
-            stop = getattr(self, "stop", None)
             # Repeat the request, as a worker may begin its epochs after the first one.
-            if stop is not None and stop.requested and now - told > self.settings.look:
+            if self.stop.requested and now - told > self.settings.look:
                 told = now
-                self.client.run(_leave, self.token, wait=False)  # some may not answer
+                self.client.run(leave, self.token, wait=False)  # some may not answer
             if patience is not None and now - begun > patience:
                 break
         return {f for f in futures if f.status == "finished"}
@@ -421,9 +397,10 @@ class Cluster(Engine):
             order = self.order(index, tasks, seconds)
             home = [self.homes[index]]
             with dask.annotate(workers=home, allow_other_workers=False):
-                asked[index] = _later(_take_part)(
-                    self.futures[index], self.setup, order, self.state, self.token
-                )
+                asked[index] = later(call)(
+                    self.futures[index], self.token, "take_part", self.setup, order,
+                    self.state,
+                )  # fmt: skip
             members[index] = self.rounds
         # Submit one graph: a message for every task would cost several times as much.
         state, outcome, *there = self._reduce(replies | asked, tasks, asked.values())
@@ -455,7 +432,7 @@ class Cluster(Engine):
             self._wait(list(self.running.values()))
             for index in self.running:
                 self.after[index], self.gammas[index] = self.late.pop(index), {}
-                self.gammas[index] = dict.fromkeys(self.problems, 0.0)
+                self.gammas[index] = dict.fromkeys(range(self.problems), 0.0)
             self.running.clear()
         return {
             index: self.late.pop(index)
@@ -489,9 +466,9 @@ class Cluster(Engine):
         """Return futures of the new state, of its outcome, and of the asked replies."""
         level = [replies[index] for index in sorted(replies)]
         while len(level) > ARITY:
-            level = [_later(_merge)(list(group)) for group in branches(level)]
-        state = _later(_aggregate)(self.state, level, tasks)
-        graph = [state, _later(_outcome)(state), *asked]
+            level = [later(Reply.merge)(list(group)) for group in branches(level)]
+        state = later(aggregate)(self.state, level, tasks)
+        graph = [state, later(itemgetter(1))(state), *asked]
         return list(self.client.compute(graph, optimize_graph=False))
 
     # Checkpoints
@@ -505,9 +482,9 @@ class Cluster(Engine):
         addresses = sorted(set(self.homes) | set(self.client.nthreads()))
         for index, home in enumerate(self.homes):
             other = addresses[(addresses.index(home) + 1) % len(addresses)]
-            taken = self._on(index, _duals)
+            taken = self._on(index, "duals")
             self.saving.append(
-                self._submit(_hold, taken, workers=[other], allow_other_workers=True)
+                self._submit(list, taken, workers=[other], allow_other_workers=True)
             )
 
     def restore(self, orders: Sequence[Order]) -> None:
@@ -520,21 +497,22 @@ class Cluster(Engine):
                     break
             duals = held if usable else [None] * self.count
             setups = [self.setup] * self.count
-            self._ask_all(_recover, setups, orders, duals)
+            self._ask_all("recover", setups, orders, duals)
             # A copy in progress may wait for a worker that is gone.
             self.safe, self.saving = (held if usable else []), []
-            self.state = self._submit(_zero, list(self.problems), self.width)
+            self.state = self._submit(zero, self.problems, self.width)
 
-    def all_duals(self) -> list[tuple[list[Vector | None], NDArray[np.generic]]]:
-        """Return the duals and labels of every piece."""
+    def signed_duals(self) -> Vector:
+        """Return ``y_i alpha_i`` of all problems and rows, (problems, n)."""
         with self._one_clear_error():
-            return self._ask_all(_duals_and_labels)
+            found = self._ask_all("signed_duals", [self.setup] * self.count)
+        return np.concatenate(found, axis=1)
 
     def moments(self, k: int, w: Vector) -> Vector:
         """Return the moments of the decision values of problem k over all rows."""
         alike = [[value] * self.count for value in (self.setup, k, w)]
         with self._one_clear_error():
-            return np.sum(self._ask_all(_moments, *alike), axis=0)
+            return np.sum(self._ask_all("moments", *alike), axis=0)
 
     # Errors and cleanup
 

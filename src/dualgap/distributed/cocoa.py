@@ -25,14 +25,18 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import core
 from ..checks import check_option
-from ..losses import Loss, Vector
-from ..problems.base import EMPTY, Claim, Problem, Proof
+from ..data.columns import StoredColumns
+from ..losses import Vector
+from ..problems.base import EMPTY, Claim, Proof
+from ..problems.batch import LinearBatch
+from ..problems.binary import BinaryProblem
 from ..solvers.base import Solver, State
 from ..solvers.registry import register
 from .engine import Engine, RoundOutcome, Summary
@@ -72,7 +76,7 @@ SETTINGS = CoCoASettings()
 
 
 class Rounds:
-    """Rounds shared by binary problems that are trained in separate threads.
+    """Rounds shared by problems that are trained in separate threads.
 
     A round begins when every unfinished problem has submitted a task.
     """
@@ -149,25 +153,20 @@ class Rounds:
         return outcome
 
 
-class PiecewiseProblem(Problem):
-    """Binary problem whose rows are in pieces on workers, for the training loop.
-
-    Parameters
-    ----------
-    rounds : Rounds
-    k : int
-        Number of the binary problem.
-    loss : Loss
-    width : int
-    """
+class PiecewiseProblem(BinaryProblem):
+    """Problem `k` over pieces of the rows, which are on workers like their duals."""
 
     kind: ClassVar[str] = "pieces"
-    n = 0  # rows and duals are on the workers
+    n = 0
+    rows = None
 
-    def __init__(self, rounds: Rounds, k: int, loss: Loss, width: int) -> None:
-        self.rounds, self.k, self.loss, self.width = rounds, k, loss, width
+    def __init__(self, rounds: Rounds, k: int) -> None:
+        engine, setup = rounds.engine, rounds.engine.setup
+        self.rounds, self.k, self.loss = rounds, k, setup.loss
+        self.width, self.d = engine.width, engine.width - setup.fit_intercept
+        self.intercept_scaling = setup.intercept_scaling * setup.fit_intercept
 
-    def combine(self, alpha: Vector) -> Vector:
+    def combine(self, alpha: Vector, out: Vector | None = None) -> Vector:
         """Return w of the duals on the workers; `alpha` is ignored."""
         return self.prove(Claim(alpha=alpha)).model
 
@@ -184,10 +183,45 @@ class PiecewiseProblem(Problem):
         return Proof(found.w, EMPTY, found.bounds.certificate)
 
 
+class PiecesBatch(LinearBatch):
+    """Problems of a linear classifier over pieces of the rows.
+
+    To the client the rows are those of the census: one per piece and label, with the
+    summed weights of the rows that have it.
+    """
+
+    def __init__(
+        self, engine: Engine, codes: NDArray[np.intp], weight: Vector | None
+    ) -> None:
+        setup = engine.setup
+        self.engine, self.rounds = engine, Rounds(engine, engine.problems)
+        self.kind, self.joint, self.C = "pieces", False, setup.C
+        self.classes, self.reduction = setup.classes, setup.reduction
+        self.count, self.several = engine.problems, setup.reduction.several
+        self.names = setup.reduction.names(setup.classes)
+        self.codes, self.parts = codes, [(weight, setup.factors)]
+        # Models take rounds, so callbacks, which hear one problem at a time, get none.
+        self.rows, self.zero = self.problem(0), EMPTY
+        self.columns = StoredColumns(np.empty((0, self.rows.d)))
+
+    def problem(self, k: int) -> PiecewiseProblem:
+        return PiecewiseProblem(self.rounds, k)
+
+    def leave(self, k: int) -> None:
+        self.rounds.leave(k)
+
+    def takes_long(self, warm: bool) -> bool:
+        return False
+
+    def moments(self, k: int, w: Vector) -> Vector:
+        return self.engine.moments(k, w)
+
+
 @dataclass(kw_only=True)
 class CoCoAState(State):
     """State of a binary problem; its w and duals are on the workers."""
 
+    problem: PiecewiseProblem
     t: float = 1.0
 
     @property
@@ -240,17 +274,18 @@ class CoCoA(Solver):
     def monotone(self) -> bool:
         return True
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> CoCoAState:
-        return CoCoAState(problem, rng, np.empty(0, np.uint32))
+    def start(
+        self, problem: PiecewiseProblem, rng: core.Random, warm: Vector | None
+    ) -> CoCoAState:
+        return CoCoAState(problem=problem, rng=rng, order=np.empty(0, np.uint32))
 
     def step(self, state: CoCoAState, stop: core.Stop) -> None:
-        problem: Any = state.problem
-        rounds: Rounds = problem.rounds
+        rounds, k = state.problem.rounds, state.problem.k
         t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.t * state.t))
         beta = (state.t - 1.0) / t if self.acceleration == "nesterov" else 0.0
         sigma = float(rounds.engine.count)
         task = Task("advance", sigma, self.passes(rounds), beta)
-        found = rounds.ask(problem.k, task)
+        found = rounds.ask(k, task)
         state.t = t if found.best >= SETTINGS.restart else 1.0
         state.epochs += 1
         state.updates += found.updates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,7 +17,6 @@ from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
 
-Points = dict[int, Vector]
 T = TypeVar("T")
 
 #: Number of replies that one node of the reduction tree adds up.
@@ -26,44 +25,24 @@ ARITY = 4
 
 @dataclass
 class Summary:
-    """Result of one round for one binary problem.
+    """Result of one round for one problem."""
 
-    Attributes
-    ----------
-    primal, dual : float
-        P and D at the point before an advance, or at the evaluated point.
-    reached : float
-        D after the advance.
-    gamma : float
-        Step size.
-    best : float
-        The step size that maximises D on the whole line.
-    ratio : float
-        ``||sum_k A b_k||^2 / sum_k ||A b_k||^2``.
-    updates, visited, epochs : int
-        Coordinate updates, visited rows, and the largest number of epochs of a piece.
-    w : ndarray of shape (width,) or None
-        The evaluated point.
-    bounds : Bounds or None
-        Bounds on P and D at the evaluated point.
-    """
-
-    primal: float
+    primal: float  # at the point before an advance, or at the evaluated point
     dual: float
-    reached: float
-    gamma: float = 1.0
-    best: float = 1.0
-    ratio: float = 1.0
+    reached: float  # D after the advance
+    gamma: float = 1.0  # step size
+    best: float = 1.0  # the step size that maximises D on the whole line
+    ratio: float = 1.0  # ||sum_k A b_k||^2/sum_k ||A b_k||^2
     updates: int = 0
     visited: int = 0
-    epochs: int = 0
-    w: Vector | None = None
-    bounds: Bounds | None = None
+    epochs: int = 0  # largest number of epochs of a piece
+    w: Vector | None = None  # the evaluated point
+    bounds: Bounds | None = None  # on P and D there
 
 
 @dataclass
 class RoundOutcome:
-    """Result of one round for all binary problems."""
+    """Result of one round for all problems."""
 
     summaries: dict[int, Summary] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
@@ -72,14 +51,19 @@ class RoundOutcome:
     late: int = 0
 
 
+#: The w of all problems, and the result of the round that led to them.
+State = tuple[dict[int, Vector], RoundOutcome]
+
+
 def aggregate(
-    points: Points, reply: Reply, tasks: dict[int, Task]
-) -> tuple[Points, RoundOutcome]:
+    state: State, replies: Sequence[Reply], tasks: Mapping[int, Task]
+) -> State:
     """Return the points after a round, and the result of the round.
 
     An advance takes the step size gamma in [0, 1] that maximises D. The duals then stay
     in their box, and D never falls, whatever sigma is.
     """
+    points, reply = state[0], Reply.merge(replies)
     after = dict(points)
     outcome = RoundOutcome({}, reply.lost, reply.seconds, reply.sent)
     if reply.lost:
@@ -116,9 +100,9 @@ def aggregate(
     return after, outcome
 
 
-def zero_points(problems: Iterable[int], width: int) -> Points:
-    """Return the point 0 of every binary problem."""
-    return {k: np.zeros(width) for k in problems}
+def zero(problems: int, width: int) -> State:
+    """Return the point 0 of every problem."""
+    return {k: np.zeros(width) for k in range(problems)}, RoundOutcome()
 
 
 def branches(items: Sequence[T]) -> list[Sequence[T]]:
@@ -127,17 +111,11 @@ def branches(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 class Engine(ABC):
-    """Base of the drivers that run rounds over pieces.
-
-    Parameters
-    ----------
-    census : sequence of Census
-        Counts of every piece.
-    setup : Setup
-    """
+    """Base of the drivers that run rounds over pieces."""
 
     def __init__(self, census: Sequence[Census], setup: Setup) -> None:
         self.count, self.setup = len(census), setup
+        self.problems = len(setup.reduction)
         self.width = census[0].width + setup.fit_intercept
         #: Stored entries of the largest piece.
         self.stored = max(found.stored for found in census)
@@ -145,15 +123,12 @@ class Engine(ABC):
         stored = sum(found.stored for found in census)
         #: More epochs would hardly save rounds (docs/scaling-out-measured.md).
         self.most_passes = 8 if share_features(rows, self.width, stored) else 1
-        self.problems = range(setup.problems)
         self.rounds = 0
         self.recoveries = 0
         self.after = [0] * self.count  # last round of each piece that counts
         self.gammas: list[dict[int, float]] = [{} for _ in range(self.count)]
         # Rounds of late pieces, whose replies do not count yet.
         self.late: dict[int, int] = {}
-        #: Request that ends the epochs of a round early.
-        self.stop = core.Stop()
 
     def order(
         self, index: int, tasks: dict[int, Task], seconds: float | None = None
@@ -163,14 +138,7 @@ class Engine(ABC):
         return Order(self.rounds, self.after[index], gammas, tasks, seconds)
 
     def run(self, tasks: dict[int, Task], seconds: float | None = None) -> RoundOutcome:
-        """Run one round that does the tasks of the binary problems.
-
-        Parameters
-        ----------
-        tasks : dict of int to Task
-            Task of each binary problem that takes part.
-        seconds : float, optional
-            Time left to the fit.
+        """Run one round that does the tasks of the problems, within `seconds`.
 
         Raises
         ------
@@ -199,12 +167,8 @@ class Engine(ABC):
     def recover(self, lost: list[int]) -> list[int]:
         """Restore the duals of lost pieces, and sum up a matching w.
 
-        Lost pieces get their duals from the last checkpoint, or 0.
-
-        Returns
-        -------
-        list of int
-            Pieces that were lost during the recovery.
+        Lost pieces get their duals from the last checkpoint, or 0. Returns the pieces
+        that were lost during the recovery.
         """
         more: list[int] = []
         while True:
@@ -224,7 +188,7 @@ class Engine(ABC):
             self.after = [self.rounds] * self.count
             self.gammas = [{} for _ in range(self.count)]
             self.rounds += 1
-            tasks = {k: Task("combine") for k in self.problems}
+            tasks = {k: Task("combine") for k in range(self.problems)}
             members, outcome = self.play(tasks, None)
             if not outcome.lost:
                 self.settle(members, outcome)
@@ -245,46 +209,45 @@ class Engine(ABC):
     ) -> tuple[Mapping[int, int], RoundOutcome]:
         """Run one round, add up the replies, and move the points.
 
-        Returns
-        -------
-        members : mapping of int to int
-            Pieces whose replies count, with the rounds of the replies.
-        outcome : RoundOutcome
+        Returns the pieces whose replies count, with the rounds of the replies, and the
+        result.
         """
 
     @abstractmethod
     def restore(self, orders: Sequence[Order]) -> None:
         """Make every piece recover, with the duals of its last checkpoint."""
 
+    @abstractmethod
+    def moments(self, k: int, w: Vector) -> Vector:
+        """Return the moments of the decision values of problem k over all rows."""
+
 
 class Simulation(Engine):
     """Engine that runs all pieces in this process, one after the other.
 
     The results have the same bits as on a cluster with the same pieces.
-
-    Parameters
-    ----------
-    pieces : sequence of Piece
-    setup : Setup
     """
 
     def __init__(self, pieces: Sequence[Piece], setup: Setup) -> None:
         super().__init__([piece.census() for piece in pieces], setup)
         self.pieces = list(pieces)
-        self.points = zero_points(self.problems, self.width)
+        self.state = zero(self.problems, self.width)
 
     def play(
         self, tasks: dict[int, Task], seconds: float | None
     ) -> tuple[Mapping[int, int], RoundOutcome]:
         replies = [
-            piece.take_part(self.setup, self.order(i, tasks, seconds), self.points)
+            piece.take_part(self.setup, self.order(i, tasks, seconds), self.state)
             for i, piece in enumerate(self.pieces)
         ]
-        while len(replies) > 1:
+        while len(replies) > ARITY:
             replies = [Reply.merge(group) for group in branches(replies)]
-        self.points, outcome = aggregate(self.points, replies[0], tasks)
-        return dict.fromkeys(range(self.count), self.rounds), outcome
+        self.state = aggregate(self.state, replies, tasks)
+        return dict.fromkeys(range(self.count), self.rounds), self.state[1]
 
     def restore(self, orders: Sequence[Order]) -> None:
         for piece, order in zip(self.pieces, orders, strict=True):
             piece.recover(self.setup, order, None)
+
+    def moments(self, k: int, w: Vector) -> Vector:
+        return np.sum([p.moments(self.setup, k, w) for p in self.pieces], axis=0)

@@ -6,42 +6,36 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .. import core
 from ..data.types import Parameters
-from ..estimators.base import one_or_all, tell, warn_of_failures
-from ..estimators.input import checked, class_factors
+from ..estimators.base import Estimator, is_silent
+from ..estimators.input import TrainingData, checked, labelled
 from ..estimators.parameters import (
     ClassWeight,
     Count,
     Flag,
     LossLike,
-    NonNegative,
-    ParameterHints,
     Positive,
     ProbabilityHints,
-    Verbose,
 )
-from ..losses import Loss, Vector, get_loss
-from ..problems.degenerate import DegenerateWarning, sentence_about
-from ..problems.reductions import certificate_of, reduction_of, refuse_missing
-from ..training import Solution, solve
-from ..training.batch import Job, begin, in_threads
-from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
+from ..losses import get_loss
+from ..problems.constant import constant_sentence
+from ..problems.reductions import reduction_of, refuse_missing, weights_of_rows
+from ..training.batch import Job, begin
+from ..training.solution import Solutions
+from .cocoa import ROUND_DTYPE, CoCoA, PiecesBatch
 from .collections import blocks, have_their_own, is_dask
-from .constant import constant_problems
-from .piece import Census, Setup, labels_of
+from .piece import Census, Setup
 from .prediction import Parts, classify, count_right, decide, over_batches
 from .stores import holds_stores, in_batches
 
@@ -54,11 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class DistributedLinearSVC(
-    ParameterHints,
-    ProbabilityHints,
-    LinearClassifierMixin,
-    SparseCoefMixin,
-    BaseEstimator,
+    ProbabilityHints, LinearClassifierMixin, SparseCoefMixin, Estimator[PiecesBatch]
 ):
     """Linear support vector classifier on a Dask cluster, with a certificate.
 
@@ -152,10 +142,7 @@ class DistributedLinearSVC(
     C: Positive = 1.0
     _: KW_ONLY
     loss: LossLike = "squared_hinge"
-    tol: Positive = 1e-3
-    atol: NonNegative = 0.0
     max_rounds: Count = 10_000
-    time_limit: Positive | None = None
     fit_intercept: Flag = True
     intercept_scaling: Positive = 1.0
     class_weight: ClassWeight = None
@@ -169,7 +156,8 @@ class DistributedLinearSVC(
     keep_duals: Flag = False
     random_state: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
     client: Annotated[object, "no_validation"] = None
-    verbose: Verbose = 0
+    max_iter: int = field(default=1, init=False)  # rounds, here
+    n_jobs: None = field(default=None, init=False)
 
     def __sklearn_clone__(self) -> DistributedLinearSVC:
         """Clone this estimator; the clone shares the client."""
@@ -228,109 +216,68 @@ class DistributedLinearSVC(
 
     @checked
     def _fit(
-        self, X: DaskArray, y: DaskArray | None, sample_weight: DaskArray | None
+        self,
+        X: DaskArray,
+        y: DaskArray | None = None,
+        sample_weight: DaskArray | None = None,
+        **options: object,
     ) -> DistributedLinearSVC:
         from .cluster import Cluster
 
-        solver = CoCoA(local_epochs=self.local_epochs)
-        loss, stop = get_loss(self.loss), begin(self.time_limit)
-        left = math.inf if self.time_limit is None else self.time_limit
-        deadline = time.monotonic() + left
+        CoCoA(local_epochs=self.local_epochs)
+        stop, begun = begin(self.time_limit), time.monotonic()
         with _cluster_of(self.client) as client:
             count = self.n_pieces or max(sum(client.nthreads().values()), 1)
             cluster = Cluster(
                 client,
                 blocks(X, y, sample_weight, count),
+                stop=stop,
+                deadline=begun + (self.time_limit or math.inf),
                 safe_every=self.safe_every,
                 patience=self.patience,
             )
-            try:
-                setup = self._setup(cluster.census, loss)
-                cluster.begin(setup)
-                cluster.stop = stop
-                rounds = Rounds(cluster, setup.problems, deadline)
-                solutions = self._solve(rounds, solver, loss, stop)
-                constant = constant_problems(
-                    cluster, setup, solutions, self.tol, self.atol
-                )
-                if self.keep_duals:
-                    self.dual_coef_ = _signed(cluster.all_duals(), setup)
-            finally:
-                cluster.close()
-        self._keep(cluster, rounds, solutions, setup)
-        several = "pairs" if self.multi_class == "ovo" else "classes"
-        warn_of_failures("LinearSVC", self.certificate_, several)
-        if constant:
-            sentence = sentence_about(
-                constant,
-                setup.reduction.names(setup.classes),
-                loss=loss,
-                multi_class=self.multi_class,
-                class_weight=self.class_weight,
-            )
-            tell(f"LinearSVC: {sentence}", DegenerateWarning)
-        return self
+            with contextlib.closing(cluster):
+                return super()._fit(cluster, stop=stop)
 
-    def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
-        _check_alike(census)
-        labels, weights = labels_of(census)
-        check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds only one class, {classes[0]!s}; give rows of at least 2 "
-                "classes"
-            )
-        total = np.bincount(codes, weights).astype(np.float64)
-        factors = class_factors(self.class_weight, classes, total)
+    def _read(self, X: Cluster, y: object, sample_weight: object) -> TrainingData:
+        _check_alike(X.census)
+        told = [piece for piece in X.census if piece.rows]
+        labels = np.concatenate([piece.labels for piece in told])
+        weight = np.concatenate([piece.weights for piece in told])
+        data = labelled(self.class_weight, labels[:, None], labels, weight)
+        self.n_features_in_ = X.census[0].width
+        return replace(data, X=X)
+
+    def _batch(self, data: TrainingData, job: Job) -> PiecesBatch:
+        cluster, classes = data.X, data.classes
         if self.multi_class == "ovo":
-            refuse_missing(classes, total * factors)
-        return Setup(
-            classes, factors, self.C, loss, self.fit_intercept,
+            own = weights_of_rows(data.codes, data.weight, data.factor)
+            refuse_missing(classes, np.bincount(data.codes, own))
+        setup = Setup(
+            classes, data.factor, self.C, get_loss(self.loss), self.fit_intercept,
             self.intercept_scaling, int(self.random_state), self.multi_class,
         )  # fmt: skip
+        cluster.begin(setup)
+        return PiecesBatch(cluster, data.codes, data.weight)
 
-    def _solve(
-        self, rounds: Rounds, solver: CoCoA, loss: Loss, stop: core.Stop
-    ) -> list[Solution]:
-        """Solve all binary problems in threads, which share every round."""
-        problems = len(rounds.going)
+    def _solver(self, batch: PiecesBatch, job: Job) -> CoCoA:
+        job.max_iter, job.threads = self.max_rounds, len(batch)  # rounds are shared
+        return CoCoA(local_epochs=self.local_epochs)
 
-        def train(k: int) -> Solution:
-            try:
-                return solve(
-                    PiecewiseProblem(rounds, k, loss, rounds.engine.width),
-                    solver,
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_iter=self.max_rounds,
-                    stop=stop,
-                )
-            finally:
-                rounds.leave(k)
+    def _keep(self, data: TrainingData, batch: PiecesBatch, found: Solutions) -> None:
+        cluster = data.X
+        self.classes_, (self.coef_, self.intercept_) = data.classes, batch.coef(found.w)
+        self.n_pieces_, self.recoveries_ = cluster.count, cluster.recoveries
+        self.rounds_ = np.array(batch.rounds.records, dtype=ROUND_DTYPE)
+        if self.keep_duals:
+            self.dual_coef_ = cluster.signed_duals()
 
-        job = Job(
-            self.tol, self.atol, self.max_rounds, stop, (0,), problems, self.verbose
+    def _chance(self, batch: PiecesBatch, found: Solutions) -> str:
+        if is_silent():
+            return ""
+        return constant_sentence(
+            batch, found.w, found.bounds, self.tol, self.atol, self.class_weight
         )
-        return in_threads(train, problems, job)
-
-    def _keep(
-        self, cluster: Cluster, rounds: Rounds, solutions: list[Solution], setup: Setup
-    ) -> None:
-        models = np.stack([solution.w for solution in solutions])
-        self.n_features_in_ = cluster.census[0].width
-        self.coef_ = np.ascontiguousarray(models[:, : self.n_features_in_])
-        self.intercept_ = np.zeros(len(models))
-        if self.fit_intercept:
-            self.intercept_ = self.intercept_scaling * models[:, -1]
-        self.classes_ = setup.classes
-        parts = [solution.certificate for solution in solutions]
-        self.n_iter_ = max(part.epochs for part in parts)
-        self.n_pieces_ = cluster.count
-        self.certificate_ = certificate_of(self, parts)
-        self.history_ = one_or_all([solution.history for solution in solutions])
-        self.rounds_ = np.array(rounds.records, dtype=ROUND_DTYPE)
-        self.recoveries_ = cluster.recoveries
 
     def decision_function(self, X: DaskArray) -> DaskArray | NDArray[np.generic]:
         """Return decision scores: positive for the second class, or one per class.
@@ -527,22 +474,6 @@ def _check_alike(census: Sequence[Census]) -> None:
             f"{name(own[pairs[1]])}; convert the stores again with the same two labels "
             "or, if there are three classes, with all of them in one store"
         )
-
-
-def _signed(
-    found: list[tuple[list[Vector | None], NDArray[np.generic]]], setup: Setup
-) -> Vector:
-    """Return ``y_i alpha_i`` of all rows, from dual variables and labels by piece."""
-    rows = []
-    for duals, labels in found:
-        codes = np.searchsorted(setup.classes, labels)
-        own = np.zeros((setup.problems, len(labels)))
-        for k in range(setup.problems):
-            alpha = duals[k] if duals else None
-            if alpha is not None:
-                own[k] = alpha * setup.signs(codes, k)
-        rows.append(own)
-    return np.concatenate(rows, axis=1)
 
 
 @contextlib.contextmanager

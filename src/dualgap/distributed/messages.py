@@ -17,8 +17,6 @@ from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Values
 
-Kind = Literal["advance", "combine", "evaluate"]
-
 #: An update is sent as pairs if these take less than half the bytes of the whole
 #: vector: a pair of index and value takes 12 bytes, an entry of the whole vector 8.
 _SPARSE_SHARE = 1 / 3
@@ -165,49 +163,25 @@ class Reply:
 
 @dataclass(frozen=True)
 class Task:
-    """Task of one binary problem for every piece.
+    """Task of one problem for every piece."""
 
-    Attributes
-    ----------
-    kind : {"advance", "combine", "evaluate"}
-        Run epochs over the rows; sum up w from the duals; sum up the losses at w.
-    sigma : float
-        Scaling of the subproblem.
-    epochs : int
-        Number of epochs.
-    beta : float
-        Extrapolation: the epochs begin beyond the iterate by beta times the last step.
-    """
-
-    kind: Kind
-    sigma: float = 1.0
+    #: Run epochs over the rows; sum up w from the duals; sum up the losses at w.
+    kind: Literal["advance", "combine", "evaluate"]
+    sigma: float = 1.0  # scaling of the subproblem
     epochs: int = 1
+    #: The epochs begin beyond the iterate by beta times the last step.
     beta: float = 0.0
 
 
 @dataclass(frozen=True)
 class Order:
-    """Order to one piece for one round.
+    """Order to one piece for one round."""
 
-    Attributes
-    ----------
-    round : int
-        Number of this round, counted from 1.
-    after : int
-        The last round that this piece must have done.
-    gammas : dict of int to float
-        Step sizes of the binary problems toward the trial points of that round.
-    tasks : dict of int to Task
-        Tasks of the binary problems.
-    seconds : float, optional
-        Time left. The epochs end early when it is over.
-    broken : tuple of int
-        In a recovery, rounds that this piece may have done but that do not count.
-    """
-
-    round: int
-    after: int
+    round: int  # counted from 1
+    after: int  # the last round that this piece must have done
+    #: Step sizes of the problems toward the trial points of that round.
     gammas: dict[int, float]
     tasks: dict[int, Task] = field(default_factory=dict)
-    seconds: float | None = None
+    seconds: float | None = None  # left; then the epochs end early
+    #: In a recovery, rounds that this piece may have done but that do not count.
     broken: tuple[int, ...] = ()

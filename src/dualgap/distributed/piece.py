@@ -28,30 +28,35 @@ Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015 (constants t
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..checks import check_costs, check_vector
 from ..data.types import MatrixLike
 from ..losses import Loss, Vector
+from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.constant import moments
 from ..problems.reductions import Reduction, reduction_of
 from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 from .messages import Order, PartialSums, Reply, Task, Update
 from .stores import StorePart
+
+if TYPE_CHECKING:
+    from .engine import State
 
 #: Local epochs run without acceleration: a worker cannot choose a direction across
 #: pieces.
@@ -60,18 +65,9 @@ LOCAL = DCD(acceleration="none")
 
 @dataclass(frozen=True)
 class Setup:
-    """Definition of the binary problems of labelled rows, the same for every piece.
+    """What makes problems of labelled rows, the same for every piece.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Sorted labels.
-    factors : ndarray of shape (n_classes,)
-        Class weights.
-    C, loss, fit_intercept, intercept_scaling
-        As for :class:`dualgap.problems.BinaryProblem`.
-    random_state : int
-    multi_class : {"ovr", "ovo"}
+    `factors` are the class weights; the rest is as for :class:`dualgap.LinearSVC`.
     """
 
     classes: NDArray[np.generic]
@@ -88,22 +84,15 @@ class Setup:
         """The binary problems that the classes make."""
         return reduction_of(self.multi_class, len(self.classes))
 
-    @property
-    def problems(self) -> int:
-        """Number of binary problems."""
-        return len(self.reduction)
-
-    def costs(self, total: Vector) -> tuple[list[float], list[float]]:
-        """Return the summed costs of both sides of each problem, given the classes'."""
-        return self.reduction.costs(total.tolist(), self.factors.tolist())
-
-    def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
-        """Return the labels -1 and +1 of binary problem k."""
-        return self.reduction.signs(codes, k)
-
-    def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
-        """Return the sample weights of binary problem k, class weights included."""
-        return self.reduction.weights(codes, k, weight, self.factors)
+    def batch(
+        self, X: MatrixLike, y: NDArray[np.generic], weight: Vector
+    ) -> LinearBatch:
+        """Return the problems of a part of the rows."""
+        return LinearBatch(
+            X, self.classes, np.searchsorted(self.classes, y), self.reduction, weight,
+            self.factors, self.C, copies=False, part=True, loss=self.loss,
+            fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling,
+        )  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -126,22 +115,14 @@ class Step:
 
 
 class Binary:
-    """Binary problem on the rows of a piece.
+    """Problem on the rows of a piece, with its duals.
 
-    Attributes
-    ----------
-    problem : BinaryProblem
-    alpha : ndarray of shape (n,)
-        Duals that all pieces agreed on.
-    trial : ndarray of shape (n,)
-        Duals that the last advance proposes.
-    state : LocalState
-        Duals and costs times sigma, and the state of shrinking.
-    step : Step or None
+    All pieces agreed on `alpha`; the last advance proposes `trial`. The duals and costs
+    of `state` are times sigma.
     """
 
-    def __init__(self, problem: BinaryProblem, seed: int) -> None:
-        n = problem.n
+    def __init__(self, problem: BinaryProblem, key: np.random.SeedSequence) -> None:
+        n, seed = problem.n, int(key.generate_state(1, np.uint64)[0])
         self.problem = problem
         self.alpha, self.trial = np.zeros(n), np.zeros(n)
         self.state = LocalState(
@@ -172,6 +153,14 @@ class Binary:
     def settle(self) -> None:
         """Discard the trial point."""
         self.trial[:] = self.alpha
+
+    def do(self, task: Task, w: Vector, stop: core.Stop) -> PartialSums:
+        """Do the task of a round at w."""
+        if task.kind == "advance":
+            return self.advance(w, task, stop)
+        if task.kind == "combine":
+            return PartialSums(update=Update.dense(self.problem.combine(self.alpha)))
+        return self.evaluate(w)
 
     def advance(self, w: Vector, task: Task, stop: core.Stop) -> PartialSums:
         """Run epochs over the rows of the piece, and propose a step."""
@@ -204,10 +193,8 @@ class Binary:
     def take_off(self, w: Vector, beta: float) -> Vector | None:
         """Set the duals and u before the first epoch.
 
-        Returns
-        -------
-        ndarray of shape (width,) or None
-            Change of this piece's share of w by the extrapolation; None without it.
+        Returns the change of this piece's share of w by the extrapolation, (width,);
+        None without one.
         """
         state, step, sigma = self.state, self.step, self.sigma
         state.w[:] = w
@@ -229,24 +216,14 @@ class Binary:
     def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> PartialSums:
         problem = self.problem
         found = core.evaluate(
-            problem.examples(),
-            w,
-            "of w",
-            self.alpha,
-            None,
-            threads=problem.threads,
+            problem.examples(), w, "of w", self.alpha, None, threads=problem.threads,
             wake=wake,
-        )
+        )  # fmt: skip
         return PartialSums(values=Values.of(found), rows=problem.n)
-
-    def combine(self) -> PartialSums:
-        return PartialSums(update=Update.dense(self.problem.combine(self.alpha)))
 
     def restore(self, alpha: Vector | None) -> None:
         """Restart from these duals, or from 0."""
         self.alpha[:] = 0.0 if alpha is None else alpha
-        self.step = None
-        self.settle()
         self.state.restore()
 
 
@@ -262,39 +239,12 @@ class Census:
     name: str = ""  # path, for a store
     zero_based: bool = True  # whether column numbers of a store begin at 0
 
-    @staticmethod
-    def stored_in(X: MatrixLike) -> int:
-        return int(X.nnz if sparse.issparse(X) else X.size)
-
-
-def labels_of(census: Sequence[Census]) -> tuple[NDArray[np.generic], Vector]:
-    """Return the labels of all pieces, with the summed weights of their rows."""
-    told = [piece for piece in census if piece.rows]
-    labels = np.concatenate([piece.labels for piece in told])
-    return labels, np.concatenate([piece.weights for piece in told])
-
 
 class Piece:
-    """Partition of the rows on one worker, with the duals of every binary problem.
+    """Rows on one worker, in memory or mapped into it, with the duals of each problem.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Rows in memory, or memory-mapped by the worker.
-    y : array-like of shape (n,)
-        Labels of any kind.
-    weight : array-like of shape (n,), optional
-        Sample weights, finite, zero or positive.
-    index : int
-        Number of this piece. It enters the seed of the order of its rows.
-    source : StorePart, optional
-        Store that a copy of this piece on another worker opens, so that no rows are
-        sent.
-
-    Raises
-    ------
-    ValueError
-        If the shapes of X, y and weight do not match, or a weight is invalid.
+    The number `index` of a piece enters the seed of the order of its rows. A copy of a
+    piece on another worker opens the store `source`, so that no rows are sent.
     """
 
     def __init__(
@@ -313,16 +263,10 @@ class Piece:
                 "give one label per row"
             )
         if weight is not None:
-            weight = np.asarray(weight, dtype=np.float64)
-            if weight.shape != y.shape:
-                raise ValueError(
-                    f"piece {index}: sample_weight has shape {weight.shape}; expected "
-                    f"{y.shape}"
-                )
-            if not (np.isfinite(weight) & (weight >= 0.0)).all():
-                raise ValueError(
-                    f"piece {index}: sample_weight must be finite, zero or positive"
-                )
+            with named(index):
+                weight = check_vector("sample_weight", weight, len(y))
+                if weight.any():
+                    check_costs(1.0, weight, len(y))
         self.X, self.y, self.index, self.source = X, y, index, source
         self.weight: Vector | None = weight
         self.round = 0  # last round of this piece
@@ -355,81 +299,59 @@ class Piece:
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state.get("source")
         if source is not None:
-            X, y, weight = source.open()
-            state = state | {"X": X, "y": y, "weight": weight}
+            state = dict(zip(("X", "y", "weight"), source.open(), strict=True)) | state
         self.__init__(**state)  # type: ignore[misc]
 
     def census(self) -> Census:
         labels, codes = np.unique(self.y, return_inverse=True)
-        weights = np.bincount(codes, self.weight, minlength=len(labels))
-        n, d = self.X.shape
-        found = Census(n, d, Census.stored_in(self.X), labels, weights.astype(float))
+        weights = np.bincount(codes, self.weight, minlength=len(labels)).astype(float)
+        X, (n, d) = self.X, self.X.shape
+        stored = int(X.nnz if sparse.issparse(X) else X.size)
+        found = Census(n, d, stored, labels, weights)
         if self.source is None:
             return found
         of = self.source.store()
         return replace(found, name=of.path, zero_based=of.zero_based)
 
     def open(self, setup: Setup) -> list[Binary | None]:
-        """Return the binary problems, and make them on first use.
+        """Return the problems, and make them on first use.
 
         An entry is None if no row of the piece has a positive cost in the problem.
         """
         if self.binaries is not None:
             return self.binaries
-        codes = np.searchsorted(setup.classes, self.y)
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        binaries: list[Binary | None] = []
-        rows: BinaryProblem | None = None
-        for k in range(setup.problems):
-            signs, weights = setup.signs(codes, k), setup.weights(codes, k, weight)
-            if not weights.any():
-                binaries.append(None)
-                continue
-            try:
-                if rows is None:
-                    problem = rows = BinaryProblem(
-                        self.X, signs, setup.C, loss=setup.loss, sample_weight=weights,
-                        fit_intercept=setup.fit_intercept,
-                        intercept_scaling=setup.intercept_scaling,
-                    )  # fmt: skip
-                else:
-                    problem = rows.with_labels(signs, weights)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"piece {self.index}: {error}") from None
-            entropy = np.random.SeedSequence([setup.random_state, k, self.index])
-            seed = int(entropy.generate_state(1, np.uint64)[0])
-            binaries.append(Binary(problem, seed))
+        binaries: list[Binary | None] = [None] * len(setup.reduction)
+        if weight.any():
+            with named(self.index):
+                batch = self.batch = setup.batch(self.X, self.y, weight)
+                for k in range(len(batch)):
+                    if np.any(batch.weights(k)):
+                        key = [setup.random_state, k, self.index]
+                        problem = cast(BinaryProblem, batch.problem(k))
+                        binaries[k] = Binary(problem, np.random.SeedSequence(key))
         self.binaries = binaries
         return binaries
 
-    def take_part(self, setup: Setup, order: Order, points: dict[int, Vector]) -> Reply:
+    def take_part(self, setup: Setup, order: Order, state: State) -> Reply:
         """Do one round: commit the last step, then do the task of each problem.
 
         A piece that did not do the round that `order` builds on does nothing and
         replies that it is lost. A piece that has already done this round repeats its
         reply.
-
-        Parameters
-        ----------
-        setup : Setup
-        order : Order
-        points : dict of int to ndarray of shape (width,)
-            The w of every binary problem.
         """
         with self.lock:
             if order.round == self.round and self.reply is not None:
                 return self.reply
-            return self._take_part(setup, order, points)
+            return self._take_part(setup, order, state[0])
 
     def _take_part(
         self, setup: Setup, order: Order, points: dict[int, Vector]
     ) -> Reply:
         begun = time.perf_counter()
-        reply = Reply()
         if self.round != order.after:
-            reply.lost = [self.index]
-            return reply
-        binaries = self.open(setup)
+            return Reply(lost=[self.index])
+        binaries, reply = self.open(setup), Reply()
         self.stop = core.Stop()
         if order.seconds is not None:
             self.stop.set_deadline(max(order.seconds, 0.0))
@@ -439,52 +361,43 @@ class Piece:
                 binary.commit(gamma)
         for k, task in order.tasks.items():
             binary = binaries[k]
-            if binary is None:
-                reply.parts[k] = PartialSums()
-            elif task.kind == "advance":
-                reply.parts[k] = binary.advance(points[k], task, self.stop)
-            elif task.kind == "combine":
-                reply.parts[k] = binary.combine()
-            else:
-                reply.parts[k] = binary.evaluate(points[k])
+            reply.parts[k] = PartialSums()
+            if binary is not None:
+                reply.parts[k] = binary.do(task, points[k], self.stop)
         reply.seconds = time.perf_counter() - begun
         self.round, self.reply = order.round, reply
         return reply
 
     def moments(self, setup: Setup, k: int, w: Vector) -> Vector:
         """Return the moments of the decision values of problem k over the rows."""
-        binary = self.open(setup)[k]
-        return np.zeros(3) if binary is None else moments(binary.problem, w)
+        return np.zeros(3) if self.open(setup)[k] is None else self.batch.moments(k, w)
 
     def duals(self) -> list[Vector | None]:
-        """Return copies of the duals that all pieces agreed on, per binary problem."""
+        """Return copies of the duals that all pieces agreed on, per problem."""
         with self.lock:
             binaries = self.binaries or []
             return [None if b is None else b.alpha.copy() for b in binaries]
 
+    def signed_duals(self, setup: Setup) -> Vector:
+        """Return ``y_i alpha_i`` of all problems and rows, (problems, n)."""
+        zero = np.zeros(len(self.y))
+        return np.stack(
+            [zero if b is None else b.alpha * b.problem.y for b in self.open(setup)]
+        )
+
     def recover(
         self, setup: Setup, order: Order, duals: list[Vector | None] | None
     ) -> bool:
-        """Recover after a loss: discard trial points and restore lost duals.
+        """Discard trial points after a loss, and return whether this piece was lost.
 
-        Parameters
-        ----------
-        setup : Setup
-        order : Order
-        duals : list of ndarray or None
-            Duals of the last checkpoint; None for zeros.
-
-        Returns
-        -------
-        bool
-            Whether this piece had lost its duals.
+        A piece that had lost its duals gets those of the last checkpoint; None stands
+        for zeros.
         """
         with self.lock:
             if self.round == order.round:
                 return False
-            binaries = self.open(setup)
             lost = self.round not in (order.after, *order.broken)
-            for k, binary in enumerate(binaries):
+            for k, binary in enumerate(self.open(setup)):
                 if binary is None:
                     continue
                 if lost:
@@ -495,3 +408,12 @@ class Piece:
                 binary.step = None
             self.round, self.reply = order.round, None
             return lost
+
+
+@contextlib.contextmanager
+def named(index: int) -> Iterator[None]:
+    """Name the piece in an error about its rows or weights."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"piece {index}: {error}") from None

@@ -101,6 +101,9 @@ class Batch(ABC):
         """Return the solution of problem k in the terms of the batch."""
         return solution
 
+    def leave(self, k: int) -> None:  # noqa: B027
+        """Note that problem k needs no more work, solved or not."""
+
     def stored(self, alpha: Vector) -> SparseDuals:
         """Return the duals of one of many problems as the batch keeps them.
 
@@ -177,6 +180,8 @@ class LinearBatch(Batch):
       epochs over all rows, most of them with weight 0, would take longer. Otherwise,
       and for a store, the rows of other classes have weight 0.
     - `narrow`: whether very wide sparse rows lose their empty columns.
+    - `part`: whether X is a part of all rows, such as those on a worker: it may lack
+      classes.
     - `**options`: as in :class:`dualgap.problems.BinaryProblem`.
     - `rows`: a problem over all rows.
     - `parts`: weights of the rows and of the classes, a pair for each fold.
@@ -196,6 +201,7 @@ class LinearBatch(Batch):
         *,
         copies: bool = True,
         narrow: bool = True,
+        part: bool = False,
         **options: Any,
     ) -> None:
         self.columns = StoredColumns(X, narrow)
@@ -214,7 +220,7 @@ class LinearBatch(Batch):
         self.options, self.parts = options, [(weight, factor)]
         self.points: Points | None = None
         pairs = isinstance(reduction, OneVsOne)
-        if pairs:
+        if pairs and not part:
             own = weights_of_rows(codes, weight, factor)
             refuse_missing(classes, np.bincount(codes, own))
         if pairs and copies and not isinstance(X, RowSource):
@@ -223,12 +229,12 @@ class LinearBatch(Batch):
             constant = check_constant(options.get("fit_intercept", False), scaling)
             X = self.points = Points.of(X, constant)
         # A single fit has its first problem here, and later ones share its rows.
-        whole = not (pairs or self.joint)
+        whole = not (pairs or self.joint or part)
         self.rows = BinaryProblem(
             X,
             self._signs(0) if whole else np.ones(len(codes)),
             C,
-            sample_weight=self._weights(0) if whole or self.joint else None,
+            sample_weight=self.weights(0) if whole or self.joint else None,
             **options,
         )
         self.C, self.zero = self.rows.C, np.zeros(self.rows.width)
@@ -281,7 +287,8 @@ class LinearBatch(Batch):
     def _signs(self, k: int) -> NDArray[np.int8]:
         return self.reduction.signs(self.codes, k % self.count)
 
-    def _weights(self, k: int) -> Vector | None:
+    def weights(self, k: int) -> Vector | None:
+        """Return the weights of all rows in problem k, (n,); None if all are 1."""
         fold, k = divmod(k, self.count)
         weight, factor = self.parts[fold]
         if weight is None and isinstance(self.reduction, OneVsOne):
@@ -294,11 +301,11 @@ class LinearBatch(Batch):
         if k == 0 and self.first is not None:
             return self.first
         if self.joint:
-            rows = self.rows.with_labels(self.rows.y, self._weights(k), self.C)
+            rows = self.rows.with_labels(self.rows.y, self.weights(k), self.C)
             return CrammerSingerProblem(rows, self.codes, len(self.classes))
         if self.points is None:
-            return self.rows.with_labels(self._signs(k), self._weights(k), self.C)
-        place, weights = self.place(k), self._weights(k)
+            return self.rows.with_labels(self._signs(k), self.weights(k), self.C)
+        place, weights = self.place(k), self.weights(k)
         assert weights is not None
         return BinaryProblem(
             self.points[place],
@@ -310,7 +317,7 @@ class LinearBatch(Batch):
 
     def place(self, k: int) -> NDArray[np.intp]:
         """Return the rows of problem k, as indices into all rows."""
-        weights = self._weights(k)
+        weights = self.weights(k)
         if self.points is None or weights is None:
             return np.arange(len(self.codes))
         return np.flatnonzero(weights > 0.0)
@@ -323,7 +330,7 @@ class LinearBatch(Batch):
         if self.blank is not None:
             return self.blank
         # The loss of w = 0 is l(0) for each row.
-        place, weights = self.place(k), self._weights(k)
+        place, weights = self.place(k), self.weights(k)
         own = None if weights is None else weights[place]
         cost = check_costs(self.C, own, len(place))
         total = float(cost.sum()) * float(self.rows.loss.value(0.0))
@@ -343,7 +350,7 @@ class LinearBatch(Batch):
     def costs(self, problems: Sequence[int]) -> Vector:
         """Return the costs of all rows in some problems, or in any of them, (1, n)."""
         n, some = len(self.codes), problems[:1] if self.same_costs else problems
-        return np.stack([check_costs(self.C, self._weights(k), n) for k in some])
+        return np.stack([check_costs(self.C, self.weights(k), n) for k in some])
 
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""
@@ -352,6 +359,12 @@ class LinearBatch(Batch):
             return self.reduction.sides(weight, factor, self.C)
         total = np.bincount(self.codes, weight, len(factor)) * self.C
         return self.reduction.costs(total.tolist(), factor.tolist())
+
+    def moments(self, k: int, w: Vector) -> Vector:
+        """Return ``sum_i c_i f_i^p`` of the decision values f_i, for p = 0, 1 and 2."""
+        problem = cast(BinaryProblem, self.problem(k))
+        values, cost = problem.margins(w) * problem.y, problem.cost
+        return np.array([cost.sum(), cost @ values, cost @ values**2])
 
     def fold(self, k: int) -> slice:
         """Return the problems of fold k."""

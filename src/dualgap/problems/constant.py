@@ -19,14 +19,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from ..certificate import Bounds
 from ..losses import Loss, Vector
 from .batch import LinearBatch
-from .binary import BinaryProblem
 from .degenerate import names_of, sentence_about
 from .reductions import OneVsOne
 
@@ -115,7 +114,7 @@ class Constants(NamedTuple):
 
         - `bounds`: problems whose bounds do not prove `tol` or `atol` are left out.
         - `norm`: returns ``||w||^2`` of the model of problem k.
-        - `moments`: returns its :func:`moments`. It is called where the loss of the
+        - `moments`: returns its :meth:`LinearBatch.moments`. It is called where the loss of the
           model is as large as the loss of a constant, and the bias alone does not
           decide.
         """
@@ -158,12 +157,6 @@ def _middle(loss: Loss) -> float:
     return 2.0 * float(loss.value(0.0)) * (1.0 - SETTINGS.rounding)
 
 
-def moments(problem: BinaryProblem, w: Vector) -> Vector:
-    """Return ``sum_i c_i f_i^p`` of the decision values f_i, for p = 0, 1 and 2."""
-    values, cost = problem.margins(w) * problem.y, problem.cost
-    return np.array([cost.sum(), cost @ values, cost @ values**2])
-
-
 def constant_problems(
     batch: LinearBatch,
     models: Sequence[Vector],
@@ -181,7 +174,7 @@ def constant_problems(
     return constants.reached(
         bounds,
         lambda k: rows.squared_norm(models[k]),
-        lambda k: moments(cast(BinaryProblem, batch.problem(k)), models[k]),
+        lambda k: batch.moments(k, models[k]),
         tol,
         atol,
     )

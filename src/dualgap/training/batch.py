@@ -204,6 +204,8 @@ def solve_batch(
                 if job.unproved is None:
                     raise
                 found = job.unproved(k)
+            finally:
+                batch.leave(k)
             job.tasks.keep(k, found)
         return kept(k, found)
 
