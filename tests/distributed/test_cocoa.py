@@ -283,7 +283,7 @@ def test_updates_are_sent_in_the_shorter_form():
     w[[3, 70]] = 1.5, -2.0
     assert pack(w).nbytes == 24
     assert pack(np.ones(100)).nbytes == 800
-    assert pack(np.ones(100)).indices is None
+    assert pack(np.ones(100)).indices is ...
 
 
 def test_callbacks_get_the_model_of_all_pieces():
@@ -319,7 +319,7 @@ def test_replies_merge_part_by_part():
     )
     w = np.ones(3)
     right = Reply(
-        {0: PartialSums(values=values, epochs=1, update=Update.dense(w))}, [], 0.7
+        {0: PartialSums(values=values, epochs=1, update=Update(3, w))}, [], 0.7
     )
     both = Reply.merge([left, right])
     # Sums, and of the last three numbers the largest.

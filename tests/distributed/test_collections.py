@@ -74,7 +74,7 @@ def test_other_kinds_of_labels_are_refused():
     [
         ([(X, Y), (X, Y, Y)], "piece 3: some of its blocks have weights, others none"),
         ([(X, Y), (X[:, :1], Y)], r"piece 3: blocks of \[1, 2\] columns"),
-        ([((X, Y, Y, Y),)], "piece 3 has 4 parts; a piece is"),
+        ([((X, Y, Y, Y),)], "piece 3: a block has 4 parts; a piece is"),
         ([(X.astype(str), Y)], "piece 3: X has dtype <U32; encode its columns"),
         ([(Y, Y)], r"piece 3: X has 1 dimension\(s\); expected \(n, d\)"),
     ],

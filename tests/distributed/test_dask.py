@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -349,7 +350,8 @@ def test_a_model_travels_without_its_client(client):
     again = pickle.loads(pickle.dumps(model))
     assert again.client is None
     assert np.array_equal(again.predict(X), model.predict(X))
-    assert clone(model).client is client
+    assert np.array_equal(again.dual_coef_, model.dual_coef_)
+    assert clone(model).client is copy.deepcopy(model).client is client
 
 
 @pytest.mark.parametrize(
@@ -361,7 +363,7 @@ def test_a_model_travels_without_its_client(client):
         (lambda X, y: ([], None), "empty list"),
         (lambda X, y: ([(X, y)], y), "have their own labels"),
         (lambda X, y: ([(X,)], None), "has 1 parts"),
-        (lambda X, y: ([dask.delayed((X,))], None), "piece 0 has 1 parts"),
+        (lambda X, y: ([dask.delayed((X,))], None), "piece 0: a block has 1 parts"),
         (lambda X, y: (X, y, -np.ones(60)), r"\[0\]=-1.0: weights must be zero or pos"),
         (lambda X, y: (X, np.full(60, "hen")), "one class, hen"),
         (lambda X, y: (X, np.linspace(0, 1, 60)), "Unknown label type"),

@@ -217,6 +217,24 @@ def test_ctrl_c_ends_passes_that_run(client, disturb):
     assert 1 <= model.rounds_["local_epochs"].max() < 100_000
 
 
+def test_a_time_limit_ends_passes_that_run(client, monkeypatch):
+    """Workers know how much time is left to the fit."""
+    begin = Cluster.begin
+
+    def begin_late(self, setup):
+        self.deadline = time.monotonic() + 0.5
+        begin(self, setup)
+
+    monkeypatch.setattr(Cluster, "begin", begin_late)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 30))
+    y = np.where(X[:, 0] + rng.normal(size=20_000) > 0, 1, -1)
+    model = LinearSVC(10.0, client=client, local_epochs=100_000, max_rounds=2)
+    with pytest.warns(ConvergenceWarning, match="Not converged"):
+        model.set_params(tol=1e-13).fit(X, y)
+    assert 1 <= model.rounds_["local_epochs"].max() < 100_000
+
+
 @pytest.mark.filterwarnings("ignore:Client .* desires key")
 def test_data_that_only_a_dead_worker_had_are_one_clear_error(data, disturb):
     X, y = data

@@ -5,7 +5,8 @@ They need the extra ``dask``: ``pip install 'dualgap[dask]'``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .cluster import ClusterError
@@ -14,24 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterError", "CoCoA", "LinearSVC"]
 
+_HOMES = {"ClusterError": "cluster", "CoCoA": "cocoa", "LinearSVC": "linear_svc"}
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "CoCoA":
-        from .cocoa import CoCoA
-
-        return CoCoA
     try:
-        import distributed  # noqa: F401
+        if name != "CoCoA":
+            import_module("distributed")
     except ImportError as error:
         raise ImportError(
             f"dualgap.distributed.{name} needs Dask: pip install 'dualgap[dask]'"
         ) from error
-    if name == "ClusterError":
-        from .cluster import ClusterError
-
-        return ClusterError
-    from .linear_svc import DistributedLinearSVC
-
-    return DistributedLinearSVC
+    home = import_module(f".{_HOMES[name]}", __name__)
+    return getattr(home, {"LinearSVC": "DistributedLinearSVC"}.get(name, name))

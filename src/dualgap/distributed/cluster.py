@@ -20,6 +20,7 @@ import math
 import statistics
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -48,15 +49,14 @@ _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Tuning constants of a fit on a cluster; all are seconds but `patience`."""
+    """Tuning constants of a fit on a cluster, in seconds."""
 
     #: Time between two checks for events.
     glance: float = 0.1
     #: Time between two checks of live workers.
     look: float = 0.5
-    #: A round goes on without workers that take this many times its usual time,
-    patience: float = 5.0
-    #: and at least this time.
+    #: A round goes on without workers that take `patience` times its usual time, and
+    #: at least this time.
     least_patience: float = 10.0
     #: Time to wait for a new worker on a host that alone has a store.
     absence: float = 60.0
@@ -75,23 +75,10 @@ class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
 class Cluster(Engine):
     """Engine that runs pieces on the workers of a Dask cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    pieces : sequence of sequence of blocks
-        Blocks of each piece; see :func:`dualgap.distributed.collections.blocks`.
-    safe_every : int, optional
-        Rounds between two checkpoints of the duals. By default at least 10, and enough
-        that checkpoints add about a tenth to the traffic.
-    patience : float, default=5.0
-        A round of epochs goes on without workers that take more than this many times
-        the usual time of a round, and more than 10 seconds. Their steps count when they
-        arrive.
-
-    Raises
-    ------
-    ClusterError
-        If the scheduler or the data are lost.
+    By default there are at least 10 rounds between two checkpoints of the duals, and
+    enough that checkpoints add about a tenth to the traffic. Steps of workers that a
+    round did not wait for count when they arrive. A ClusterError tells that the
+    scheduler or the data are lost.
     """
 
     settings: ClassVar[ClusterSettings] = ClusterSettings()
@@ -102,9 +89,9 @@ class Cluster(Engine):
         pieces: Blocks,
         *,
         stop: core.Stop,
-        deadline: float = math.inf,
-        safe_every: int | None = None,
-        patience: float = ClusterSettings.patience,
+        deadline: float,
+        safe_every: int | None,
+        patience: float,
     ) -> None:
         self.client, self.patience = client, patience
         self.stop, self.deadline = stop, deadline
@@ -167,17 +154,13 @@ class Cluster(Engine):
         For stores that some workers cannot open, note the hosts that can.
         """
         out: list[Sequence[Block]] = list(pieces)
-        stored = {
-            index: blocks[0][0]
-            for index, blocks in enumerate(out)
-            if isinstance(blocks[0][0], StorePart)
-        }
-        if stored:
-            found = see(self.client, list(stored.values()))
-            for index, (part, hosts) in zip(stored, found, strict=True):
-                out[index] = [(part,)]
-                if hosts is not None:
-                    self.hosts[index] = hosts
+        first = {index: blocks[0][0] for index, blocks in enumerate(out)}
+        stored = {i: part for i, part in first.items() if isinstance(part, StorePart)}
+        found = see(self.client, list(stored.values())) if stored else []
+        for index, (part, hosts) in zip(stored, found, strict=True):
+            out[index] = [(part,)]
+            if hosts is not None:
+                self.hosts[index] = hosts
         return out
 
     def _best_homes(self, parts: list[list[list[Future]]]) -> list[str]:
@@ -195,12 +178,8 @@ class Cluster(Engine):
         held = self.client.who_has(futures) if futures else {}
         homes = []
         for blocks in parts:
-            votes = dict.fromkeys(share, 0)
-            for future in _futures(blocks):
-                for address in held.get(future.key, ()):
-                    if address in votes:
-                        votes[address] += 1
-            home = max(votes, key=lambda a: (share[a] > 0, votes[a], share[a]))
+            votes = Counter(a for f in _futures(blocks) for a in held.get(f.key, ()))
+            home = max(share, key=lambda a: (share[a] > 0, votes[a], share[a]))
             share[home] -= 1
             homes.append(home)
         return homes
@@ -262,14 +241,9 @@ class Cluster(Engine):
     def _wait(
         self, futures: Sequence[Future], patience: float | None = None
     ) -> set[Future]:
-        """Wait for futures, and return those that are finished.
+        """Wait for futures, at most `patience` seconds; return the finished ones.
 
-        The wait ends early after `patience` seconds.
-
-        Raises
-        ------
-        _Disturbed
-            If a piece is no longer where it was.
+        If a piece is no longer where it was, this raises `_Disturbed`.
         """
         begun, told = time.monotonic(), -math.inf
         pending = list(futures)
@@ -553,13 +527,7 @@ def _futures(nested: object) -> Iterator[Future]:
 
 
 def _raise_first(futures: Iterable[Future]) -> None:
-    """Raise the error of the first future that has one.
-
-    Raises
-    ------
-    _Disturbed
-        If a future before it was cancelled or lost.
-    """
+    """Raise the error of the first future that has one, or that it is lost."""
     for future in futures:
         if future.status == "error":
             raise future.exception()

@@ -81,8 +81,8 @@ class Rounds:
     A round begins when every unfinished problem has submitted a task.
     """
 
-    def __init__(self, engine: Engine, problems: int, deadline: float = math.inf):
-        self.engine, self.deadline = engine, deadline
+    def __init__(self, engine: Engine, problems: int) -> None:
+        self.engine = engine
         self.going = set(range(problems))
         self.asked: dict[int, Task] = {}
         self.answers: dict[int, Summary] = {}
@@ -132,7 +132,7 @@ class Rounds:
 
     def _play(self, tasks: dict[int, Task]) -> RoundOutcome:
         advances = [task for task in tasks.values() if task.kind == "advance"]
-        left = self.deadline - time.monotonic()
+        left = self.engine.deadline - time.monotonic()
         seconds = left if advances and left < math.inf else None
         begun = time.perf_counter()
         outcome = self.engine.run(tasks, seconds)

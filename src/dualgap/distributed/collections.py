@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ..data.store import RowStore
 from ..data.types import Matrix, MatrixLike
-from .stores import StorePart, is_store, part_of, parts_of
+from .stores import StorePart, is_store, named, part_of, parts_of
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -36,27 +36,8 @@ def blocks(
 ) -> Blocks:
     """Return the blocks of every piece, in the order of the rows.
 
-    Parameters
-    ----------
-    X : Dask array or dataframe, ndarray, sparse matrix, RowStore, or sequence of pieces
-        Rows, or a sequence of pieces. A piece is ``(X, y)`` or ``(X, y, weight)``, a
-        store, or the path of a store. A piece or its parts may be delayed or futures.
-    y, weight : of the same kind as X, or ndarray, or None
-        Labels and weights. None if X is a store or a sequence of pieces.
-    count : int
-        Number of pieces wanted. There are fewer if X has fewer blocks of unknown sizes.
-        It is not used if X is a sequence.
-
-    Returns
-    -------
-    list of list of tuple
-
-    Raises
-    ------
-    TypeError
-        If X has another type.
-    ValueError
-        If the lengths or blocks of X, y and weight do not match.
+    `X`, `y` and `weight` are as for `fit`. There are fewer than `count` pieces if X has
+    fewer blocks of unknown sizes, and as many as a list has.
     """
     if isinstance(X, (list, tuple)):
         return _of_sequence(X, y, weight)
@@ -65,12 +46,16 @@ def blocks(
         return [[(part,)] for part in parts_of(X, count)]
     if y is None:
         raise ValueError("y=None: labels are missing; give y besides X")
-    if _is_dask(X, "dataframe"):
-        return _of_dataframe(X, y, weight, count)
-    if _is_dask(X, "array"):
-        return _of_array(X, y, weight, count)
+    vectors = {"y": y} | ({} if weight is None else {"sample_weight": weight})
+    if is_dask(X):
+        return _of_dask(X, vectors, count)
     if sparse.issparse(X) or isinstance(X, np.ndarray):
-        return _of_memory(X, y, weight, count)
+        X = X.tocsr() if sparse.issparse(X) else X
+        columns = [X, *map(np.asarray, vectors.values())]
+        for name, column in zip(vectors, columns[1:], strict=True):
+            _check_length(name, len(column), X.shape[0])
+        cuts = np.linspace(0, X.shape[0], min(count, X.shape[0]) + 1).astype(int)
+        return [[tuple(c[a:b] for c in columns)] for a, b in pairwise(cuts)]
     raise TypeError(
         f"X is a {type(X).__name__}; give a Dask array or dataframe, a list of pieces "
         "(X, y) or of row stores, a NumPy array or a SciPy matrix"
@@ -79,25 +64,17 @@ def blocks(
 
 def is_dask(X: DaskArray) -> bool:
     """Return whether X is a Dask array or dataframe."""
-    return _is_dask(X, "array") or _is_dask(X, "dataframe")
+    array = hasattr(X, "chunks") and hasattr(X, "rechunk")
+    return hasattr(X, "__dask_graph__") and (array or is_frame(X))
 
 
-def _is_dask(X: DaskArray, kind: str) -> bool:
-    if not hasattr(X, "__dask_graph__"):
-        return False
-    if kind == "array":
-        return hasattr(X, "chunks") and hasattr(X, "rechunk")
+def is_frame(X: DaskArray) -> bool:
+    """Return whether X is a Dask dataframe or series."""
     return hasattr(X, "npartitions") and hasattr(X, "map_partitions")
 
 
 def have_their_own(what: str, y: DaskArray | None, weight: DaskArray | None) -> None:
-    """Check that no labels or weights are given for rows that have their own.
-
-    Raises
-    ------
-    ValueError
-        If y or weight is given.
-    """
+    """Check that no labels or weights are given for rows that have their own."""
     if y is not None or weight is not None:
         raise ValueError(
             f"X is {what} own labels and weights; leave y and sample_weight out"
@@ -124,26 +101,11 @@ def _of_sequence(
     return pieces
 
 
-def _of_memory(
-    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
-) -> Blocks:
-    y = np.asarray(y)
-    _check_length("y", len(y), X.shape[0])
-    if weight is not None:
-        weight = np.asarray(weight)
-        _check_length("sample_weight", len(weight), X.shape[0])
-    if sparse.issparse(X):
-        X = X.tocsr()
-    cuts = np.linspace(0, X.shape[0], min(count, X.shape[0]) + 1).astype(int)
-    parts = [slice(a, b) for a, b in pairwise(cuts)]
-    return [
-        [(X[p], y[p]) if weight is None else (X[p], y[p], weight[p])] for p in parts
-    ]
-
-
-def _of_array(
-    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
-) -> Blocks:
+def _of_dask(X: DaskArray, vectors: dict[str, DaskArray], count: int) -> Blocks:
+    if is_frame(X):
+        columns = [X.to_delayed()]
+        columns += [_like_frame(name, part, X) for name, part in vectors.items()]
+        return _grouped(columns, (1,) * X.npartitions, count)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
     if X.numblocks[1] != 1:
@@ -152,22 +114,35 @@ def _of_array(
     if known and X.numblocks[0] < count:
         X = X.rechunk({0: -(-X.shape[0] // count)})
     columns = [X.to_delayed()[:, 0]]
-    for name, part in (("y", y), ("sample_weight", weight)):
-        if part is not None:
-            columns.append(_aligned(name, part, X, known))
-    sizes = X.chunks[0] if known else (1,) * X.numblocks[0]
-    return _grouped(list(zip(*columns, strict=True)), sizes, count)
+    columns += [_like_array(name, part, X, known) for name, part in vectors.items()]
+    return _grouped(columns, X.chunks[0] if known else (1,) * X.numblocks[0], count)
 
 
-def _aligned(
+def _like_frame(name: str, part: DaskArray, X: DaskArray) -> Sequence[Delayed]:
+    """Return the blocks of a series, over the same rows as the blocks of X."""
+    if not is_frame(part):
+        raise TypeError(
+            f"{name} is a {type(part).__name__} and X a Dask dataframe; give a "
+            "Dask series with the same partitions"
+        )
+    if part.npartitions != X.npartitions:
+        raise ValueError(
+            f"{name} has {part.npartitions} partitions and X has "
+            f"{X.npartitions}; repartition one like the other"
+        )
+    found: Sequence[Delayed] = part.to_delayed()
+    return found
+
+
+def _like_array(
     name: str, part: DaskArray, X: DaskArray, known: bool
-) -> NDArray[np.generic]:
+) -> Sequence[Delayed]:
     """Return the blocks of a vector, over the same rows as the blocks of X."""
     import dask.array as da
 
-    if _is_dask(part, "dataframe"):
+    if is_frame(part):
         part = part.values
-    elif not _is_dask(part, "array"):
+    elif not is_dask(part):
         part = np.asarray(part)
         if not known:
             raise ValueError(
@@ -187,39 +162,20 @@ def _aligned(
             f"{name} has {part.numblocks[0]} blocks and X has {X.numblocks[0]}, of "
             "unknown sizes; call compute_chunk_sizes() on both"
         )
-    found: NDArray[np.generic] = part.to_delayed()
+    found: Sequence[Delayed] = part.to_delayed()
     return found
 
 
-def _of_dataframe(
-    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
+def _grouped(
+    columns: Sequence[Sequence[Delayed]], sizes: Sequence[int], count: int
 ) -> Blocks:
-    columns = [X.to_delayed()]
-    for name, part in (("y", y), ("sample_weight", weight)):
-        if part is None:
-            continue
-        if not _is_dask(part, "dataframe"):
-            raise TypeError(
-                f"{name} is a {type(part).__name__} and X a Dask dataframe; give a "
-                "Dask series with the same partitions"
-            )
-        if part.npartitions != X.npartitions:
-            raise ValueError(
-                f"{name} has {part.npartitions} partitions and X has "
-                f"{X.npartitions}; repartition one like the other"
-            )
-        columns.append(part.to_delayed())
-    rows = list(zip(*columns, strict=True))
-    return _grouped(rows, (1,) * len(rows), count)
-
-
-def _grouped(rows: Sequence[Block], sizes: Sequence[int], count: int) -> Blocks:
     """Group neighbouring blocks into at most `count` pieces of about equal size."""
+    rows = list(zip(*columns, strict=True))
     middle = np.cumsum(sizes) - 0.5 * np.asarray(sizes, dtype=float)
     share = max(float(np.sum(sizes)), 1.0) / min(count, len(rows))
     pieces: dict[int, list[Block]] = {}
     for block, centre in zip(rows, middle, strict=True):
-        pieces.setdefault(int(centre / share), []).append(tuple(block))
+        pieces.setdefault(int(centre / share), []).append(block)
     return list(pieces.values())
 
 
@@ -243,46 +199,41 @@ def store_of(parts: Sequence[Block]) -> StorePart | None:
 def join(
     parts: Sequence[Block], index: int
 ) -> tuple[Matrix, NDArray[np.generic], NDArray[np.generic] | None]:
-    """Return X, y and weight (or None) of a piece, joined from its blocks.
-
-    Raises
-    ------
-    ValueError
-        If the blocks do not fit together or are not valid.
-    """
-    blocks = [_opened(part, index) for part in parts]
-    X = [_rows(block[0], index) for block in blocks]
-    y = [_column(block[1]) for block in blocks]
-    weighted = [len(block) == 3 and block[2] is not None for block in blocks]
-    if any(weighted) != all(weighted):
-        raise ValueError(
-            f"piece {index}: some of its blocks have weights, others none; give "
-            "weights for all blocks or for none"
-        )
-    weight = [_column(block[2]) for block in blocks] if all(weighted) else None
-    if len(blocks) == 1:
-        return X[0], y[0], None if weight is None else weight[0]
-    widths = {x.shape[1] for x in X}
-    if len(widths) > 1:
-        raise ValueError(
-            f"piece {index}: blocks of {sorted(widths)} columns; give all blocks the "
-            "same columns"
-        )
-    stacked = sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X)
-    total = None if weight is None else np.concatenate(weight)
-    return stacked, np.concatenate(y), total
+    """Return X, y and weight (or None) of a piece, joined from its blocks."""
+    with named(f"piece {index}"):
+        blocks = [_opened(part) for part in parts]
+        X, y, weights = [list(column) for column in zip(*blocks, strict=True)]
+        weighted = [weight is not None for weight in weights]
+        if any(weighted) != all(weighted):
+            raise ValueError(
+                "some of its blocks have weights, others none; give weights for all "
+                "blocks or for none"
+            )
+        widths = {x.shape[1] for x in X}
+        if len(widths) > 1:
+            raise ValueError(
+                f"blocks of {sorted(widths)} columns; give all blocks the same columns"
+            )
+        rows = X[0]
+        if len(X) > 1:
+            rows = (
+                sparse.vstack(X, "csr") if sparse.issparse(rows) else np.concatenate(X)
+            )
+        return rows, _joined(y), _joined(weights) if all(weighted) else None
 
 
-def _opened(part: Block, index: int) -> Sequence[DaskArray]:
+def _joined(columns: list[NDArray[np.generic]]) -> NDArray[np.generic]:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _opened(part: Block) -> tuple[Matrix, NDArray[np.generic], DaskArray]:
+    """Return rows, labels and weights (or None) of a block as arrays."""
     whole: DaskArray = part[0] if len(part) == 1 else part
     if len(whole) not in (2, 3):
         raise ValueError(
-            f"piece {index} has {len(whole)} parts; a piece is (X, y) or (X, y, weight)"
+            f"a block has {len(whole)} parts; a piece is (X, y) or (X, y, weight)"
         )
-    return whole
-
-
-def _rows(X: DaskArray, index: int) -> Matrix:
+    X, y, weight = (*whole, None)[:3]
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if hasattr(X, "tocsr"):
@@ -290,14 +241,12 @@ def _rows(X: DaskArray, index: int) -> Matrix:
     if not sparse.issparse(X):
         X = np.asarray(X)
         if X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"piece {index}: X has dtype {X.dtype}; encode its columns as numbers"
-            )
+            raise ValueError(f"X has dtype {X.dtype}; encode its columns as numbers")
     if X.ndim != 2:
-        raise ValueError(f"piece {index}: X has {X.ndim} dimension(s); expected (n, d)")
+        raise ValueError(f"X has {X.ndim} dimension(s); expected (n, d)")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    return X
+    return X, _column(y), None if weight is None else _column(weight)
 
 
 def _column(y: DaskArray) -> NDArray[np.generic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,6 +113,8 @@ def branches(items: Sequence[T]) -> list[Sequence[T]]:
 
 class Engine(ABC):
     """Base of the drivers that run rounds over pieces."""
+
+    deadline = math.inf  # of the local epochs, by the monotonic clock
 
     def __init__(self, census: Sequence[Census], setup: Setup) -> None:
         self.count, self.setup = len(census), setup

@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from sklearn.base import clone
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.types import Parameters
-from ..estimators.base import Estimator, is_silent
+from ..estimators.base import DUALS, Estimator, is_silent
 from ..estimators.input import TrainingData, checked, labelled
+from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import (
     ClassWeight,
     Count,
@@ -30,13 +31,13 @@ from ..estimators.parameters import (
 )
 from ..losses import get_loss
 from ..problems.constant import constant_sentence
-from ..problems.reductions import reduction_of, refuse_missing, weights_of_rows
+from ..problems.reductions import refuse_missing, weights_of_rows
 from ..training.batch import Job, begin
 from ..training.solution import Solutions
 from .cocoa import ROUND_DTYPE, CoCoA, PiecesBatch
 from .collections import blocks, have_their_own, is_dask
 from .piece import Census, Setup
-from .prediction import Parts, classify, count_right, decide, over_batches
+from .prediction import count_right, of_rows, of_store
 from .stores import holds_stores, in_batches
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class DistributedLinearSVC(
-    ProbabilityHints, LinearClassifierMixin, SparseCoefMixin, Estimator[PiecesBatch]
+    ProbabilityHints, ClassifierMixin, SparseCoefMixin, Estimator[PiecesBatch]
 ):
     """Linear support vector classifier on a Dask cluster, with a certificate.
 
@@ -166,8 +167,13 @@ class DistributedLinearSVC(
         copies = {name: clone(value, safe=False) for name, value in given.items()}
         return type(self)(**copies, client=client)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> DistributedLinearSVC:
+        memo[id(self.client)] = self.client  # as of a clone
+        return super().__deepcopy__(memo)
+
     def __getstate__(self) -> Parameters:
-        return {**super().__getstate__(), "client": None}
+        duals = {name: vars(self)[name] for name in DUALS if name in vars(self)}
+        return {**super().__getstate__(), **duals, "client": None}
 
     def fit(
         self,
@@ -292,15 +298,7 @@ class DistributedLinearSVC(
         Dask array or ndarray of shape (n,) or (n, n_classes)
             A lazy Dask array if X is a Dask collection or consists of stores.
         """
-        if holds_stores(X):
-            return self._of_stores(X, decide, np.float64)
-        if not is_dask(X):
-            values = super().decision_function(X)
-            if values.ndim == 1:
-                return values
-            return reduction_of(self.multi_class, len(self.classes_)).scores(values)
-        check_is_fitted(self)
-        return self._lazily(X, decide, np.float64)
+        return self._of(X, "decision_function")
 
     def predict(self, X: DaskArray) -> DaskArray | NDArray[np.generic]:
         """Predict the class labels of rows.
@@ -315,12 +313,7 @@ class DistributedLinearSVC(
         Dask array or ndarray of shape (n,)
             A lazy Dask array if X is a Dask collection or consists of stores.
         """
-        if holds_stores(X):
-            return self._of_stores(X, classify, np.asarray(self.classes_).dtype)
-        if not is_dask(X):
-            return super().predict(X)
-        check_is_fitted(self)
-        return self._lazily(X, classify, self.classes_.dtype)
+        return self._of(X, "predict")
 
     def score(
         self,
@@ -350,59 +343,74 @@ class DistributedLinearSVC(
             If y is missing and X is not a store, or given and X is a store.
         """
         if holds_stores(X):
-            return self._score_stores(X, y, sample_weight)
+            have_their_own("stores, which have their", y, sample_weight)
+            return self._score_stores(X)
         if y is None:
             raise ValueError("y is missing; only row stores contain labels")
         if not is_dask(X):
-            return float(super().score(X, y, sample_weight))
+            return self._alone.score(X, y, sample_weight)
         import dask
         import dask.array as da
 
-        right = self.predict(X) == (y.values if hasattr(y, "map_partitions") else y)
-        if sample_weight is None:
-            total, count = dask.compute(right.sum(), da.ones_like(right).sum())
-            return float(total / count)
-        if hasattr(sample_weight, "map_partitions"):
-            sample_weight = sample_weight.values
-        weight = da.asarray(sample_weight)
+        right = self.predict(X) == _values(y)
+        weight = da.ones_like(right)
+        if sample_weight is not None:
+            weight = da.asarray(_values(sample_weight))
         total, whole = dask.compute((right * weight).sum(), weight.sum())
         return float(total / whole)
 
-    def _of_stores(
-        self, X: DaskArray, function: Callable[..., object], dtype: DTypeLike
-    ) -> DaskArray:
-        """Return a lazy Dask array whose tasks read the stores on their workers."""
+    @property
+    def _alone(self) -> LinearSVC:
+        """The same model in memory, which workers get for prediction."""
+        check_is_fitted(self)
+        alone = LinearSVC(multi_class=self.multi_class)
+        for name in ("n_features_in_", "classes_", "coef_", "intercept_"):
+            setattr(alone, name, getattr(self, name))
+        return alone
+
+    def _of(self, X: DaskArray, method: str) -> DaskArray | NDArray[np.generic]:
+        """Return what a method of the model in memory returns, lazily from workers."""
+        alone = self._alone
+        if not holds_stores(X) and not is_dask(X):
+            found: NDArray[np.generic] = getattr(alone, method)(X)
+            return found
         import dask
         import dask.array as da
 
-        check_is_fitted(self)
-        several = (len(self.classes_),) if len(self.classes_) > 2 else ()
-        shape = several if function is decide else ()
-        task = dask.delayed(over_batches, pure=False)
-        model = dask.delayed(self._model)
-        parts = [
-            da.from_delayed(
-                task(function, part, model),
-                (np.nan if part.stop is None else part.stop - part.start, *shape),
-                dtype,
+        like = of_rows(np.empty((0, self.n_features_in_)), alone, method)
+        if holds_stores(X):
+            task, model = dask.delayed(of_store, pure=False), dask.delayed(alone)
+            parts = [
+                da.from_delayed(
+                    task(part, model, method),
+                    (part.rows, *like.shape[1:]),
+                    like.dtype,
+                )
+                for part in in_batches(X)
+            ]
+            return da.concatenate(parts, allow_unknown_chunksizes=True)
+        X = X.to_dask_array() if hasattr(X, "map_partitions") else X
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but LinearSVC is expecting "
+                f"{self.n_features_in_} features as input"
             )
-            for part in in_batches(X)
-        ]
-        return da.concatenate(parts, allow_unknown_chunksizes=True)
+        X = X.rechunk({1: -1})
+        return X.map_blocks(
+            of_rows, alone, method, dtype=like.dtype, meta=like,
+            chunks=(X.chunks[0], *[(size,) for size in like.shape[1:]]),
+            drop_axis=[] if like.ndim == 2 else [1],
+        )  # fmt: skip
 
-    def _score_stores(
-        self, X: DaskArray, y: DaskArray | None, sample_weight: DaskArray | None
-    ) -> float:
+    def _score_stores(self, X: DaskArray) -> float:
         from .tasks import see
 
-        check_is_fitted(self)
-        have_their_own("stores, which have their", y, sample_weight)
-        model = self._model
+        alone = self._alone
         with _cluster_of(self.client) as client:
             client.wait_for_workers(1)
             asked = [
                 client.submit(
-                    count_right, part, model, pure=False,
+                    count_right, part, alone, pure=False,
                     workers=None if hosts is None else sorted(hosts),
                 )
                 for part, hosts in see(client, in_batches(X))
@@ -411,39 +419,13 @@ class DistributedLinearSVC(
         right, whole = counts.sum(axis=0)
         return float(right / whole)
 
-    @property
-    def _model(self) -> Parts:
-        """Parts of the model that workers need for prediction."""
-        return self.coef_, self.intercept_, self.classes_, self.multi_class
 
-    def _lazily(
-        self, X: DaskArray, function: Callable[..., object], dtype: DTypeLike
-    ) -> DaskArray:
-        if hasattr(X, "map_partitions"):
-            X = X.to_dask_array()
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but LinearSVC is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        X = X.rechunk({1: -1})
-        several = len(self.classes_) > 2 and function is decide
-        chunks = (X.chunks[0], (len(self.classes_),)) if several else (X.chunks[0],)
-        return X.map_blocks(
-            function, *self._model, dtype=dtype, chunks=chunks,
-            drop_axis=[] if several else [1],
-            meta=np.empty((0, 0) if several else (0,), dtype=dtype),
-        )  # fmt: skip
+def _values(part: DaskArray) -> DaskArray:
+    return part.values if hasattr(part, "map_partitions") else part
 
 
 def _check_alike(census: Sequence[Census]) -> None:
-    """Raise an error if columns or labels of pieces have different meanings.
-
-    Raises
-    ------
-    ValueError
-        Naming two of the pieces.
-    """
+    """Refuse pieces whose columns or labels have different meanings; name two."""
 
     def name(k: int) -> str:
         return census[k].name or f"piece {k}"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import EllipsisType
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +29,15 @@ class Update:
 
     width: int
     values: Vector
-    indices: NDArray[np.int32] | None = None  # None: values are the whole vector
-
-    @classmethod
-    def dense(cls, w: Vector) -> Update:
-        return cls(len(w), w)
+    indices: NDArray[np.int32] | EllipsisType = ...  # distinct
 
     @property
     def nbytes(self) -> int:
-        return self.values.nbytes + (0 if self.indices is None else self.indices.nbytes)
+        return self.values.nbytes + getattr(self.indices, "nbytes", 0)
 
     def add_to(self, w: Vector, factor: float = 1.0) -> None:
         """Add ``factor * self`` to w, in place."""
-        if self.indices is None:
-            w += self.values if factor == 1.0 else factor * self.values
-        else:
-            w[self.indices] += factor * self.values  # indices are distinct
+        w[self.indices] += factor * self.values
 
     def whole(self) -> Vector:
         out = np.zeros(self.width)
@@ -52,34 +46,29 @@ class Update:
 
     def dot(self, w: Vector) -> float:
         """Return the product with w, summed in the order of the entries."""
-        part = w if self.indices is None else w[self.indices]
-        return float(np.add.reduce(self.values * part))
+        return float(np.add.reduce(self.values * w[self.indices]))
 
 
 def pack(w: Vector) -> Update:
     """Return w as an update, in the form that takes fewer bytes."""
     indices = np.flatnonzero(w)
     if len(indices) >= _SPARSE_SHARE * len(w) or len(w) >= 2**31:
-        return Update.dense(w)
+        return Update(len(w), w)
     return Update(len(w), w[indices], indices.astype(np.int32))
 
 
 def add_updates(updates: Sequence[Update]) -> Update:
     """Return the sum of updates, added in this order."""
     width = updates[0].width
-    listed = 0
-    for update in updates:
-        listed += width if update.indices is None else len(update.indices)
-    if listed >= _SPARSE_SHARE * width:
+    if sum(len(update.values) for update in updates) >= _SPARSE_SHARE * width:
         total = np.zeros(width)
         for update in updates:
             update.add_to(total)
-        return Update.dense(total)
-    every = np.concatenate([u.indices for u in updates if u.indices is not None])
+        return Update(width, total)
+    every = np.concatenate([cast("Vector", update.indices) for update in updates])
     indices, place = np.unique(every, return_inverse=True)
-    weights = np.concatenate([u.values for u in updates])
-    values = np.bincount(place, weights).astype(np.float64)
-    return Update(width, values, indices)
+    weights = np.concatenate([update.values for update in updates])
+    return Update(width, np.bincount(place, weights).astype(np.float64), indices)
 
 
 @dataclass

@@ -28,12 +28,10 @@ Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015 (constants t
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -53,7 +51,7 @@ from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 from .messages import Order, PartialSums, Reply, Task, Update
-from .stores import StorePart
+from .stores import StorePart, named
 
 if TYPE_CHECKING:
     from .engine import State
@@ -159,7 +157,8 @@ class Binary:
         if task.kind == "advance":
             return self.advance(w, task, stop)
         if task.kind == "combine":
-            return PartialSums(update=Update.dense(self.problem.combine(self.alpha)))
+            w = self.problem.combine(self.alpha)
+            return PartialSums(update=Update(len(w), w))
         return self.evaluate(w)
 
     def advance(self, w: Vector, task: Task, stop: core.Stop) -> PartialSums:
@@ -263,7 +262,7 @@ class Piece:
                 "give one label per row"
             )
         if weight is not None:
-            with named(index):
+            with named(f"piece {index}"):
                 weight = check_vector("sample_weight", weight, len(y))
                 if weight.any():
                     check_costs(1.0, weight, len(y))
@@ -323,7 +322,7 @@ class Piece:
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         binaries: list[Binary | None] = [None] * len(setup.reduction)
         if weight.any():
-            with named(self.index):
+            with named(f"piece {self.index}"):
                 batch = self.batch = setup.batch(self.X, self.y, weight)
                 for k in range(len(batch)):
                     if np.any(batch.weights(k)):
@@ -408,12 +407,3 @@ class Piece:
                 binary.step = None
             self.round, self.reply = order.round, None
             return lost
-
-
-@contextlib.contextmanager
-def named(index: int) -> Iterator[None]:
-    """Name the piece in an error about its rows or weights."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"piece {index}: {error}") from None

@@ -1,74 +1,36 @@
-"""Prediction on the workers of a cluster, from the rows and the parts of a model."""
+"""Prediction on the workers of a cluster, by the same model in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.extmath import safe_sparse_dot
 
 from ..data.types import Matrix
-from ..losses import Vector
-from ..problems.reductions import reduction_of
-from .stores import StorePart
-
-#: Coefficients, intercepts, classes, and how the scores of the classes are made.
-Parts = tuple[Vector, Vector, NDArray[np.generic], str]
+from ..estimators.linear_svc import LinearSVC
+from .stores import StorePart, named
 
 
-def over_batches(
-    function: Callable[..., NDArray[np.generic]], part: StorePart, model: Parts
-) -> NDArray[np.generic]:
-    """Return scores or classes of the rows of a store."""
-    found = [function(_as_wide(b.X, model, part), *model) for b in part.batches()]
-    return np.concatenate(found)
+def of_rows(X: Matrix, model: LinearSVC, method: str) -> NDArray[np.generic]:
+    """Return what a method of the model returns for rows, which may be none."""
+    if not X.shape[0]:  # which the checks of a model in memory refuse
+        return of_rows(np.zeros((1, X.shape[1])), model, method)[:0]
+    found: NDArray[np.generic]
+    found = getattr(model, method)(X.tocsr() if hasattr(X, "tocsr") else X)
+    return found
 
 
-def count_right(part: StorePart, model: Parts) -> tuple[float, float]:
+def of_store(part: StorePart, model: LinearSVC, method: str) -> NDArray[np.generic]:
+    """Return what a method of the model returns for the rows of a store."""
+    with named(part.path):
+        return np.concatenate([of_rows(b.X, model, method) for b in part.batches()])
+
+
+def count_right(part: StorePart, model: LinearSVC) -> tuple[float, float]:
     """Return the weight of correctly classified rows of a store, and of all rows."""
     right = whole = 0.0
     for batch in part.batches():
-        hits = classify(_as_wide(batch.X, model, part), *model) == batch.y
+        with named(part.path):
+            hits = of_rows(batch.X, model, "predict") == batch.y
         weight = np.ones(len(hits)) if batch[2] is None else batch[2]
         right, whole = right + float(weight @ hits), whole + float(weight.sum())
     return right, whole
-
-
-def _as_wide(X: Matrix, model: Parts, part: StorePart) -> Matrix:
-    if X.shape[1] != model[0].shape[1]:
-        raise ValueError(
-            f"{part.path} has {X.shape[1]} features, but LinearSVC is expecting "
-            f"{model[0].shape[1]} features as input"
-        )
-    return X
-
-
-def decide(
-    X: Matrix,
-    coef: Vector,
-    intercept: Vector,
-    classes: NDArray[np.generic],
-    multi_class: str,
-) -> Vector:
-    """Return one score per row, or one per row and class."""
-    values = _values(X, coef, intercept)
-    return reduction_of(multi_class, len(classes)).scores(values)
-
-
-def _values(X: Matrix, coef: Vector, intercept: Vector) -> Vector:
-    """Return the decisions of all problems, (n, problems)."""
-    X = X.tocsr() if hasattr(X, "tocsr") else X
-    return np.asarray(safe_sparse_dot(X, coef.T)) + intercept
-
-
-def classify(
-    X: Matrix,
-    coef: Vector,
-    intercept: Vector,
-    classes: NDArray[np.generic],
-    multi_class: str,
-) -> NDArray[np.generic]:
-    """Return the class of each row."""
-    values = _values(X, coef, intercept)
-    return classes[reduction_of(multi_class, len(classes)).decide(values)]

@@ -7,6 +7,7 @@ the same store again.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,46 +20,26 @@ from ..data.store import RowBatch, RowStore
 from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 
-__all__ = [
-    "StorePart", "View", "holds_stores", "in_batches", "is_store", "locate", "look",
-    "part_of", "parts_of",
-]  # fmt: skip
-
 #: Bytes of rows that scoring reads at a time.
 _BATCH = 2**26
 
 
 @dataclass(frozen=True)
 class StorePart:
-    """Consecutive rows of a store.
+    """Consecutive rows of a store."""
 
-    Attributes
-    ----------
-    path : str
-        Path of the store on every worker that has it.
-    start : int
-        First row.
-    stop : int or None
-        One past the last row; None for the end of the store.
-    fingerprint : str
-        Checksum of the store, or "" if it is not known yet.
-    """
-
-    path: str
+    path: str  # on every worker that has it
     start: int = 0
-    stop: int | None = None
-    fingerprint: str = ""
+    stop: int | None = None  # None for the end of the store
+    fingerprint: str = ""  # its checksum; "" if it is not known yet
+
+    @property
+    def rows(self) -> float:
+        """Number of rows; NaN if it is not known."""
+        return np.nan if self.stop is None else self.stop - self.start
 
     def store(self) -> RowStore:
-        """Open the store on this machine.
-
-        Raises
-        ------
-        OSError
-            If the store is not there.
-        ValueError
-            If the store is damaged, or its checksum has changed.
-        """
+        """Open the store on this machine, if it is the same as before."""
         store = RowStore.open(self.path)
         if self.fingerprint not in ("", store.fingerprint):
             raise ValueError(
@@ -119,10 +100,6 @@ def in_batches(X: MatrixLike) -> list[StorePart]:
     """Return parts of moderate size, each to be read by one task.
 
     A store that is given by its path is one part.
-
-    Parameters
-    ----------
-    X : RowStore, or sequence of RowStore, str or path-like
     """
     stores = [X] if isinstance(X, RowStore) else X
     parts: list[StorePart] = []
@@ -162,11 +139,7 @@ def locate(
 ) -> list[tuple[StorePart, set[str]]]:
     """Return every part with its checksum, and the workers that can open it.
 
-    Parameters
-    ----------
-    parts : sequence of StorePart
-    views : mapping of str to mapping of str to View
-        Results of :func:`look`, by the address of a worker and the path.
+    `views` has the results of :func:`look`, by the address of a worker and the path.
 
     Raises
     ------
@@ -193,3 +166,12 @@ def locate(
             )
         found.append((replace(part, fingerprint=wanted), there))
     return found
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """Begin an error about rows or weights with the piece or store that has them."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None

@@ -49,7 +49,7 @@ def call(piece: Piece, fit: str, method: str, *args: object) -> object:
     return getattr(piece, method)(*args)
 
 
-def leave(fit: str) -> None:
+async def leave(fit: str) -> None:  # a client does not wait for coroutines only
     """End the epochs of this fit that run on this worker."""
     for reference in _RUNNING.keyrefs():
         piece = reference()
