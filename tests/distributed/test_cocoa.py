@@ -175,14 +175,14 @@ class Fragile(Simulation):
         self.lose, self.safe, self.plays = dict(lose), safe, 0
         self.kept = {}
 
-    def play(self, tasks, seconds):
+    def play(self, tasks):
         self.plays += 1
         if self.plays == self.safe:
             self.kept = {i: piece.duals() for i, piece in enumerate(self.pieces)}
         if self.plays in self.lose:
             i = self.lose.pop(self.plays)
             self.pieces[i] = copy.copy(self.pieces[i])
-        return super().play(tasks, seconds)
+        return super().play(tasks)
 
     def restore(self, orders):
         for i, (piece, order) in enumerate(zip(self.pieces, orders, strict=True)):

@@ -303,12 +303,12 @@ def test_limits_keep_the_best_model(client, limits, monkeypatch):
     X, y = data()
     play, plays = Cluster._play, []
 
-    def late(self, tasks, seconds):
+    def late(self, tasks):
         """The time is over before the seventh play."""
         plays.append(tasks)
         if len(plays) == 7 and "time_limit" in limits:
             self.stop.set_deadline(-1.0)
-        return play(self, tasks, seconds)
+        return play(self, tasks)
 
     monkeypatch.setattr(Cluster, "_play", late)
     model = LinearSVC(C=0.1, client=client, tol=1e-14, **limits)

@@ -43,11 +43,11 @@ def disturb(monkeypatch):
     def arrange(plan):
         play, plays = Cluster._play, [0]
 
-        def disturbed(self, tasks, seconds):
+        def disturbed(self, tasks):
             plays[0] += 1
             if plays[0] in plan:
                 plan.pop(plays[0])(self)
-            return play(self, tasks, seconds)
+            return play(self, tasks)
 
         monkeypatch.setattr(Cluster, "_play", disturbed)
         return plan
@@ -107,12 +107,12 @@ def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
     with cluster(2) as client:
         killed = []
 
-        def at_the_evaluation(self, tasks, seconds):
+        def at_the_evaluation(self, tasks):
             kinds = {task.kind for task in tasks.values()}
             if kinds == {"evaluate"} and not killed:
                 killed.append(True)
                 kill_home_of(0)(self)
-            return play(self, tasks, seconds)
+            return play(self, tasks)
 
         play = Cluster._play
         with pytest.MonkeyPatch.context() as patch:

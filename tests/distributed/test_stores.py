@@ -168,13 +168,13 @@ def test_a_killed_workers_stores_are_opened_again(tmp_path, monkeypatch):
     with cluster(2) as client:
         play, plays = Cluster._play, []
 
-        def kill(self, tasks, seconds):
+        def kill(self, tasks):
             plays.append(self.rounds)
             if len(plays) == 6:
                 home = self.homes[1]
                 pid = client.run(os.getpid, workers=[home])[home]
                 os.kill(pid, signal.SIGKILL)
-            return play(self, tasks, seconds)
+            return play(self, tasks)
 
         monkeypatch.setattr(Cluster, "_play", kill)
         model = LinearSVC(0.05, client=client, tol=1e-3, keep_duals=True, safe_every=3)
@@ -224,12 +224,12 @@ def test_a_store_that_one_host_alone_has_is_opened_there(tmp_path, monkeypatch):
         assert [hosts for _, hosts in parts] == [{"127.0.0.2"}, None]
         play, plays = Cluster._play, []
 
-        def kill(self, tasks, seconds):
+        def kill(self, tasks):
             plays.append(self.homes[0])
             if len(plays) == 6:
                 pid = client.run(os.getpid, workers=[self.homes[0]])
                 os.kill(pid[self.homes[0]], getattr(signal, "SIGKILL", signal.SIGTERM))
-            return play(self, tasks, seconds)
+            return play(self, tasks)
 
         monkeypatch.setattr(Cluster, "_play", kill)
         model = LinearSVC(0.05, client=client, tol=1e-3, keep_duals=True).fit(paths)

@@ -337,12 +337,10 @@ class Cluster(Engine):
 
     # Rounds
 
-    def play(
-        self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], RoundOutcome]:
+    def play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:
         with self._one_clear_error():
             try:
-                return self._play(tasks, seconds)
+                return self._play(tasks)
             except (_Disturbed, CancelledError):
                 self.running.clear()
                 before = dict(enumerate(self.homes))
@@ -357,9 +355,7 @@ class Cluster(Engine):
                 # If it is unknown which pieces were lost, recover asks all of them.
                 return {}, RoundOutcome(lost=lost or [0])
 
-    def _play(
-        self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], RoundOutcome]:
+    def _play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:
         advancing = all(task.kind == "advance" for task in tasks.values())
         begun = time.perf_counter()
         members = self._late_replies(advancing)
@@ -368,7 +364,7 @@ class Cluster(Engine):
         for index in range(self.count):
             if index in self.running or index in replies:
                 continue
-            order = self.order(index, tasks, seconds)
+            order = self.order(index, tasks)
             home = [self.homes[index]]
             with dask.annotate(workers=home, allow_other_workers=False):
                 asked[index] = later(call)(

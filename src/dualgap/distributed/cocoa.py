@@ -132,10 +132,8 @@ class Rounds:
 
     def _play(self, tasks: dict[int, Task]) -> RoundOutcome:
         advances = [task for task in tasks.values() if task.kind == "advance"]
-        left = self.engine.deadline - time.monotonic()
-        seconds = left if advances and left < math.inf else None
         begun = time.perf_counter()
-        outcome = self.engine.run(tasks, seconds)
+        outcome = self.engine.run(tasks)
         if advances:
             wall = time.perf_counter() - begun
             summaries = [outcome.summaries[k] for k in tasks]

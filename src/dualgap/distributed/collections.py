@@ -189,13 +189,6 @@ def _check_length(name: str, length: int, n: int) -> None:
 # Functions that run on the workers
 
 
-def store_of(parts: Sequence[Block]) -> StorePart | None:
-    """Return the part of a store that a piece consists of, or None."""
-    whole = [part for block in parts for part in block]
-    stored = len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart))
-    return part_of(whole[0]) if stored else None
-
-
 def join(
     parts: Sequence[Block], index: int
 ) -> tuple[Matrix, NDArray[np.generic], NDArray[np.generic] | None]:

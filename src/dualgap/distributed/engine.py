@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,28 +134,23 @@ class Engine(ABC):
         # Rounds of late pieces, whose replies do not count yet.
         self.late: dict[int, int] = {}
 
-    def order(
-        self, index: int, tasks: dict[int, Task], seconds: float | None = None
-    ) -> Order:
+    def order(self, index: int, tasks: dict[int, Task]) -> Order:
         """Return the order to piece `index` for the present round."""
+        left = self.deadline - time.monotonic()
+        advances = any(task.kind == "advance" for task in tasks.values())
+        seconds = left if advances and left < math.inf else None
         gammas = self.gammas[index]
         return Order(self.rounds, self.after[index], gammas, tasks, seconds)
 
-    def run(self, tasks: dict[int, Task], seconds: float | None = None) -> RoundOutcome:
-        """Run one round that does the tasks of the problems, within `seconds`.
-
-        Raises
-        ------
-        RuntimeError
-            If pieces are lost again and again.
-        """
+    def run(self, tasks: dict[int, Task]) -> RoundOutcome:
+        """Run one round that does the tasks of the problems."""
         self.rounds += 1
-        members, outcome = self.play(tasks, seconds)
+        members, outcome = self.play(tasks)
         lost = outcome.lost
         while outcome.lost:
             lost = lost + self.recover(outcome.lost)
             self.rounds += 1
-            members, outcome = self.play(tasks, seconds)
+            members, outcome = self.play(tasks)
             lost = lost + outcome.lost
             self._give_up_after(lost)
         self.settle(members, outcome)
@@ -192,7 +188,7 @@ class Engine(ABC):
             self.gammas = [{} for _ in range(self.count)]
             self.rounds += 1
             tasks = {k: Task("combine") for k in range(self.problems)}
-            members, outcome = self.play(tasks, None)
+            members, outcome = self.play(tasks)
             if not outcome.lost:
                 self.settle(members, outcome)
                 return more
@@ -207,9 +203,7 @@ class Engine(ABC):
             )
 
     @abstractmethod
-    def play(
-        self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], RoundOutcome]:
+    def play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:
         """Run one round, add up the replies, and move the points.
 
         Returns the pieces whose replies count, with the rounds of the replies, and the
@@ -236,11 +230,9 @@ class Simulation(Engine):
         self.pieces = list(pieces)
         self.state = zero(self.problems, self.width)
 
-    def play(
-        self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Mapping[int, int], RoundOutcome]:
+    def play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:
         replies = [
-            piece.take_part(self.setup, self.order(i, tasks, seconds), self.state)
+            piece.take_part(self.setup, self.order(i, tasks), self.state)
             for i, piece in enumerate(self.pieces)
         ]
         while len(replies) > ARITY:

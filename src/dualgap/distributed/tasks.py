@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 from distributed import Client
 from distributed.comm import get_address_host
 
+from ..data.store import RowStore
+from .collections import Block, join
 from .piece import Piece
-from .stores import StorePart, locate, look
+from .stores import StorePart, locate, look, part_of
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-
-    from .collections import Block
-
-# Functions that run on the workers
 
 # Pieces in use, with the tokens of their fits.
 _RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
@@ -34,12 +32,10 @@ def later(function: Callable[..., object]) -> Delayed:
 
 
 def build(blocks: Sequence[Block], index: int) -> Piece:
-    """Make a piece of its blocks."""
-    from .collections import join, store_of
-
-    source = store_of(blocks)
-    if source is not None:
-        return Piece.of(source, index)
+    """Make a piece of its blocks: rows, or a store."""
+    whole: Any = [part for block in blocks for part in block]
+    if len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart)):
+        return Piece.of(part_of(whole[0]), index)
     return Piece(*join(blocks, index), index=index)
 
 
