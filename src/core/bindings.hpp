@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,6 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "epoch.hpp"
 #include "epochs/dual.hpp"
@@ -93,7 +93,7 @@ class AnyRows {
                    CsrRows<float, std::int64_t>, CsrRows<double, std::int64_t>,
                    DenseRows<float>, DenseRows<double>>;
 
-  AnyRows(Variant rows, Index stored, std::vector<nb::object> owners)
+  AnyRows(Variant rows, Index stored, Vector<nb::object> owners)
       : rows_(std::move(rows)), stored_(stored), owners_(std::move(owners)) {}
 
   template <class F>
@@ -114,7 +114,7 @@ class AnyRows {
     return visit([&](const auto &rows) { return stored_ * rows.kEntryBytes; });
   }
   // The arrays: values, and for CSR rows also indices and pointers.
-  const std::vector<nb::object> &owners() const { return owners_; }
+  const Vector<nb::object> &owners() const { return owners_; }
   AnyRows with_constant(double constant) const {
     return visit([&](const auto &rows) {
       return AnyRows(rows.with_constant(constant), stored_, owners_);
@@ -124,7 +124,7 @@ class AnyRows {
  private:
   Variant rows_;
   Index stored_;
-  std::vector<nb::object> owners_;  // keeps the arrays alive
+  Vector<nb::object> owners_;  // keeps the arrays alive
 };
 
 inline void check_length(Index have, Index want, const char *name) {
@@ -149,15 +149,16 @@ template <class Items, class Row>
 NewTable table_of(const Items &items, const Row &row) {
   using Numbers = decltype(row(*items.begin()));
   constexpr std::size_t kColumns = std::tuple_size_v<Numbers>;
-  auto *rows = new std::vector<Numbers>;
+  auto *rows = new Vector<Numbers>;
   nb::capsule owner(rows,
                     [](void *p) noexcept { delete static_cast<decltype(rows)>(p); });
   for (const auto &item : items) rows->push_back(row(item));
-  return NewTable({rows->data(), {items.size(), kColumns}, owner});
+  const auto count = static_cast<std::size_t>(rows->size());
+  return NewTable({rows->data(), {count, kColumns}, owner});
 }
 
 // Returns P, D and the steps so far of every epoch, shape (n, 3).
-inline NewTable table_of_epochs(const std::vector<Epoch> &epochs) {
+inline NewTable table_of_epochs(const Vector<Epoch> &epochs) {
   return table_of(epochs, [](const Epoch &of) {
     return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
   });
@@ -296,6 +297,9 @@ struct type_caster<dualgap::Aligned<T, Dimensions>> {
     return Caster::from_cpp(array, policy, cleanup);
   }
 };
+
+template <class T>
+struct type_caster<dualgap::Vector<T>> : list_caster<dualgap::Vector<T>, T> {};
 
 template <>
 struct type_caster<dualgap::TeamOrCount> {

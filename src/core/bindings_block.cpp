@@ -39,7 +39,7 @@ class PythonRows final : public RowSource {
   }
   bool add_rows(const Order *who, const double *coef, Index m, double *sums,
                 Poll &poll) const override {
-    std::vector<float> row(static_cast<std::size_t>(stride()));
+    FloatVec row(stride());
     float *to = row.data();
     for (Index t = 0; t < m; ++t) {
       if (!rows(who + t, 1, &to, poll)) return false;
@@ -80,7 +80,7 @@ class PythonRows final : public RowSource {
 
 std::unique_ptr<Points> points_of(const AnyRows &rows,
                                   const Maybe<const Order> &named) {
-  std::vector<Order> who;
+  Vector<Order> who;
   if (named) {
     const Order *order = checked_order(*named, rows.n());
     who.assign(order, order + named->shape(0));
@@ -104,11 +104,11 @@ bool add_at(const KernelRows &rows, const Array<const Order> &who,
   if (at) some = {checked_order(*at, rows.n()), static_cast<Index>(at->shape(0))};
   double *to = sized(out, some.count, "out");
   const Index panels = (some.count + tile::kPanel - 1) / tile::kPanel;
-  std::vector<double> sums(static_cast<std::size_t>(panels * tile::kPanel));
+  Vec sums(panels * tile::kPanel);
   const bool whole = without_gil(stop, [&](Poll &poll) {
     return add(order, c, m, some, sums.data(), std::ref(poll));
   });
-  for (Index j = 0; j < some.count; ++j) to[j] += sums[static_cast<std::size_t>(j)];
+  for (Index j = 0; j < some.count; ++j) to[j] += sums[j];
   return whole;
 }
 
@@ -123,7 +123,7 @@ struct BoxProblem {
   BlockProblem taken(Index n) const {
     const auto take = [&](const Array<const double> &a, const char *name) {
       const double *data = sized(a, n, name);
-      return std::vector<double>(data, data + n);
+      return Vec(data, data + n);
     };
     BlockProblem problem;
     problem.squared = squared;
@@ -155,7 +155,7 @@ Inner small_problem(const Table<const float> &H, Index m) {
   Inner inner(m);
   for (Index i = 0; i < m; ++i)
     std::copy_n(H.data() + i * m, m, inner.H.data() + i * inner.stride());
-  for (Index i = m; i < inner.q; ++i) inner.s[static_cast<std::size_t>(i)] = 1.0f;
+  for (Index i = m; i < inner.q; ++i) inner.s[i] = 1.0f;
   return inner;
 }
 
@@ -203,10 +203,12 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro(
           "centre",
           [](const KernelRows &self) {
-            std::vector<double> centre = self.map().centre;
-            centre.resize(static_cast<std::size_t>(self.points().d()), 0.0);
-            return NewArray<const double>(
-                {centre.data(), {centre.size()}, nb::handle()}, nb::rv_policy::copy);
+            Vec centre = self.map().centre;
+            centre.resize(self.points().d(), 0.0);
+            return NewArray<const double>({centre.data(),
+                                           {static_cast<std::size_t>(centre.size())},
+                                           nb::handle()},
+                                          nb::rv_policy::copy);
           },
           "what is subtracted from dense points before their products")
       .def_prop_rw("precise", &KernelRows::precise, &KernelRows::set_precise,
@@ -222,9 +224,8 @@ void bind_block(nb::module_ &m) {
             if (static_cast<Index>(out.shape(0)) != many ||
                 static_cast<Index>(out.shape(1)) != self.stride())
               throw std::invalid_argument("out does not fit");
-            std::vector<float *> to(static_cast<std::size_t>(many));
-            for (Index t = 0; t < many; ++t)
-              to[static_cast<std::size_t>(t)] = out.data() + t * self.stride();
+            Vector<float *> to(many);
+            for (Index t = 0; t < many; ++t) to[t] = out.data() + t * self.stride();
             return without_gil(stop, [&](Poll &poll) {
               return self.rows(order, many, to.data(), poll);
             });
@@ -244,9 +245,8 @@ void bind_block(nb::module_ &m) {
             if (static_cast<Index>(out.shape(0)) != queries ||
                 width != (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel)
               throw std::invalid_argument("out does not fit");
-            std::vector<float *> to(static_cast<std::size_t>(queries));
-            for (Index t = 0; t < queries; ++t)
-              to[static_cast<std::size_t>(t)] = out.data() + t * width;
+            Vector<float *> to(queries);
+            for (Index t = 0; t < queries; ++t) to[t] = out.data() + t * width;
             return without_gil(stop, [&](Poll &poll) {
               return self.cross(order, queries, at, many, to.data(), poll);
             });
@@ -387,12 +387,11 @@ void bind_block(nb::module_ &m) {
         const auto size = static_cast<Index>(c.shape(0));
         Inner inner = small_problem(H, size);
         for (Index i = 0; i < size; ++i) {
-          const auto at = static_cast<std::size_t>(i);
-          inner.s[at] = inner.row(i)[i];
-          inner.c[at] = c.data()[i];
-          inner.lo[at] = sized(box[0], size, "box[0]")[i];
-          inner.hi[at] = sized(box[1], size, "box[1]")[i];
-          inner.v[at] = sized(v, size, "v")[i];
+          inner.s[i] = inner.row(i)[i];
+          inner.c[i] = c.data()[i];
+          inner.lo[i] = sized(box[0], size, "box[0]")[i];
+          inner.hi[i] = sized(box[1], size, "box[1]")[i];
+          inner.v[i] = sized(v, size, "v")[i];
         }
         const Index steps = without_gil(
             stop, [&](Poll &poll) { return pair_steps(inner, unit, tol, most, poll); });
@@ -410,12 +409,11 @@ void bind_block(nb::module_ &m) {
         const auto size = static_cast<Index>(c.shape(0));
         Inner inner = small_problem(H, size);
         for (Index i = 0; i < size; ++i) {
-          const auto at = static_cast<std::size_t>(i);
-          inner.c[at] = c.data()[i];
-          inner.y[at] = static_cast<float>(sized(y, size, "y")[i]);
-          inner.delta[at] = sized(delta, size, "delta")[i];
-          inner.v[at] = sized(v, size, "v")[i];
-          inner.s[at] = inner.row(i)[i] + 1.0f + static_cast<float>(inner.delta[at]);
+          inner.c[i] = c.data()[i];
+          inner.y[i] = static_cast<float>(sized(y, size, "y")[i]);
+          inner.delta[i] = sized(delta, size, "delta")[i];
+          inner.v[i] = sized(v, size, "v")[i];
+          inner.s[i] = inner.row(i)[i] + 1.0f + static_cast<float>(inner.delta[i]);
         }
         const Index steps = without_gil(
             stop, [&](Poll &poll) { return coordinate_steps(inner, tol, most, poll); });
@@ -460,14 +458,14 @@ void bind_block(nb::module_ &m) {
       .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.");
   m.def(
       "solve_pairs",
-      [](const KernelRows &rows, const std::vector<Index> &bounds,
-         Array<const double> cost, const ScoreSizes &sizes,
-         const WholeSettings &settings, const PairTables &tables, Stop &stop) {
+      [](const KernelRows &rows, const Vector<Index> &bounds, Array<const double> cost,
+         const ScoreSizes &sizes, const WholeSettings &settings,
+         const PairTables &tables, Stop &stop) {
         if (!rows.dense()) throw std::invalid_argument("rows are sparse");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
             !std::is_sorted(bounds.begin(), bounds.end()))
           throw std::invalid_argument("bounds");
-        const auto classes = static_cast<Index>(bounds.size()) - 1;
+        const auto classes = bounds.size() - 1;
         for (const auto &[table, name] :
              {std::pair{&tables.coef, "coef"}, std::pair{&tables.scores, "scores"}}) {
           check_length(static_cast<Index>(table->shape(0)), classes - 1, name);
@@ -494,7 +492,7 @@ void bind_block(nb::module_ &m) {
         const Index n = rows.n();
         double *a = sized(alpha, n, "alpha");
         const double *most = sized(upper, n, "upper");
-        const std::vector<double> zeros(static_cast<std::size_t>(n));
+        const Vec zeros(n);
         WholeProblem problem{zeros, zeros, {most, most + n}, {a, a + n}, floor};
         const auto epochs = without_gil(stop, [&](Poll &poll) {
           return solve_whole(rows, std::move(problem), settings, a, stop, poll);
@@ -554,11 +552,10 @@ void bind_block(nb::module_ &m) {
         check_length(static_cast<Index>(out.shape(0)), many * outputs, "out");
         check_length(static_cast<Index>(out.shape(1)), n, "a row of out");
         const Index room = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
-        std::vector<double> sums(static_cast<std::size_t>(room * many * outputs));
-        std::vector<double *> each(static_cast<std::size_t>(many * outputs));
-        for (std::size_t o = 0; o < each.size(); ++o)
-          each[o] = sums.data() + static_cast<Index>(o) * room;
-        std::vector<Part> parts;
+        Vec sums(room * many * outputs);
+        Vector<double *> each(many * outputs);
+        for (Index o = 0; o < each.size(); ++o) each[o] = sums.data() + o * room;
+        Vector<Part> parts;
         Index first = 0;
         for (Index g = 0; g < many; ++g) {
           const Index end = ends.data()[g];
@@ -571,8 +568,8 @@ void bind_block(nb::module_ &m) {
           return add_placed(std::move(map), settings.dense, settings.precise, *points,
                             coef.data(), outputs, parts, *to, team, poll);
         });
-        for (std::size_t o = 0; o < each.size(); ++o)
-          std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);
+        for (Index o = 0; o < each.size(); ++o)
+          std::copy(each[o], each[o] + n, out.data() + o * n);
         return whole;
       },
       "kernel"_a, "rows"_a, "coef"_a, "ends"_a, "targets"_a, "out"_a, "settings"_a,
@@ -591,7 +588,7 @@ void bind_block(nb::module_ &m) {
              Table<const double> coef, Array<const std::int64_t> ends, bool precise) {
             const auto points = points_of(rows, std::nullopt);
             check_length(static_cast<Index>(coef.shape(1)), points->n(), "coef");
-            const std::vector<Index> of(ends.data(), ends.data() + ends.shape(0));
+            const Vector<Index> of(ends.data(), ends.data() + ends.shape(0));
             if (of.empty() || of.front() < 0 || of.back() > points->n() ||
                 !std::is_sorted(of.begin(), of.end()))
               throw std::invalid_argument("ends");

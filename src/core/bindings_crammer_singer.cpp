@@ -62,8 +62,7 @@ void bind_crammer_singer(nb::module_ &m) {
                                     sized(point.wake, n, "wake"),
                                     sized(point.length, n, "length")};
         Order *visits = sized(order, n, "order");
-        std::vector<double> scratch(
-            static_cast<std::size_t>(3 * class_stride(classes)));
+        Vec scratch(3 * class_stride(classes));
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           return crammer_singer_epoch(x, examples.data(), state, visits, scratch.data(),
                                       random, poll);

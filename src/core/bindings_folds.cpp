@@ -41,10 +41,10 @@ void bind_folds(nb::module_ &m) {
       .def(
           "__init__",
           [](Folds *self, const FoldTable &table,
-             const std::vector<std::pair<Index, Index>> &runs,
-             Array<const std::int8_t> y, Table<const double> weights, Index threads,
-             Maybe<const double> targets, double epsilon) {
-            std::vector<Run> rows;
+             const Vector<std::pair<Index, Index>> &runs, Array<const std::int8_t> y,
+             Table<const double> weights, Index threads, Maybe<const double> targets,
+             double epsilon) {
+            Vector<Run> rows;
             Index count = 0;
             for (const auto &[begin, end] : runs) {
               if (begin < 0 || end < begin || end > table.n)
@@ -56,7 +56,7 @@ void bind_folds(nb::module_ &m) {
             const std::int8_t *labels = sized(y, count, "y");
             const auto folds = static_cast<Index>(weights.shape(0));
             const double *all = weights.data();
-            std::vector<double> linear;
+            Vec linear;
             if (const double *first = sized(targets, count, "targets"))
               linear.assign(first, first + count);
             nb::gil_scoped_release released;
@@ -96,7 +96,7 @@ void bind_folds(nb::module_ &m) {
           [](const Folds &self, const ScoreSizes &sizes) {
             const ScoreRoundings by = sizes.of(self.rows());
             nb::gil_scoped_release released;
-            std::vector<HingeProof> found;
+            Vector<HingeProof> found;
             for (Index p = 0; p < self.folds(); ++p) found.push_back(self.proof(p, by));
             return found;
           },

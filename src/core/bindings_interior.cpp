@@ -60,7 +60,7 @@ std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
 // A set of rows in memory.
 class HeldRows final : public RowSet {
  public:
-  explicit HeldRows(std::vector<AnyRows> rows) : held_(std::move(rows)) {
+  explicit HeldRows(Vector<AnyRows> rows) : held_(std::move(rows)) {
     for (const AnyRows &part : held_) {
       if (part.width() != held_[0].width())
         throw std::invalid_argument("rows of different widths");
@@ -80,8 +80,8 @@ class HeldRows final : public RowSet {
   }
 
  private:
-  std::vector<AnyRows> held_;
-  std::vector<std::unique_ptr<RowBlock>> blocks_;
+  Vector<AnyRows> held_;
+  Vector<std::unique_ptr<RowBlock>> blocks_;
   Index n_ = 0;
 };
 
@@ -146,9 +146,9 @@ class YieldedRows final : public RowSet {
 
 // Copies an array into a vector.
 template <class T>
-std::vector<T> values_of(const Array<const T> &array, Index n, const char *name) {
+Vector<T> values_of(const Array<const T> &array, Index n, const char *name) {
   const T *first = sized(array, n, name);
-  return std::vector<T>(first, first + n);
+  return Vector<T>(first, first + n);
 }
 
 using Bytes = Array<const std::int8_t>;
@@ -162,7 +162,7 @@ std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
     const auto width = static_cast<Index>(fixed.shape(0));
     return std::make_unique<YieldedRows>(nb::cast<nb::callable>(rows), n, width);
   }
-  std::vector<AnyRows> held;
+  Vector<AnyRows> held;
   for (const nb::handle part : nb::cast<nb::list>(rows))
     held.push_back(nb::cast<const AnyRows &>(part));
   return std::make_unique<HeldRows>(std::move(held));
@@ -185,7 +185,7 @@ struct ChosenExamples {
 NewArray<double> copied(const Vec &x) {
   auto *data = new Vec(x);
   nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
-  return NewArray<double>({data->data(), {data->size()}, owner});
+  return NewArray<double>({data->data(), {static_cast<std::size_t>(x.size())}, owner});
 }
 
 AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double constant) {
@@ -281,7 +281,7 @@ struct LabellingTables {
   Table<const std::int8_t> y;
   Table<const double> cost;
   Table<double> w, alpha;
-  std::vector<Labelling> of(const AnyRows &rows) const {
+  Vector<Labelling> of(const AnyRows &rows) const {
     const Index n = rows.n(), width = rows.width();
     const auto many = static_cast<Index>(y.shape(0));
     const auto costs = static_cast<Index>(cost.shape(0));
@@ -293,7 +293,7 @@ struct LabellingTables {
     check_length(static_cast<Index>(w.shape(0)), many, "w");
     check_length(static_cast<Index>(alpha.shape(0)), many, "alpha");
     if (costs != 1) check_length(costs, many, "cost");
-    std::vector<Labelling> all;
+    Vector<Labelling> all;
     for (Index k = 0; k < many; ++k)
       all.push_back({y.data() + k * n, cost.data() + (costs == 1 ? 0 : k * n),
                      w.data() + k * width, alpha.data() + k * n});
@@ -340,14 +340,13 @@ void bind_labellings(nb::module_ &m) {
          const Loss &loss, const LabellingSettings &settings, const Algebra &algebra,
          Team &threads, Stop &stop) {
         const double *squares = sized(q, rows.n(), "q");
-        const std::vector<Labelling> all = labellings.of(rows);
+        const Vector<Labelling> all = labellings.of(rows);
         const LinearAlgebra functions = look_up(algebra);
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             using Rows = std::decay_t<decltype(x)>;
-            const auto set =
-                [&](const std::vector<Order> &kept) -> std::unique_ptr<RowSet> {
-              const auto count = static_cast<Index>(kept.size());
+            const auto set = [&](const Vector<Order> &kept) -> std::unique_ptr<RowSet> {
+              const auto count = kept.size();
               if (count == x.rows()) return std::make_unique<OneBlock<Rows>>(x);
               using Chosen = ChosenRows<Rows>;
               return std::make_unique<OneBlock<Chosen>>(Chosen(x, kept.data(), count));
@@ -477,7 +476,7 @@ void bind_interior(nb::module_ &m) {
         const auto n = static_cast<Index>(alpha.shape(0));
         const double *given = alpha.data(), *costs = sized(cost, n, "cost");
         Vec out(given, given + n);
-        for (std::size_t i = 0; i < out.size(); ++i) {
+        for (Index i = 0; i < out.size(); ++i) {
           const double upper = loss.upper(costs[i]),
                        near = std::min(share * upper, most);
           if (out[i] < near) out[i] = 0.0;

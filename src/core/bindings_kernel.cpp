@@ -11,7 +11,7 @@ namespace dualgap {
 namespace {
 
 nb::object numbers(const Order *data, Index m) {
-  auto *copy = new Order[static_cast<std::size_t>(std::max<Index>(m, 1))];
+  auto *copy = new Order[std::max<Index>(m, 1)];
   std::copy(data, data + m, copy);
   nb::capsule owner(copy, [](void *p) noexcept { delete[] static_cast<Order *>(p); });
   return nb::cast(nb::ndarray<nb::numpy, Order, nb::ndim<1>>(
@@ -56,10 +56,10 @@ class PythonGram final : public Gram {
     for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
     statistics_.evaluations += n();
   }
-  void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
+  void compute_block(const Order *queries, Index m, const Vector<Order> &columns,
                      double *out, Index stride) override {
     nb::gil_scoped_acquire gil;
-    const auto many = static_cast<Index>(columns.size());
+    const auto many = columns.size();
     const auto values = nb::cast<Table<const double>>(
         block_(numbers(queries, m), numbers(columns.data(), many)));
     check(values, m, many);
@@ -349,7 +349,7 @@ void bind_kernel(nb::module_ &m) {
   m.def(
       "rows_of_classes",
       [](const AnyRows &rows, const KernelFunction &function,
-         const std::vector<Index> &bounds, const std::vector<Index> &capacities) {
+         const Vector<Index> &bounds, const Vector<Index> &capacities) {
         if (bounds.size() != capacities.size() + 1 || bounds.front() != 0 ||
             !std::is_sorted(bounds.begin(), bounds.end()))
           throw std::invalid_argument("bounds");
@@ -368,7 +368,7 @@ void bind_kernel(nb::module_ &m) {
       [](const AnyRows &rows, const KernelFunction &function, Index capacity) {
         return rows.visit([&](const auto &x) -> std::unique_ptr<Gram> {
           using Rows = std::decay_t<decltype(x)>;
-          const std::vector<Index> bounds{0, x.rows()}, none{0};
+          const Vector<Index> bounds{0, x.rows()}, none{0};
           auto data = std::make_shared<RowsOfClasses<Rows>>(x, rows.stored(), function,
                                                             bounds, none);
           return std::make_unique<RowsGram<Rows>>(std::move(data), 0, -1, capacity);

@@ -83,7 +83,7 @@ void bind_stochastic_gradient(nb::module_ &m) {
         if (moved) state.bias = *moved;
         const auto *visits = checked_order(order, n);
         const auto count = static_cast<Index>(order.shape(0));
-        std::vector<double> slopes(static_cast<std::size_t>(data.batch));
+        Vec slopes(data.batch);
         const GradientPass pass =
             pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
               return stochastic_gradient_epoch(x, data, visits, count, slopes.data(),

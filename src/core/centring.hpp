@@ -17,16 +17,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+
+#include "index.hpp"
 
 namespace dualgap {
 
 class Centring {
  public:
-  using Index = std::int64_t;
-  using Vec = std::vector<double>;
   static constexpr Index kSample = 128;  // rows
   // A column is centred if its median is more than this many times its spread, and this
   // many times the reference. Half of the rows are within the spread of the median.
@@ -35,37 +32,37 @@ class Centring {
   // Chooses the columns by a sample of `count` rows, `width` values each. The last
   // column is the constant feature if `constant`.
   void choose(const Vec &sample, Index count, Index width, bool constant) {
-    const auto d = static_cast<std::size_t>(width);
-    Vec median(d), spread(d), values(static_cast<std::size_t>(count));
-    for (std::size_t j = 0; j < d; ++j) {
-      for (std::size_t k = 0; k < values.size(); ++k) values[k] = sample[k * d + j];
+    const auto d = width;
+    Vec median(d), spread(d), values(count);
+    for (Index j = 0; j < d; ++j) {
+      for (Index k = 0; k < values.size(); ++k) values[k] = sample[k * d + j];
       median[j] = middle(values);
       for (double &x : values) x = std::abs(x - median[j]);
       spread[j] = middle(values);
     }
-    const auto steady = [&](std::size_t j) {
+    const auto steady = [&](Index j) {
       return std::abs(median[j]) > kLarge * spread[j];
     };
-    std::size_t p = d - 1;
-    for (std::size_t j = 0; !constant && j < d; ++j)
+    Index p = d - 1;
+    for (Index j = 0; !constant && j < d; ++j)
       if (steady(j) && (!steady(p) || spread[j] / std::abs(median[j]) <
                                           spread[p] / std::abs(median[p])))
         p = j;
     if (!steady(p)) return;
     const double least = kLarge * (constant ? std::abs(median[p]) : 1.0);
     Vec ratio(d, 0.0);
-    for (std::size_t j = 0; j < d; ++j)
+    for (Index j = 0; j < d; ++j)
       if (j != p && steady(j) && std::abs(median[j]) > least) {
         ratio[j] = median[j] / median[p];
-        columns_.push_back(static_cast<Index>(j));
+        columns_.push_back(j);
       }
     if (columns_.empty()) return;
     ratio_ = std::move(ratio);
     reference_ = static_cast<Index>(p);
-    for (std::size_t k = 0; k < values.size(); ++k) {
+    for (Index k = 0; k < values.size(); ++k) {
       const double *row = &sample[k * d];
       double sum = 0;
-      for (std::size_t j = 0; j < d; ++j) {
+      for (Index j = 0; j < d; ++j) {
         const double x = row[j] - ratio_[j] * row[p];
         const double share = ratio_[j] != 0.0 ? x / ratio_[j] : x;
         sum += share * share;
@@ -80,8 +77,8 @@ class Centring {
   // which T'T is of size 1.
   double square() const { return square_; }
   Index reference() const { return reference_; }
-  const std::vector<Index> &columns() const { return columns_; }
-  double ratio(Index j) const { return ratio_[static_cast<std::size_t>(j)]; }
+  const Vector<Index> &columns() const { return columns_; }
+  double ratio(Index j) const { return ratio_[j]; }
 
   // u of w, in place.
   void enter(Vec &w) const { shift(w, 1.0); }
@@ -95,12 +92,12 @@ class Centring {
   // Adds T'T - I to the entries (i, j), i <= j, of a matrix. Nothing if none is
   // centred.
   void add_penalty(Vec &matrix) const {
-    const std::size_t d = ratio_.size();
-    const auto p = static_cast<std::size_t>(reference_);
+    const Index d = ratio_.size();
+    const auto p = reference_;
     for (const Index column : columns_) {
-      const auto j = static_cast<std::size_t>(column);
+      const auto j = column;
       matrix[std::min(j, p) * d + std::max(j, p)] -= ratio_[j];
-      for (std::size_t k = j; k < d; ++k) matrix[j * d + k] += ratio_[j] * ratio_[k];
+      for (Index k = j; k < d; ++k) matrix[j * d + k] += ratio_[j] * ratio_[k];
     }
   }
 
@@ -111,21 +108,21 @@ class Centring {
     std::nth_element(values.begin(), at, values.end());
     return *at;
   }
-  double &at_reference(Vec &x) const { return x[static_cast<std::size_t>(reference_)]; }
+  double &at_reference(Vec &x) const { return x[reference_]; }
   void shift(Vec &x, double sign) const {
     if (!any()) return;
     double sum = 0;
-    for (const Index j : columns_) sum += ratio(j) * x[static_cast<std::size_t>(j)];
+    for (const Index j : columns_) sum += ratio(j) * x[j];
     at_reference(x) += sign * sum;
   }
   void spread(Vec &x, double sign) const {
     if (!any()) return;
     const double by = sign * at_reference(x);
-    for (const Index j : columns_) x[static_cast<std::size_t>(j)] += by * ratio(j);
+    for (const Index j : columns_) x[j] += by * ratio(j);
   }
 
   Vec ratio_;
-  std::vector<Index> columns_;
+  Vector<Index> columns_;
   Index reference_ = 0;
   double square_ = 0;
 };

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "losses.hpp"
 #include "rows.hpp"
@@ -109,21 +108,18 @@ Index worth_threads(const Rows &rows, Index threads) {
 class PartSums {
  public:
   PartSums(double *first, Index size, Index parts)
-      : first_(first),
-        size_(size),
-        own_(static_cast<std::size_t>(first ? (parts - 1) * size : 0)) {}
+      : first_(first), size_(size), own_(first ? (parts - 1) * size : 0) {}
   double *of(Index part) {
     return part == 0 || !first_ ? first_ : own_.data() + (part - 1) * size_;
   }
   void add_up() {
-    for (std::size_t k = 0; k < own_.size(); ++k)
-      first_[k % static_cast<std::size_t>(size_)] += own_[k];
+    for (Index k = 0; k < own_.size(); ++k) first_[k % size_] += own_[k];
   }
 
  private:
   double *first_;
   Index size_;
-  std::vector<double> own_;
+  Vec own_;
 };
 
 // v = sum_i a_i y_i x_i. v must be zero on entry.
@@ -144,7 +140,7 @@ void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double
 template <class Rows>
 void image_lengths(const Rows &rows, const double *W, double *out) {
   const Index width = rows.width(), padded = (width + kLanes - 1) / kLanes * kLanes;
-  std::vector<double> zeros(static_cast<std::size_t>(padded));
+  Vec zeros(padded);
   double *image = zeros.data();
   for (Index i = 0; i < rows.rows(); ++i) {
     std::fill(image, image + padded, 0.0);
@@ -217,7 +213,7 @@ struct PartValues {
   double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
 };
 
-inline Values add_up(const std::vector<PartValues> &parts, const Sizes &sizes) {
+inline Values add_up(const Vector<PartValues> &parts, const Sizes &sizes) {
   Values all;
   Sum losses, alphas, diagonals, along;
   for (const PartValues &part : parts) {
@@ -389,14 +385,14 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
                    const double *w, Dual dual, double *alpha, double *v, double *seen,
                    Team &threads) {
   const Index parts = kPrecise ? 1 : worth_threads(rows, threads.size());
-  std::vector<double> lost(static_cast<std::size_t>(kPrecise ? rows.width() : 0));
+  Vec lost(kPrecise ? rows.width() : 0);
   const double constant = rows.constant();
   const Sizes sizes{q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
                     static_cast<double>(rows.cols() + 2)};
   const double adding = static_cast<double>(rows.rows()) * kRounding<double>;
   const BlockedDot<Rows> dot{rows, w};
-  std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
+  Vector<PartValues> part_sums(parts);
   PartSums sums(v, rows.width(), parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     PartValues all;
@@ -475,10 +471,10 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
           rows.axpy(first + k, by, own);
       }
     }
-    part_sums[static_cast<std::size_t>(part)] = all;
+    part_sums[part] = all;
   });
   sums.add_up();
-  for (std::size_t j = 0; j < lost.size(); ++j) v[j] += lost[j];
+  for (Index j = 0; j < lost.size(); ++j) v[j] += lost[j];
   return add_up(part_sums, sizes);
 }
 
@@ -514,7 +510,7 @@ template <class Rows>
 GivenPoint evaluate_given(const Rows &rows, const MarginTerms &terms, const double *q,
                           const double *w, double *alpha, Team &threads) {
   const Index n = rows.rows(), width = rows.width();
-  std::vector<double> v(static_cast<std::size_t>(width));
+  Vec v(width);
   const Values values =
       evaluate(rows, terms, q, w, Dual::kGiven, alpha, v.data(), nullptr, threads);
   const double dual_norm = squared_norm(v.data(), width);

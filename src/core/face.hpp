@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 namespace dualgap {
 
@@ -25,11 +24,11 @@ class FaceStep {
   // are linearly dependent, the shift makes a long step along the dependence, which
   // ends at a bound. Returns false if there is no step.
   template <class At, class Slope>
-  bool solve(std::size_t count, const At &at, const Slope &g) {
-    const std::size_t k = count - 1;
+  bool solve(Index count, const At &at, const Slope &g) {
+    const Index k = count - 1;
     last_.resize(count);
     double largest = 0.0;
-    for (std::size_t s = 0; s < count; ++s) {
+    for (Index s = 0; s < count; ++s) {
       last_[s] = at(k, s);
       largest = std::max(largest, at(s, s));
     }
@@ -40,17 +39,17 @@ class FaceStep {
       }
     return false;
   }
-  double operator[](std::size_t s) const { return step_[s]; }
+  double operator[](Index s) const { return step_[s]; }
 
  private:
   // Computes the factor L of R + shift I, and L^-1 r.
   template <class At, class Slope>
-  bool factor(std::size_t k, const At &at, const Slope &g, double shift) {
+  bool factor(Index k, const At &at, const Slope &g, double shift) {
     factor_.resize(k * k);
     step_.resize(k + 1);
-    for (std::size_t i = 0; i < k; ++i) {
+    for (Index i = 0; i < k; ++i) {
       double *row = factor_.data() + i * k;
-      for (std::size_t j = 0; j <= i; ++j) {
+      for (Index j = 0; j <= i; ++j) {
         double value = at(i, j) - last_[i] - last_[j] + last_[k];
         if (i == j) value += shift;
         const double *other = factor_.data() + j * k;
@@ -63,27 +62,27 @@ class FaceStep {
     return true;
   }
   // Solves L^T s = L^-1 r, and balances the sum.
-  void substitute(std::size_t k) {
-    for (std::size_t i = k; i-- > 0;) {
+  void substitute(Index k) {
+    for (Index i = k; i-- > 0;) {
       step_[i] /= factor_[i * k + i];
-      for (std::size_t j = 0; j < i; ++j) step_[j] -= factor_[i * k + j] * step_[i];
+      for (Index j = 0; j < i; ++j) step_[j] -= factor_[i * k + j] * step_[i];
     }
     step_[k] = 0.0;
-    for (std::size_t i = 0; i < k; ++i) step_[k] -= step_[i];
+    for (Index i = 0; i < k; ++i) step_[k] -= step_[i];
   }
 
   // Uses lanes, because the compiler may not reorder a sum by itself.
-  static double dot(const double *x, const double *z, std::size_t size) {
+  static double dot(const double *x, const double *z, Index size) {
     double lane[8] = {};
-    std::size_t j = 0;
+    Index j = 0;
     for (; j + 8 <= size; j += 8)
-      for (std::size_t l = 0; l < 8; ++l) lane[l] += x[j + l] * z[j + l];
+      for (Index l = 0; l < 8; ++l) lane[l] += x[j + l] * z[j + l];
     for (; j < size; ++j) lane[0] += x[j] * z[j];
     return ((lane[0] + lane[4]) + (lane[1] + lane[5])) +
            ((lane[2] + lane[6]) + (lane[3] + lane[7]));
   }
 
-  std::vector<double> last_, factor_, step_;
+  Vec last_, factor_, step_;
 };
 
 }  // namespace dualgap

@@ -100,7 +100,7 @@ struct InteriorPart : PassPart {
   Vec second;
   double ratio, cross, mu, loss, sum;
 
-  void clear(std::size_t d) {
+  void clear(Index d) {
     second.assign(d, 0.0);
     ratio = cross = mu = loss = sum = 0.0;
   }
@@ -118,11 +118,11 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
         bounded_(!std::isinf(loss.slope)),
         bound_(bounded_ ? 1.0 : 0.0) {
     for (Vec *x : {&a_, &b_, &s_, &v_, &z_, &theta_, &t_, &u_, &dz_, &t2_, &u2_, &dz2_})
-      x->resize(size(m_));
+      x->resize(m_);
     for (Vec *x : {&w_, &seen_, &r_, &dw_, &dw2_, &first_, &second_, &third_})
-      x->resize(size(d_));
-    delta_.resize(size(m_));
-    for (Index i = 0; i < m_; ++i) delta_[size(i)] = loss.diagonal(data_.cost[size(i)]);
+      x->resize(d_);
+    delta_.resize(m_);
+    for (Index i = 0; i < m_; ++i) delta_[i] = loss.diagonal(data_.cost[i]);
     weight_ = data_.cost;
     double sum = 0;
     for (const double c : data_.cost) sum += c;
@@ -157,7 +157,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
         mu *= far > 0.0 ? far : 1.0;
       }
     }
-    for (std::size_t i = 0; i < size(m_); ++i) {
+    for (Index i = 0; i < m_; ++i) {
       const double upper = loss_.upper(data_.cost[i]);
       const double product = mu * weight_[i];
       std::tie(a_[i], b_[i]) = centred(z_[i] - 1.0, delta_[i], upper, product);
@@ -189,7 +189,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     }
     Vec r = r_;
     centring_.pull(r);
-    for (std::size_t j = 0; j < size(d_); ++j) dw_[j] = first_[j] + r[j];
+    for (Index j = 0; j < d_; ++j) dw_[j] = first_[j] + r[j];
     backsolve(dw_);
     double ratio = 0, cross = 0;
     if (!predict(ratio, cross, poll, stop)) return Outcome::kLeft;
@@ -198,11 +198,11 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     const double fall = std::clamp(after / mu_, 0.0, 1.0);
     const double target = fall * fall * fall * mu_;
 
-    for (std::size_t j = 0; j < size(d_); ++j)
+    for (Index j = 0; j < d_; ++j)
       dw_[j] = first_[j] + r[j] + target * second_[j] - third_[j];
     backsolve(dw_);
     const double target_u = bound_ * target;
-    for (std::size_t i = 0; i < size(m_); ++i) {
+    for (Index i = 0; i < m_; ++i) {
       t_[i] = target * weight_[i] - t_[i];
       u_[i] = target_u * weight_[i] - u_[i];
     }
@@ -250,25 +250,23 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   bool margins(Poll &poll, const Stop &stop) {
     return read(one_product, poll, stop,
                 [&](Part &, const RowBlock &rows, Index begin, Index end) {
-                  outputs(rows, begin, end, seen_, &z_[size(begin)]);
+                  outputs(rows, begin, end, seen_, &z_[begin]);
                   if (offset_.empty()) return;
-                  for (std::size_t k = size(begin); k < size(end); ++k)
-                    z_[k] -= offset_[k];
+                  for (Index k = begin; k < end; ++k) z_[k] -= offset_[k];
                 });
   }
 
   // Computes r, P and D from z, a and w.
   bool residual(Poll &poll, const Stop &stop) {
     const auto weigh = [&](Part &part, const RowBlock &rows, Index begin, Index end) {
-      for (Index i = begin; i < end; ++i)
-        part.p[i - begin] = data_.y[size(i)] * a_[size(i)];
+      for (Index i = begin; i < end; ++i) part.p[i - begin] = data_.y[i] * a_[i];
       rows.sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
     };
     if (!read(one_product, poll, stop, weigh)) return false;
     collect(&Part::first, r_);
     centring_.push(r_);
     for (Index j = 0; j < d_; ++j)
-      r_[size(j)] += data_.fixed[size(j)] - (j < penalised() ? w_[size(j)] : 0.0);
+      r_[j] += data_.fixed[j] - (j < penalised() ? w_[j] : 0.0);
     summarise();
     return true;
   }
@@ -283,19 +281,18 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
                 const double f = bound_;
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  const double ra = 1.0 / a_[k], rb = f / b_[k];
+                  const double ra = 1.0 / a_[i], rb = f / b_[i];
                   const double theta =
-                      1.0 / (delta_[k] + s_[k] * ra + v_[k] * rb + proximal);
-                  theta_[k] = theta;
-                  part.p[i - begin] = theta * (1.0 - z_[k] - delta_[k] * a_[k]);
-                  part.q[i - begin] = theta * weight_[k] * (ra - rb);
+                      1.0 / (delta_[i] + s_[i] * ra + v_[i] * rb + proximal);
+                  theta_[i] = theta;
+                  part.p[i - begin] = theta * (1.0 - z_[i] - delta_[i] * a_[i]);
+                  part.q[i - begin] = theta * weight_[i] * (ra - rb);
                 }
                 sign(begin, end, part.p);
                 sign(begin, end, part.q);
                 rows.sums(begin, end, part.p, part.first.data(), part.q,
                           part.second.data());
-                add_gram(part, rows, begin, end, &theta_[size(begin)], single_);
+                add_gram(part, rows, begin, end, &theta_[begin], single_);
               }))
       return false;
     sum_gram();
@@ -310,9 +307,9 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     const Vec expected = r_;
     if (!residual(poll, stop)) return;
     double along = 0, norm = 0;
-    for (std::size_t j = 0; j < size(d_); ++j) {
+    for (Index j = 0; j < d_; ++j) {
       const double off = r_[j] - expected[j];
-      if (j < size(penalised())) {
+      if (j < penalised()) {
         along += off * (w_[j] + expected[j]);
         norm += off * off;
       } else {
@@ -330,17 +327,16 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
               [&](Part &part, const RowBlock &rows, Index begin, Index end) {
                 const double f = bound_;
                 const Index n = end - begin;
-                outputs(rows, begin, end, dw_, &dz_[size(begin)]);
+                outputs(rows, begin, end, dw_, &dz_[begin]);
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  const double ra = 1.0 / a_[k], rb = f / b_[k];
-                  const double h = 1.0 - z_[k] - delta_[k] * a_[k];
-                  const double da = theta_[k] * (h - dz_[k]), db = -f * da;
-                  const double ds = -s_[k] - s_[k] * da * ra,
-                               dv = -v_[k] - v_[k] * db * rb;
-                  t_[k] = da * ds;
-                  u_[k] = db * dv;
+                  const double ra = 1.0 / a_[i], rb = f / b_[i];
+                  const double h = 1.0 - z_[i] - delta_[i] * a_[i];
+                  const double da = theta_[i] * (h - dz_[i]), db = -f * da;
+                  const double ds = -s_[i] - s_[i] * da * ra,
+                               dv = -v_[i] - v_[i] * db * rb;
+                  t_[i] = da * ds;
+                  u_[i] = db * dv;
                   // The largest of -da/a and -ds/s = 1 + da/a, likewise for b and v.
                   const double low = std::abs(da * ra + 0.5),
                                high = std::abs(db * rb + 0.5);
@@ -349,9 +345,8 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
                 part.ratio = std::max(part.ratio, largest(part.p, n));
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  part.p[i - begin] = t_[k] + u_[k];
-                  part.q[i - begin] = theta_[k] * (t_[k] / a_[k] - u_[k] / b_[k]);
+                  part.p[i - begin] = t_[i] + u_[i];
+                  part.q[i - begin] = theta_[i] * (t_[i] / a_[i] - u_[i] / b_[i]);
                 }
                 part.cross += total(part.p, n);
                 sign(begin, end, part.q);
@@ -359,7 +354,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
               }))
       return false;
     collect(&Part::first, third_);
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
+    for (Index p = 0; p < parts_.size(); ++p) {
       ratio = std::max(ratio, parts_[p].ratio);
       cross += parts_[p].cross;
     }
@@ -372,17 +367,16 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     if (!read(one_product, poll, stop,
               [&](Part &part, const RowBlock &rows, Index begin, Index end) {
                 const double f = bound_;
-                outputs(rows, begin, end, dw, &dz[size(begin)]);
+                outputs(rows, begin, end, dw, &dz[begin]);
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  const double ra = 1.0 / a_[k], rb = f / b_[k];
+                  const double ra = 1.0 / a_[i], rb = f / b_[i];
                   const double h =
-                      1.0 - z_[k] - delta_[k] * a_[k] + t[k] * ra - u[k] * rb;
-                  const double x = theta_[k] * (h - dz[k]) * ra;
-                  const double y = -theta_[k] * (h - dz[k]) * rb;
-                  const double p = t[k] * ra / s_[k];
-                  const double q = u[k] * rb / v_[k];
+                      1.0 - z_[i] - delta_[i] * a_[i] + t[i] * ra - u[i] * rb;
+                  const double x = theta_[i] * (h - dz[i]) * ra;
+                  const double y = -theta_[i] * (h - dz[i]) * rb;
+                  const double p = t[i] * ra / s_[i];
+                  const double q = u[i] * rb / v_[i];
                   const double low = -x > 1.0 + x - p ? -x : 1.0 + x - p;
                   const double high = f * (-y > 1.0 + y - q ? -y : 1.0 + y - q);
                   part.p[i - begin] = low > high ? low : high;
@@ -391,8 +385,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
               }))
       return false;
     double ratio = kShortest;
-    for (std::size_t p = 0; p < parts_.size(); ++p)
-      ratio = std::max(ratio, parts_[p].ratio);
+    for (Index p = 0; p < parts_.size(); ++p) ratio = std::max(ratio, parts_[p].ratio);
     length = 1.0 / ratio;
     return true;
   }
@@ -401,7 +394,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   struct Steps {
     double da, db, ds, dv;
   };
-  Steps steps(std::size_t k) const {
+  Steps steps(Index k) const {
     const double f = bound_;
     const double ra = 1.0 / a_[k], rb = f / b_[k];
     const double h = 1.0 - z_[k] - delta_[k] * a_[k] + t_[k] * ra - u_[k] * rb;
@@ -423,21 +416,19 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
                 const double f = bound_;
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  const Steps step = steps(k);
+                  const Steps step = steps(i);
                   part.p[i - begin] =
-                      (a_[k] + trial * step.da) * (s_[k] + trial * step.ds);
+                      (a_[i] + trial * step.da) * (s_[i] + trial * step.ds);
                   part.q[i - begin] =
-                      (b_[k] + trial * step.db) * (v_[k] + trial * step.dv);
+                      (b_[i] + trial * step.db) * (v_[i] + trial * step.dv);
                 }
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
-                  const std::size_t k = size(i);
-                  const double t = change(part.p[i - begin], weight_[k]);
-                  const double u = f * change(part.q[i - begin], weight_[k]);
-                  t2_[k] = t_[k] + t;
-                  u2_[k] = u_[k] + u;
-                  part.p[i - begin] = theta_[k] * (t / a_[k] - u / b_[k]);
+                  const double t = change(part.p[i - begin], weight_[i]);
+                  const double u = f * change(part.q[i - begin], weight_[i]);
+                  t2_[i] = t_[i] + t;
+                  u2_[i] = u_[i] + u;
+                  part.p[i - begin] = theta_[i] * (t / a_[i] - u / b_[i]);
                 }
                 sign(begin, end, part.p);
                 rows.sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
@@ -445,19 +436,19 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
       return false;
     collect(&Part::first, dw2_);
     backsolve(dw2_);
-    for (std::size_t j = 0; j < size(d_); ++j) dw2_[j] += dw_[j];
+    for (Index j = 0; j < d_; ++j) dw2_[j] += dw_[j];
     return true;
   }
 
   void move() {
-    for (std::size_t j = 0; j < size(d_); ++j) {
+    for (Index j = 0; j < d_; ++j) {
       seen_[j] += step_ * dw_[j];
       r_[j] *= 1.0 - step_;
     }
     w_ = point_of(seen_);
     each(16, [&](Part &, Index begin, Index end) {
       DUALGAP_INDEPENDENT
-      for (std::size_t k = size(begin); k < size(end); ++k) {
+      for (Index k = begin; k < end; ++k) {
         const Steps step = steps(k);
         a_[k] += step_ * step.da;
         b_[k] += step_ * step.db;
@@ -475,7 +466,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     each(8, [&](Part &part, Index begin, Index end) {
       const double f = bound_;
       const Index n = end - begin;
-      const auto at = [&](const Vec &x) { return &x[size(begin)]; };
+      const auto at = [&](const Vec &x) { return &x[begin]; };
       const double *a = at(a_), *b = at(b_), *s = at(s_), *v = at(v_), *z = at(z_);
       const double *c = at(data_.cost), *delta = at(delta_);
       DUALGAP_INDEPENDENT
@@ -496,14 +487,14 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     });
     double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;
     mu_ = 0;
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
+    for (Index p = 0; p < parts_.size(); ++p) {
       mu_ += parts_[p].mu;
       loss += parts_[p].loss;
       sum += parts_[p].sum;
     }
     mu_ /= products();
-    for (std::size_t j = 0; j < size(d_); ++j) linear += w_[j] * data_.fixed[j];
-    for (std::size_t j = 0; j < size(penalised()); ++j) {
+    for (Index j = 0; j < d_; ++j) linear += w_[j] * data_.fixed[j];
+    for (Index j = 0; j < penalised(); ++j) {
       norm += w_[j] * w_[j];
       dual += (w_[j] + r_[j]) * (w_[j] + r_[j]);
     }

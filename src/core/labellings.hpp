@@ -20,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "certify.hpp"
 #include "epoch.hpp"
@@ -32,7 +31,7 @@ struct LabellingTuning {
   // Share of a target gap that ends the steps: a proof adds what rounding may hide.
   static constexpr double kSafe = 0.999;
   // Rows of the common label for one of the rare label from which few of them matter.
-  static constexpr std::size_t kRare = 16;
+  static constexpr Index kRare = 16;
   // Rows of the common label that begin, for each feature.
   static constexpr Index kBegin = 4;
   // Share of the target gap to leave among the rows that have joined.
@@ -57,15 +56,15 @@ struct Labelling {
 
 // Points of all labellings, and their epochs. Epochs of labelling k end before ends[k].
 struct LabellingProofs {
-  std::vector<GivenPoint> points;
-  std::vector<Epoch> epochs;
-  std::vector<Index> ends;
+  Vector<GivenPoint> points;
+  Vector<Epoch> epochs;
+  Vector<Index> ends;
 };
 
 template <class Rows>
 class LabellingSolver : private LabellingTuning {
  public:
-  using MakeSet = std::function<std::unique_ptr<RowSet>(const std::vector<Order> &)>;
+  using MakeSet = std::function<std::unique_ptr<RowSet>(const Vector<Order> &)>;
 
   // `q` are the squared norms of the rows. `make_set` returns the rows of an order.
   LabellingSolver(const Rows &rows, const double *q, const Loss &loss, MakeSet make_set,
@@ -78,7 +77,7 @@ class LabellingSolver : private LabellingTuning {
         algebra_(algebra) {}
 
   // Solves and proves every labelling, or the first ones if told to stop.
-  LabellingProofs solve(const std::vector<Labelling> &labellings,
+  LabellingProofs solve(const Vector<Labelling> &labellings,
                         const LabellingSettings &settings, Poll &poll,
                         const Stop &stop) {
     LabellingProofs all;
@@ -92,29 +91,29 @@ class LabellingSolver : private LabellingTuning {
         std::fill_n(of.alpha, rows_.rows(), 0.0);
       const MarginTerms terms{of.y, of.cost, loss_};
       all.points.push_back(evaluate_given(rows_, terms, q_, of.w, of.alpha, team_));
-      all.ends.push_back(static_cast<Index>(all.epochs.size()));
+      all.ends.push_back(all.epochs.size());
     }
     return all;
   }
 
  private:
   bool minimise(const Labelling &of, const LabellingSettings &settings,
-                std::vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
-    std::vector<Order> kept;
-    std::size_t positive = 0;
+                Vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
+    Vector<Order> kept;
+    Index positive = 0;
     for (Index i = 0; i < rows_.rows(); ++i) {
       if (of.cost[i] == 0.0) continue;
       kept.push_back(static_cast<Order>(i));
       positive += of.y[i] > 0;
     }
-    const std::size_t least = std::min(positive, kept.size() - positive);
+    const Index least = std::min(positive, kept.size() - positive);
     if (entries(kept) > settings.free && least * kRare < kept.size()) {
       const auto rare = static_cast<std::int8_t>(least == positive ? 1 : -1);
       const auto done = minimise_rare(of, kept, rare, settings, epochs, poll, stop);
       if (done) return *done;
     }
     SmoothingNewton newton(taken(of, kept), loss_, false, team_, algebra_);
-    const Vec origin(static_cast<std::size_t>(rows_.width()));
+    const Vec origin(rows_.width());
     if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
     int steps = 0;
     for (bool ended = false; !ended;) {
@@ -136,27 +135,27 @@ class LabellingSolver : private LabellingTuning {
 
   // As `minimise`, over the rows of the label `rare` and the other rows that turn out
   // to have a loss. Nothing if these are most of the rows.
-  std::optional<bool> minimise_rare(const Labelling &of, const std::vector<Order> &kept,
+  std::optional<bool> minimise_rare(const Labelling &of, const Vector<Order> &kept,
                                     std::int8_t rare, const LabellingSettings &settings,
-                                    std::vector<Epoch> &epochs, Poll &poll,
+                                    Vector<Epoch> &epochs, Poll &poll,
                                     const Stop &stop) {
-    const std::size_t begin = epochs.size();
-    const auto first = static_cast<std::size_t>(kBegin * rows_.width());
-    const std::size_t every = std::max<std::size_t>(kept.size() / first, 1);
-    std::vector<bool> joined(kept.size());
-    for (std::size_t t = 0; t < kept.size(); ++t)
+    const Index begin = epochs.size();
+    const auto first = kBegin * rows_.width();
+    const Index every = std::max<Index>(kept.size() / first, 1);
+    Vector<char> joined(kept.size());
+    for (Index t = 0; t < kept.size(); ++t)
       joined[t] = of.y[kept[t]] == rare || t % every == 0;
     // With a bias, the constant that has no loss at the rows of the common label.
-    Vec w(static_cast<std::size_t>(rows_.width()));
+    Vec w(rows_.width());
     if (rows_.constant() != 0.0) w.back() = -rare / rows_.constant();
     double tau = settings.tau;
     const double goal = enough(settings);
     const RowLoss loss_of(loss_);
-    std::vector<Order> some;
-    std::vector<std::pair<double, std::size_t>> missed;  // margins, and places in kept
+    Vector<Order> some;
+    Vector<std::pair<double, Index>> missed;  // margins, and places in kept
     for (int steps = 0;;) {
       some.clear();
-      for (std::size_t t = 0; t < kept.size(); ++t)
+      for (Index t = 0; t < kept.size(); ++t)
         if (joined[t]) some.push_back(kept[t]);
       if (2 * some.size() > kept.size()) {
         epochs.resize(begin);
@@ -173,7 +172,7 @@ class LabellingSolver : private LabellingTuning {
       w = newton.w(), tau = newton.tau();
       double primal = newton.primal();
       missed.clear();
-      for (std::size_t t = 0; t < kept.size(); ++t) {
+      for (Index t = 0; t < kept.size(); ++t) {
         if (joined[t]) continue;
         const auto i = static_cast<Index>(kept[t]);
         const double u = 1.0 - of.y[i] * rows_.dot(i, w.data());
@@ -199,7 +198,7 @@ class LabellingSolver : private LabellingTuning {
     }
   }
 
-  double entries(const std::vector<Order> &some) const {
+  double entries(const Vector<Order> &some) const {
     return static_cast<double>(some.size()) * static_cast<double>(rows_.width());
   }
 
@@ -208,20 +207,19 @@ class LabellingSolver : private LabellingTuning {
     return kSafe * settings.tol / (1.0 + settings.tol);
   }
 
-  SomeRows taken(const Labelling &of, const std::vector<Order> &some) const {
-    std::vector<std::int8_t> y;
+  SomeRows taken(const Labelling &of, const Vector<Order> &some) const {
+    Vector<std::int8_t> y;
     Vec cost;
     for (const Order i : some) y.push_back(of.y[i]), cost.push_back(of.cost[i]);
-    return {make_set_(some), std::move(y), std::move(cost),
-            Vec(static_cast<std::size_t>(rows_.width())), 0.0};
+    return {make_set_(some), std::move(y), std::move(cost), Vec(rows_.width()), 0.0};
   }
 
   // Writes the point of a method over some rows.
-  void give(const SmoothingNewton &newton, const std::vector<Order> &some,
+  void give(const SmoothingNewton &newton, const Vector<Order> &some,
             const Labelling &of) const {
     std::copy(newton.w().begin(), newton.w().end(), of.w);
     std::fill_n(of.alpha, rows_.rows(), 0.0);
-    for (std::size_t t = 0; t < some.size(); ++t) of.alpha[some[t]] = newton.alpha()[t];
+    for (Index t = 0; t < some.size(); ++t) of.alpha[some[t]] = newton.alpha()[t];
   }
 
   const Rows &rows_;

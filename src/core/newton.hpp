@@ -25,7 +25,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <vector>
 
 #include "certify.hpp"
 #include "row_blocks.hpp"
@@ -83,7 +82,7 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
   };
   const Index d = rows.width();
   const Index parts = worth_threads(rows, threads.size());
-  std::vector<Part> totals(static_cast<std::size_t>(parts));
+  Vector<Part> totals(parts);
   std::fill_n(point.gradient, d, 0.0);
   PartSums sums(point.gradient, d, parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
@@ -98,7 +97,7 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
       ++total.outside;
       rows.axpy(i, -data.dual(i, r), own);
     }
-    totals[static_cast<std::size_t>(part)] = total;
+    totals[part] = total;
   });
   sums.add_up();
   for (Index j = 0; j < d; ++j) point.gradient[j] += point.w[j];
@@ -139,13 +138,13 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
     Vec gram, room;
     bool left = false;
   };
-  std::vector<Part> all(static_cast<std::size_t>(parts));
+  Vector<Part> all(parts);
   const Index per_row = block.gram_cost() / std::max<Index>(n, 1);
   for (double ridge = Tuning::kRidge; ridge <= Tuning::kLargestRidge;
        ridge *= Tuning::kRidgeGrowth) {
     threads.run(parts, blocks, [&](Index number, Index from, Index to) {
-      Part &part = all[static_cast<std::size_t>(number)];
-      part.gram.assign(static_cast<std::size_t>(d * d), 0.0);
+      Part &part = all[number];
+      part.gram.assign(d * d, 0.0);
       std::optional<Poll> own;
       if (number > 0) own.emplace(stop, [] {});
       Poll &mine = own ? *own : poll;
@@ -163,12 +162,12 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
     for (const Part &part : all) {
       if (part.left) return false;
       if (&part == &all[0]) continue;
-      for (std::size_t j = 0; j < gram.size(); ++j) gram[j] += part.gram[j];
+      for (Index j = 0; j < gram.size(); ++j) gram[j] += part.gram[j];
     }
     centring.add_penalty(gram);
     double most = 0;
     for (Index j = 0; j < d; ++j) {
-      double &entry = gram[static_cast<std::size_t>(j * (d + 1))];
+      double &entry = gram[j * (d + 1)];
       most = std::max(most, entry += 1.0);
       entry += ridge * entry;
     }
@@ -177,9 +176,8 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
     int size = static_cast<int>(d), one = 1, info = 0;
     algebra.dpotrf(&lower, &size, gram.data(), &size, &info);
     if (info != 0) continue;
-    Vec step(static_cast<std::size_t>(d));
-    for (Index j = 0; j < d; ++j)
-      step[static_cast<std::size_t>(j)] = -point.gradient[j];
+    Vec step(d);
+    for (Index j = 0; j < d; ++j) step[j] = -point.gradient[j];
     centring.pull(step);
     algebra.dpotrs(&lower, &size, &one, gram.data(), &size, step.data(), &size, &info);
     centring.leave(step);
@@ -198,7 +196,7 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
                        Index entries, Team &threads, Poll &poll) {
   const Index n = rows.rows(), d = rows.width();
   const Index parts = worth_threads(rows, threads.size());
-  const auto size = static_cast<std::size_t>(d);
+  const auto size = d;
   Vec diagonal(size, 0.0), left(size), scaled(size), along(size), image(size);
   // out <- sum of body(i, 2 c_i, out) over the rows outside the tube.
   const auto over_rows = [&](Vec &out, const auto &body) {
@@ -214,7 +212,7 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
   over_rows(diagonal, [&](Index i, double c, double *own) {
     rows.for_each(i, [&](Index j, double x) { own[j] += c * x * x; });
   });
-  for (std::size_t j = 0; j < size; ++j) {
+  for (Index j = 0; j < size; ++j) {
     s[j] = 0.0;
     left[j] = -point.gradient[j];
     along[j] = scaled[j] = left[j] / (diagonal[j] += 1.0);
@@ -226,9 +224,9 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
     over_rows(image, [&](Index i, double c, double *own) {
       rows.axpy(i, c * rows.dot(i, along.data()), own);
     });
-    for (std::size_t j = 0; j < size; ++j) image[j] += along[j];
+    for (Index j = 0; j < size; ++j) image[j] += along[j];
     const double step = product / dot_of(along.data(), image.data(), d);
-    for (std::size_t j = 0; j < size; ++j) {
+    for (Index j = 0; j < size; ++j) {
       s[j] += step * along[j];
       left[j] -= step * image[j];
       scaled[j] = left[j] / diagonal[j];
@@ -236,7 +234,7 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
     const double next = dot_of(left.data(), scaled.data(), d);
     const double beta = next / product;
     product = next;
-    for (std::size_t j = 0; j < size; ++j) along[j] = scaled[j] + beta * along[j];
+    for (Index j = 0; j < size; ++j) along[j] = scaled[j] + beta * along[j];
     ++k;
     if (poll(8 * d + n + 2 * entries)) break;
   }

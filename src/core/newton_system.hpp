@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "losses.hpp"
 #include "row_blocks.hpp"
@@ -39,7 +38,7 @@ enum class Outcome { kStepped, kLeft, kSingular };
 // Some rows of a problem. The duals of the other rows are fixed at a bound.
 struct SomeRows {
   std::unique_ptr<RowSet> rows;
-  std::vector<std::int8_t> y;
+  Vector<std::int8_t> y;
   Vec cost;         // all positive
   Vec fixed;        // f, the sum of U_i y_i x_i over the rows fixed at U_i
   double constant;  // the sum of U_i - delta_i U_i^2/2 over the rows fixed at U_i
@@ -68,11 +67,10 @@ class NewtonSystem : protected NewtonTuning {
         free_bias_(free_bias),
         m_(data_.rows->rows()),
         d_(data_.rows->width()),
-        parts_(static_cast<std::size_t>(threads.size())),
+        parts_(threads.size()),
         team_(threads),
         algebra_(algebra) {}
 
-  static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
   Index penalised() const { return d_ - free_bias_; }
 
   // Chooses the columns to centre, before the first pass.
@@ -99,11 +97,11 @@ class NewtonSystem : protected NewtonTuning {
   bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
              const Body &body) {
     const Index blocks = (last - first + kBlock - 1) / kBlock;
-    const Index most = work < kWorthThreads ? 1 : static_cast<Index>(parts_.size());
+    const Index most = work < kWorthThreads ? 1 : parts_.size();
     const Index used = std::min(most, std::max<Index>(blocks, 1));
     const Index per_row = work / std::max<Index>(last - first, 1);
     team_.run(used, blocks, [&](Index number, Index from, Index to) {
-      Part &part = parts_[size(number)];
+      Part &part = parts_[number];
       std::optional<Poll> own;
       if (poll && number > 0) own.emplace(*stop, [] {});
       Poll *mine = own ? &*own : poll;
@@ -119,9 +117,9 @@ class NewtonSystem : protected NewtonTuning {
 
   void clear_parts() {
     for (Part &part : parts_) {
-      part.first.assign(size(d_), 0.0);
+      part.first.assign(d_, 0.0);
       part.left = false;
-      part.clear(size(d_));
+      part.clear(d_);
     }
   }
 
@@ -152,8 +150,8 @@ class NewtonSystem : protected NewtonTuning {
 
   void collect(Vec Part::*sum, Vec &out) const {
     out = parts_[0].*sum;
-    for (std::size_t p = 1; p < parts_.size(); ++p)
-      for (std::size_t j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
+    for (Index p = 1; p < parts_.size(); ++p)
+      for (Index j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
   }
 
   // out_k = y_k x_k.u
@@ -164,7 +162,7 @@ class NewtonSystem : protected NewtonTuning {
   }
   // p <- y p, so that sums() adds up y_i x_i instead of x_i.
   void sign(Index begin, Index end, double *p) const {
-    const std::int8_t *y = &data_.y[size(begin)];
+    const std::int8_t *y = &data_.y[begin];
     for (Index k = 0; k < end - begin; ++k) p[k] *= y[k];
   }
 
@@ -175,13 +173,12 @@ class NewtonSystem : protected NewtonTuning {
   // Adds the rows' share of Z' diag(theta) Z, in float32 if `single` and BLAS is used.
   void add_gram(Part &part, const RowBlock &rows, Index begin, Index end,
                 const double *theta, bool single) {
-    if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
+    if (part.gram.empty()) part.gram.assign(d_ * d_, 0.0);
     if (!single || !rows.panels()) {
       rows.gram(begin, end, theta, part.gram.data(), part.room, algebra_);
       return;
     }
-    if (part.single.empty())
-      part.single.assign(size(d_ * d_), 0.0F), part.single_rows = 0;
+    if (part.single.empty()) part.single.assign(d_ * d_, 0.0F), part.single_rows = 0;
     rows.gram(begin, end, theta, part.single.data(), part.single_room, algebra_);
     part.single_rows += end - begin;
     if (part.single_rows >= kSingleRows) take_over(part);
@@ -191,8 +188,8 @@ class NewtonSystem : protected NewtonTuning {
   void take_over(Part &part) const {
     if (part.single.empty() || part.single_rows == 0) return;
     for (Index i = 0; i < d_; ++i) {
-      double *sum = &part.gram[size(i * d_)];
-      float *more = &part.single[size(i * d_)];
+      double *sum = &part.gram[i * d_];
+      float *more = &part.single[i * d_];
       for (Index j = i; j < d_; ++j) {
         sum[j] += static_cast<double>(more[j]);
         more[j] = 0.0F;
@@ -204,10 +201,10 @@ class NewtonSystem : protected NewtonTuning {
   void sum_gram() {
     for (Part &part : parts_) take_over(part);
     Vec &gram = parts_[0].gram;
-    if (gram.empty()) gram.assign(size(d_ * d_), 0.0);
-    for (std::size_t p = 1; p < parts_.size(); ++p) {
+    if (gram.empty()) gram.assign(d_ * d_, 0.0);
+    for (Index p = 1; p < parts_.size(); ++p) {
       const Vec &other = parts_[p].gram;
-      for (std::size_t j = 0; j < other.size(); ++j) gram[j] += other[j];
+      for (Index j = 0; j < other.size(); ++j) gram[j] += other[j];
     }
   }
 
@@ -218,12 +215,12 @@ class NewtonSystem : protected NewtonTuning {
     if (!free_bias_) centring_.add_penalty(gram);
     double most = 0;
     for (Index j = 0; j < d_; ++j) {
-      double &entry = gram[size(j * d_ + j)];
+      double &entry = gram[j * d_ + j];
       entry += j < penalised() ? 1.0 : 0.0;
       most = std::max(most, entry);
     }
     for (Index j = 0; j < d_; ++j) {
-      double &entry = gram[size(j * d_ + j)];
+      double &entry = gram[j * d_ + j];
       entry = entry == 0.0 ? floor * most : entry + ridge_ * entry;
     }
     char lower = 'L';
@@ -242,7 +239,7 @@ class NewtonSystem : protected NewtonTuning {
   SomeRows data_;
   bool free_bias_;
   Index m_, d_;
-  std::vector<Part> parts_;
+  Vector<Part> parts_;
   Team &team_;
   LinearAlgebra algebra_;
   Centring centring_;

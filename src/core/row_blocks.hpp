@@ -11,7 +11,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "centring.hpp"
 #include "rows.hpp"
@@ -28,9 +27,6 @@ struct LinearAlgebra {
   void (*dpotrf)(char *, int *, double *, int *, int *);
   void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
 };
-
-using Vec = std::vector<double>;
-using FloatVec = std::vector<float>;
 
 inline constexpr Index kBlock = 256;  // rows that a pass takes at a time
 // Columns of a window, and the number of single entries that cost as much as a window.
@@ -201,11 +197,9 @@ class RowBlockOf final : public RowBlock {
     const Index d = rows_.width(), n = rows_.rows(), step = n / Centring::kSample + 1;
     Vec values;
     for (Index i = 0; i < n; i += step) {
-      const std::size_t first = values.size();
-      values.resize(first + static_cast<std::size_t>(d), 0.0);
-      rows_.for_each(i, [&](Index j, double x) {
-        values[first + static_cast<std::size_t>(j)] = x;
-      });
+      const Index first = values.size();
+      values.resize(first + d, 0.0);
+      rows_.for_each(i, [&](Index j, double x) { values[first + j] = x; });
     }
     if (n > 0) centring.choose(values, (n - 1) / step + 1, d, rows_.constant() != 0.0);
   }
@@ -234,8 +228,8 @@ class RowBlockOf final : public RowBlock {
       met += by.ratio(j) != 0.0;
       f(j, x - by.ratio(j) * base);
     });
-    const std::vector<Index> &columns = by.columns();
-    if (met == static_cast<Index>(columns.size())) return;
+    const Vector<Index> &columns = by.columns();
+    if (met == columns.size()) return;
     for (const Index column : columns) {  // an entry that is not stored is 0
       bool stored = false;
       rows_.for_each(i, [&](Index j, double) { stored |= j == column; });
@@ -245,10 +239,10 @@ class RowBlockOf final : public RowBlock {
 
   // Copies rows times sqrt(theta) into a dense panel, and calls BLAS.
   template <class F>
-  void panel(Index begin, Index end, const double *theta, F *gram, std::vector<F> &room,
+  void panel(Index begin, Index end, const double *theta, F *gram, Vector<F> &room,
              const LinearAlgebra &algebra) const {
     const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>(kBlock * d));
+    room.resize(kBlock * d);
     F *x = room.data();
     if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, F(0));
     Index m = 0;
@@ -271,8 +265,8 @@ class RowBlockOf final : public RowBlock {
   void scatter(Index begin, Index end, const double *theta, double *gram,
                Vec &room) const {
     const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>(d));
-    std::vector<Index> columns(static_cast<std::size_t>(d));
+    room.resize(d);
+    Vector<Index> columns(d);
     double *value = room.data();
     Index *column = columns.data();
     for (Index i = begin; i < end; ++i) {
@@ -293,8 +287,8 @@ class RowBlockOf final : public RowBlock {
                        Vec &room) const {
     using Pack = simd::Pack<double>;
     const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>((1 + kWindow) * d));
-    std::vector<Index> columns(static_cast<std::size_t>(2 * d));
+    room.resize((1 + kWindow) * d);
+    Vector<Index> columns(2 * d);
     double *value = room.data(), *window = value + d;
     Index *column = columns.data(), *start = column + d;
     for (Index i = begin; i < end; ++i) {
@@ -338,7 +332,7 @@ class RowBlockOf final : public RowBlock {
   }
 
   static void sort(double *value, Index *column, Index count) {
-    std::vector<std::pair<Index, double>> pairs;
+    Vector<std::pair<Index, double>> pairs;
     for (Index p = 0; p < count; ++p) pairs.emplace_back(column[p], value[p]);
     std::sort(pairs.begin(), pairs.end());
     for (Index p = 0; p < count; ++p) std::tie(column[p], value[p]) = pairs[p];
@@ -355,16 +349,16 @@ std::pair<CsrRows<V, I>, std::shared_ptr<void>> copy_rows(const CsrRows<V, I> &r
                                                           const Order *chosen, Index m,
                                                           double constant) {
   struct Storage {
-    std::vector<V> values;
-    std::vector<I> indices;
-    std::vector<std::int64_t> pointers{0};
+    Vector<V> values;
+    Vector<I> indices;
+    Vector<std::int64_t> pointers{0};
   };
   const auto storage = std::make_shared<Storage>();
   Index all = 0;
   for (Index t = 0; t < m; ++t) all += rows.count(chosen[t]);
-  storage->values.reserve(static_cast<std::size_t>(all));
-  storage->indices.reserve(static_cast<std::size_t>(all));
-  storage->pointers.reserve(static_cast<std::size_t>(m) + 1);
+  storage->values.reserve(all);
+  storage->indices.reserve(all);
+  storage->pointers.reserve(m + 1);
   const auto bare = rows.with_constant(0.0);
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, chosen, t, m);
@@ -383,8 +377,8 @@ template <class V>
 std::pair<DenseRows<V>, std::shared_ptr<void>> copy_rows(const DenseRows<V> &rows,
                                                          const Order *chosen, Index m,
                                                          double constant) {
-  const auto storage = std::make_shared<std::vector<V>>();
-  storage->resize(static_cast<std::size_t>(m * rows.cols()));
+  const auto storage = std::make_shared<Vector<V>>();
+  storage->resize(m * rows.cols());
   const auto bare = rows.with_constant(0.0);
   V *out = storage->data();
   for (Index t = 0; t < m; ++t, out += rows.cols()) {

@@ -22,42 +22,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
 
-#if defined(_MSC_VER) && !defined(__clang__)
-#include <intrin.h>
-#endif
+#include "index.hpp"
 
 namespace dualgap {
-
-using Index = std::int64_t;
-using Order = std::uint32_t;  // a row number inside a visiting order
-
-inline constexpr Index kAhead = 4;          // rows
-inline constexpr Index kPointerAhead = 16;  // row pointers
-inline constexpr Index kLine = 64;          // bytes in a cache line
-
-// GCC treats a function that only prefetches as having no effect and drops calls to
-// it, so these functions must always be inlined.
-#if defined(__GNUC__) || defined(__clang__)
-#ifdef DUALGAP_COVERAGE  // an inlined line would count once per place of inlining
-#define DUALGAP_INLINE inline
-#else
-#define DUALGAP_INLINE inline __attribute__((always_inline))
-#endif
-DUALGAP_INLINE void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
-#else
-#define DUALGAP_INLINE __forceinline
-DUALGAP_INLINE void prefetch_line(const void *p) {
-  _mm_prefetch(static_cast<const char *>(p), _MM_HINT_T0);
-}
-#endif
-
-DUALGAP_INLINE void prefetch_range(const void *first, const void *last) {
-  const auto *p = static_cast<const char *>(first);
-  const auto *end = static_cast<const char *>(last);
-  for (; p < end; p += kLine) prefetch_line(p);
-}
 
 // Row pointers of either width. The branch always goes the same way. It costs less
 // than twice as many compiled kernels.
@@ -220,13 +188,13 @@ class CsrRows {
     using Mark = std::uint16_t;
     Mark next() {
       if (++mark == 0 || marks.empty()) {
-        marks.assign(static_cast<std::size_t>(d), 0);
+        marks.assign(d, 0);
         mark = 1;
       }
       return mark;
     }
     Index d;
-    std::vector<Mark> marks{};
+    Vector<Mark> marks{};
     Mark mark = 0;
   };
 
@@ -235,7 +203,7 @@ class CsrRows {
     for (Index i = first; i < next; ++i) {
       const auto mark = seen.next();
       for (Index k = indptr_[i]; k < indptr_[i + 1]; ++k) {
-        auto &column = seen.marks[static_cast<std::size_t>(indices_[k])];
+        auto &column = seen.marks[indices_[k]];
         unique &= column != mark;
         column = mark;
       }

@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "certify.hpp"
 #include "epoch.hpp"
@@ -44,7 +43,7 @@ struct RegressionTargets {
 struct RegressionProof {
   Values values;
   double norm = 0;
-  std::vector<Epoch> epochs;
+  Vector<Epoch> epochs;
 };
 
 template <class Rows>
@@ -58,8 +57,8 @@ class SmallRegression : private SmallRegressionTuning {
   RegressionProof solve(const RegressionTargets &targets, Random &random, Poll &poll,
                         const Stop &stop) {
     const Index n = rows_.rows(), width = rows_.width();
-    std::vector<std::uint8_t> wake(static_cast<std::size_t>(n)), length(wake);
-    std::vector<Order> order(static_cast<std::size_t>(n));
+    Vector<std::uint8_t> wake(n), length(wake);
+    Vector<Order> order(n);
     RegressionProof proof;
     double linear = 0, threshold = std::numeric_limits<double>::infinity();
     double near = kNear, entries = 0;

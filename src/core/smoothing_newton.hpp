@@ -86,7 +86,7 @@ struct SmoothingPart : PassPart {
   double loss, smoothed, sum, first_order, second_order;
   Index inside;
 
-  void clear(std::size_t) {
+  void clear(Index) {
     loss = smoothed = sum = first_order = second_order = 0.0;
     inside = 0;
   }
@@ -97,8 +97,8 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   SmoothingNewton(SomeRows data, const Loss &loss, bool free_bias, Team &threads,
                   const LinearAlgebra &algebra)
       : NewtonSystem(std::move(data), free_bias, threads, algebra), loss_(loss) {
-    for (Vec *x : {&z_, &a_, &dz_}) x->resize(size(m_));
-    for (Vec *x : {&w_, &r_, &s_}) x->resize(size(d_));
+    for (Vec *x : {&z_, &a_, &dz_}) x->resize(m_);
+    for (Vec *x : {&w_, &r_, &s_}) x->resize(d_);
     centre();
   }
 
@@ -175,7 +175,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     } else if (!read(
                    one_product, poll, stop,
                    [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
-                     outputs(rows, begin, end, seen_step_, &dz_[size(begin)]);
+                     outputs(rows, begin, end, seen_step_, &dz_[begin]);
                    })) {
       return Outcome::kLeft;
     }
@@ -229,11 +229,11 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
 
   static double dot(const Vec &a, const Vec &b) {
     double sum = 0;
-    for (std::size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
+    for (Index j = 0; j < a.size(); ++j) sum += a[j] * b[j];
     return sum;
   }
   static void add(double t, const Vec &x, Vec &sum) {
-    for (std::size_t j = 0; j < x.size(); ++j) sum[j] += t * x[j];
+    for (Index j = 0; j < x.size(); ++j) sum[j] += t * x[j];
   }
 
   // Moves w by `length` along the step.
@@ -246,7 +246,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   double room_of(double radius) const {
     if (std::isinf(radius)) return kFar;
     double moved = 0;
-    for (std::size_t j = 0; j < w_.size(); ++j)
+    for (Index j = 0; j < w_.size(); ++j)
       moved += (w_[j] - start_[j]) * (w_[j] - start_[j]);
     return std::max(radius - std::sqrt(moved), 0.0);
   }
@@ -273,11 +273,11 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     if (!read(kept ? one_product : two_products, poll, stop,
               [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
                 const Index n = end - begin;
-                double *z = &z_[size(begin)], *a = &a_[size(begin)];
-                const double *c = &data_.cost[size(begin)];
+                double *z = &z_[begin], *a = &a_[begin];
+                const double *c = &data_.cost[begin];
                 double there[kBlock], smoothed[kBlock];
                 if (ahead) {
-                  double *dz = &dz_[size(begin)];
+                  double *dz = &dz_[begin];
                   outputs(rows, begin, end, seen_step_, dz);
                   for (Index k = 0; k < n; ++k) there[k] = z[k] + dz[k];
                   z = there;
@@ -318,18 +318,17 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     }
     double residual = 0;
     for (Index j = 0; j < d_; ++j) {
-      const auto at = size(j);
-      const double own = j < penalised() ? w_[at] : 0.0;
-      const double v = r_[at] += data_.fixed[at];  // sum of all a_i y_i x_i
-      r_[at] -= own;
+      const double own = j < penalised() ? w_[j] : 0.0;
+      const double v = r_[j] += data_.fixed[j];  // sum of all a_i y_i x_i
+      r_[j] -= own;
       if (j < penalised()) {
         dual += v * v;
-        residual += 0.5 * r_[at] * r_[at];
+        residual += 0.5 * r_[j] * r_[j];
       } else {
-        residual -= r_[at] * w_[at];
+        residual -= r_[j] * w_[j];
       }
       norm += own * own;
-      linear += w_[at] * data_.fixed[at];
+      linear += w_[j] * data_.fixed[j];
     }
     primal_ = 0.5 * norm - linear + loss + data_.constant;
     objective_ = 0.5 * norm - linear + smoothed + data_.constant;
@@ -348,7 +347,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
               [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
                 bool any = false;
                 for (Index i = begin; i < end; ++i) {
-                  const double c = data_.cost[size(i)], a = a_[size(i)];
+                  const double c = data_.cost[i], a = a_[i];
                   const bool inside = a > 0.0 && a < slope * c;
                   part.p[i - begin] = inside ? c * bend : 0.0;
                   any |= inside;
@@ -367,12 +366,11 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   double search(double most) {
     double along = 0, square = 0, first = 0;
     for (Index j = 0; j < d_; ++j) {
-      const auto at = size(j);
-      first -= r_[at] * s_[at];
-      along -= data_.fixed[at] * s_[at];
+      first -= r_[j] * s_[j];
+      along -= data_.fixed[j] * s_[j];
       if (j >= penalised()) continue;
-      along += w_[at] * s_[at];
-      square += s_[at] * s_[at];
+      along += w_[j] * s_[j];
+      square += s_[j] * s_[j];
     }
     double low = 0.0, high = kFar, t = std::min(1.0, most);
     for (int trial = 0; trial < kTrials; ++trial) {
@@ -397,8 +395,8 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     each(6, [&](SmoothingPart &part, Index begin, Index end) {
       const Index n = end - begin;
-      const double *z = &z_[size(begin)], *c = &data_.cost[size(begin)];
-      const double *dz = &dz_[size(begin)];
+      const double *z = &z_[begin], *c = &data_.cost[begin];
+      const double *dz = &dz_[begin];
       DUALGAP_INDEPENDENT
       for (Index k = 0; k < n; ++k) {
         const double b = (1.0 - z[k] - t * dz[k] + shift) * bend;

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <system_error>
 #include <thread>
-#include <vector>
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -78,12 +77,12 @@ class Team {
   // exception, in the order of the parts, is rethrown.
   template <class Body>
   void run(Index parts, Index n, const Body &body) {
-    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(parts));
+    Vector<std::exception_ptr> errors(parts);
     const std::function<void(Index)> job = [&](Index part) {
       try {
         body(part, n * part / parts, n * (part + 1) / parts);
       } catch (...) {
-        errors[static_cast<std::size_t>(part)] = std::current_exception();
+        errors[part] = std::current_exception();
       }
     };
     if (parts > 1) {
@@ -128,8 +127,7 @@ class Team {
 
   void start(Index threads) {
     const int home = current_processor();
-    for (Index number = static_cast<Index>(workers_.size()) + 1; number < threads;
-         ++number) {
+    for (Index number = workers_.size() + 1; number < threads; ++number) {
       try {
         workers_.emplace_back([this, home, number] {
           step_aside(home, number);
@@ -147,18 +145,12 @@ class Team {
   }
 
   const Index size_;
-  std::vector<std::thread> workers_;
+  Vector<std::thread> workers_;
   std::mutex turn_, mutex_;
   std::condition_variable wake_, finished_;
   const std::function<void(Index)> *job_ = nullptr;
   Index parts_ = 0, next_ = 0, left_ = 0;  // all, the next one, unfinished ones
   bool ended_ = false;
 };
-
-// Runs a loop with its own threads, for loops that are rare.
-template <class Body>
-void parallel_for(Index parts, Index n, const Body &body) {
-  Team(std::max<Index>(parts, 1)).run(parts, n, body);
-}
 
 }  // namespace dualgap

@@ -73,8 +73,9 @@ void parser() {
     const auto table = parse(text, threads);
     require(table.labels.size() == alone.labels.size(), "rows were lost");
     for (std::size_t k = 0; k < alone.values.size(); ++k)
-      require(table.values[k] == alone.values[k] && table.indices[k] == alone.indices[k],
-              "entries differ");
+      require(
+          table.values[k] == alone.values[k] && table.indices[k] == alone.indices[k],
+          "entries differ");
     bool told = false;
     try {
       parse(text + "1 2:x\n" + text + "1 3:y\n", threads);
@@ -93,10 +94,9 @@ std::vector<double> block(Index threads) {
     data.push_back(static_cast<double>(random.below(2001)) / 1000.0 - 1.0);
   using Rows = DenseRows<double>;
   KernelRows rows(std::make_unique<PointsOf<Rows>>(Rows(data.data(), n, d, 0.0),
-                                                   std::vector<Order>(), true),
+                                                   Vector<Order>(), true),
                   KernelMap::of(tile::Shape::kExponential, 0.5, 0.0, 1), true, threads);
-  BlockProblem problem{
-      false, {}, std::vector<double>(n, 1.0), std::vector<double>(n, 1.0), {}};
+  BlockProblem problem{false, {}, Vec(n, 1.0), Vec(n, 1.0), {}};
   for (Index i = 0; i < n; ++i) problem.y.push_back(data[i * d] > 0.0 ? 1.0 : -1.0);
   problem.p = problem.y;
   Stop stop;

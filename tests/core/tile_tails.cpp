@@ -29,7 +29,8 @@ Data far_apart(Data data) {
   for (Index i = 0; i < data.n; i += 3) {
     for (Index e = data.indptr[static_cast<std::size_t>(i)];
          e < data.indptr[static_cast<std::size_t>(i + 1)]; ++e) {
-      const auto k = static_cast<std::size_t>(data.indices[static_cast<std::size_t>(e)]);
+      const auto k =
+          static_cast<std::size_t>(data.indices[static_cast<std::size_t>(e)]);
       double &v = data.dense[static_cast<std::size_t>(i * data.d) + k];
       v += 65536.0;
       v = static_cast<double>(static_cast<float>(v));
@@ -93,13 +94,13 @@ std::unique_ptr<Points> points_of(const Data &data, bool dense) {
   if (dense) {
     using Rows = DenseRows<double>;
     return std::make_unique<PointsOf<Rows>>(
-        Rows(data.dense.data(), data.n, data.d, 0.0), std::vector<Order>(), true);
+        Rows(data.dense.data(), data.n, data.d, 0.0), Vector<Order>(), true);
   }
   using Rows = CsrRows<float, std::int32_t>;
   return std::make_unique<PointsOf<Rows>>(
       Rows(data.values.data(), data.indices.data(), Pointers(data.indptr.data()),
            data.n, data.d, 0.0),
-      std::vector<Order>(), true);
+      Vector<Order>(), true);
 }
 
 void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &random,
@@ -135,7 +136,8 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
     rows.cross(who.data(), m, columns.data(), many, at.data(), poll);
     std::vector<double> sums(static_cast<std::size_t>(stride), 0.0), products = sums;
     rows.add_rows(who.data(), coef.data(), m, sums.data(), poll);
-    std::vector<double> off(static_cast<std::size_t>(n), 1e-12 * static_cast<double>(m));
+    std::vector<double> off(static_cast<std::size_t>(n),
+                            1e-12 * static_cast<double>(m));
     rows.times(who.data(), coef.data(), m, {nullptr, n}, products.data(),
                rows.bounded() ? off.data() : nullptr, poll);
     std::vector<double> at_some(static_cast<std::size_t>(width), 0.0),
@@ -183,8 +185,7 @@ void fit(const Data &data, bool dense, bool squared, bool fixed, Index q,
   KernelRows rows(points_of(data, dense),
                   KernelMap::of(tile::Shape::kExponential, kGamma, 0.0, 1), dense, 2);
   const auto n = static_cast<std::size_t>(data.n);
-  BlockProblem problem{
-      squared, {}, std::vector<double>(n, 10.0), std::vector<double>(n, 1.0), {}};
+  BlockProblem problem{squared, {}, Vec(n, 10.0), Vec(n, 1.0), {}};
   for (std::size_t i = 0; i < n; ++i)
     problem.y.push_back(i == 0 || random.below(2) ? 1.0 : -1.0);
   problem.p = problem.y;

@@ -145,11 +145,11 @@ Leap conjugate_step(const Rows &rows, const DualData &data, DualState &state,
     products[1] += more[1];
   }
   double weight[2];
-  for (std::size_t r = 0; r < 2; ++r)
+  for (Index r = 0; r < 2; ++r)
     weight[r] = dirs.norm[r] > 0.0 ? -products[r] / dirs.norm[r] : 0.0;
 
   // The new direction replaces the oldest one.
-  const auto next = static_cast<std::size_t>(dirs.next);
+  const auto next = dirs.next;
   double *q = dirs.point[next], *image = dirs.image[next];
   const auto along = sums_of<2>(0, n, [&](Index i, double *term) {
     const double value = (a[i] - a0[i]) + weight[0] * p0[i] + weight[1] * p1[i];

@@ -26,7 +26,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "../certify.hpp"
 #include "../random.hpp"
@@ -232,7 +231,7 @@ void multiclass_combine(const Rows &rows, const double *alpha, Index classes, do
   PartSums sums(w, rows.width() * stride, parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     double *own = sums.of(part);
-    std::vector<double> padded(static_cast<std::size_t>(stride));
+    Vec padded(stride);
     for (Index i = begin; i < end; ++i) {
       const double *a = alpha + i * classes;
       if (std::all_of(a, a + classes, [](double x) { return x == 0.0; })) continue;
@@ -246,10 +245,10 @@ void multiclass_combine(const Rows &rows, const double *alpha, Index classes, do
 // Returns an upper bound on ||w_m|| of every class, without the constant feature.
 template <class Rows>
 double longest_class(const Rows &rows, const double *w, Index stride) {
-  std::vector<double> square(static_cast<std::size_t>(stride));
+  Vec square(stride);
   for (Index j = 0; j < rows.cols(); ++j)
     for (Index m = 0; m < stride; ++m)
-      square[static_cast<std::size_t>(m)] += w[j * stride + m] * w[j * stride + m];
+      square[m] += w[j * stride + m] * w[j * stride + m];
   const double most = *std::max_element(square.begin(), square.end());
   if (most == 0.0 &&
       std::all_of(w, w + rows.cols() * stride, [](double x) { return x == 0.0; }))
@@ -275,10 +274,10 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
   const double adding = static_cast<double>(rows.rows() * classes) * kRounding<double>;
   // a_{i,y_i} is a rounded sum of the others.
   const double own = (2.0 + static_cast<double>(3 * classes)) * kRounding<double>;
-  std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
+  Vector<PartValues> part_sums(parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     PartValues total;
-    std::vector<double> score(static_cast<std::size_t>(stride));
+    Vec score(stride);
     for (Index i = begin; i < end; ++i) {
       class_scores(rows, i, w, stride, score.data());
       const double excess = multiclass_excess(score.data(), data.y[i], classes);
@@ -297,7 +296,7 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
       for (Index m = 0; m < classes; ++m) {
         among += std::abs(a[m]);
         square += a[m] * a[m];
-        along += a[m] * score[static_cast<std::size_t>(m)];
+        along += a[m] * score[m];
       }
       if (among == 0.0) continue;
       total.sum += a[data.y[i]];
@@ -306,7 +305,7 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
       total.reach += std::sqrt(square) * (row + std::abs(constant));
       total.used += 1.0;
     }
-    part_sums[static_cast<std::size_t>(part)] = total;
+    part_sums[part] = total;
   });
   return add_up(part_sums, sizes);
 }

@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <vector>
 
 #include "../certify.hpp"
 #include "../face.hpp"
@@ -42,7 +41,7 @@ inline bool has_row(const std::uint8_t *set, Index i) {
 // Most halvings of the interval of breakpoints, and breakpoints few enough to be
 // sorted.
 inline constexpr int kHalvings = 200;
-inline constexpr std::size_t kSorted = 32;
+inline constexpr Index kSorted = 32;
 
 // Runs body(part, begin, end, poll) over the rows. Only this thread handles signals.
 template <class Body>
@@ -55,7 +54,7 @@ void parallel_rows(Team &threads, Index n, Poll &poll, const Stop &stop,
   });
 }
 
-inline Index total(const std::vector<Index> &parts) {
+inline Index total(const Vector<Index> &parts) {
   Index sum = 0;
   for (const Index part : parts) sum += part;
   return sum;
@@ -66,7 +65,7 @@ inline Index total(const std::vector<Index> &parts) {
 template <class Rows>
 Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *out,
               Team &threads, Poll &poll, const Stop &stop) {
-  std::vector<Index> done(static_cast<std::size_t>(threads.size()), 0);
+  Vector<Index> done(threads.size(), 0);
   parallel_rows(threads, rows.rows(), poll, stop,
                 [&](Index part, Index begin, Index end, Poll &own) {
                   Index i = begin;
@@ -74,7 +73,7 @@ Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *o
                     out[i] = y[i] * rows.dot(i, w);
                     if (own(rows.count(i++))) break;
                   }
-                  done[static_cast<std::size_t>(part)] = i - begin;
+                  done[part] = i - begin;
                 });
   return total(done);
 }
@@ -92,14 +91,14 @@ template <class Rows>
 Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
                    const std::uint8_t *from, const std::uint8_t *to, double *a,
                    double b, Team &threads, Poll &poll, const Stop &stop) {
-  const auto parts = static_cast<std::size_t>(threads.size());
-  const auto width = static_cast<std::size_t>(rows.width());
-  std::vector<Index> done(parts, 0);
-  std::vector<double> heights(parts, 0.0);
-  std::vector<std::vector<double>> sums(parts);
+  const auto parts = threads.size();
+  const auto width = rows.width();
+  Vector<Index> done(parts, 0);
+  Vec heights(parts, 0.0);
+  Vector<Vec> sums(parts);
   parallel_rows(threads, rows.rows(), poll, stop,
                 [&](Index part, Index begin, Index end, Poll &own) {
-                  const auto p = static_cast<std::size_t>(part);
+                  const auto p = part;
                   double *sum = a;
                   if (part > 0) {
                     sums[p].assign(width, 0.0);
@@ -123,9 +122,9 @@ Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
                 });
   Sum height;
   height += b;
-  for (std::size_t p = 0; p < parts; ++p) {
+  for (Index p = 0; p < parts; ++p) {
     height += heights[p];
-    for (std::size_t j = 0; j < sums[p].size(); ++j) a[j] += sums[p][j];
+    for (Index j = 0; j < sums[p].size(); ++j) a[j] += sums[p][j];
   }
   return {total(done), height.value()};
 }
@@ -141,9 +140,8 @@ inline double line_search(const double *cost, const double *from, const double *
     double t, jump;
   };
   // A std::vector would write zeros first.
-  const std::unique_ptr<Breakpoint[]> points(
-      new Breakpoint[static_cast<std::size_t>(n)]);
-  std::size_t count = 0;
+  const std::unique_ptr<Breakpoint[]> points(new Breakpoint[n]);
+  Index count = 0;
   double gradient = slope;  // just after t = 0
   for (Index i = 0; i < n; ++i) {
     const double u = 1.0 - from[i], rate = to[i] - from[i], jump = cost[i] * rate;
@@ -162,12 +160,11 @@ inline double line_search(const double *cost, const double *from, const double *
     const double t =
         high < kLargest ? 0.5 * (low + high) : std::clamp(2.0 * low, 1.0, kLargest);
     double jumps = 0;
-    for (std::size_t k = 0; k < count; ++k)
-      jumps += points[k].t <= t ? points[k].jump : 0.0;
+    for (Index k = 0; k < count; ++k) jumps += points[k].t <= t ? points[k].jump : 0.0;
     const double there = gradient + curvature * (t - low) + jumps;
     const bool passed = there >= 0.0;
-    std::size_t kept = 0;
-    for (std::size_t k = 0; k < count; ++k) {
+    Index kept = 0;
+    for (Index k = 0; k < count; ++k) {
       const Breakpoint point = points[k];
       points[kept] = point;
       kept += (point.t <= t) == passed;
@@ -182,7 +179,7 @@ inline double line_search(const double *cost, const double *from, const double *
   }
   std::sort(points.get(), points.get() + count,
             [](const Breakpoint &p, const Breakpoint &q) { return p.t < q.t; });
-  for (std::size_t k = 0; k < count; ++k) {
+  for (Index k = 0; k < count; ++k) {
     const Breakpoint point = points[k];
     const double before = gradient + curvature * (point.t - low);
     if (before >= 0.0) break;
@@ -252,11 +249,11 @@ class Master {
 
  private:
   double at(Index s, Index t) const { return gram_[s * stride_ + t]; }
-  void add(std::vector<double> &g, double step, Index t) const {
+  void add(Vec &g, double step, Index t) const {
     const double *row = gram_ + t * stride_;
-    for (Index s = 0; s < size_; ++s) g[static_cast<std::size_t>(s)] += step * row[s];
+    for (Index s = 0; s < size_; ++s) g[s] += step * row[s];
   }
-  double g(Index t) const { return gradient_[static_cast<std::size_t>(t)]; }
+  double g(Index t) const { return gradient_[t]; }
 
   // Finds the pair and returns sum_t beta_t (g_best - g_t).
   double measure() {
@@ -302,20 +299,19 @@ class Master {
                          [&](Index s, Index t) { return beta_[s] < beta_[t]; });
     std::rotate(largest, largest + 1, face_.end());
     if (!step_.solve(
-            face_.size(),
-            [&](std::size_t s, std::size_t t) { return at(face_[s], face_[t]); },
-            [&](std::size_t s) { return g(face_[s]); }))
+            face_.size(), [&](Index s, Index t) { return at(face_[s], face_[t]); },
+            [&](Index s) { return g(face_[s]); }))
       return false;
 
     double slope = 0, curvature = 0, length = std::numeric_limits<double>::infinity();
     Index leaves = -1;
-    change_.assign(static_cast<std::size_t>(size_), 0.0);
-    for (std::size_t k = 0; k < face_.size(); ++k) {
+    change_.assign(size_, 0.0);
+    for (Index k = 0; k < face_.size(); ++k) {
       slope += step_[k] * (g(face_[k]) - g(face_.back()));
       add(change_, step_[k], face_[k]);
     }
-    for (std::size_t k = 0; k < face_.size(); ++k) {
-      curvature += step_[k] * change_[static_cast<std::size_t>(face_[k])];
+    for (Index k = 0; k < face_.size(); ++k) {
+      curvature += step_[k] * change_[face_[k]];
       if (!(step_[k] < 0.0) || beta_[face_[k]] >= -step_[k] * length) continue;
       length = beta_[face_[k]] / -step_[k];
       leaves = face_[k];
@@ -325,21 +321,19 @@ class Master {
       length = slope / curvature;
       leaves = -1;
     }
-    for (std::size_t k = 0; k < face_.size(); ++k)
+    for (Index k = 0; k < face_.size(); ++k)
       beta_[face_[k]] = std::max(0.0, beta_[face_[k]] + length * step_[k]);
     if (leaves >= 0) beta_[leaves] = 0.0;
-    for (Index t = 0; t < size_; ++t)
-      gradient_[static_cast<std::size_t>(t)] -=
-          length * change_[static_cast<std::size_t>(t)];
+    for (Index t = 0; t < size_; ++t) gradient_[t] -= length * change_[t];
     return leaves >= 0;
   }
 
   const double *gram_, *b_;
   double *beta_;
   Index stride_, size_, best_ = -1, worst_ = -1;
-  std::vector<double> gradient_, change_;
+  Vec gradient_, change_;
   FaceStep step_;
-  std::vector<Index> face_;
+  Vector<Index> face_;
 };
 
 // Sets beta_0, the weight of the empty set, to 1 minus the sum of the others. The

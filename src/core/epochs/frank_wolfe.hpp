@@ -30,7 +30,6 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
-#include <vector>
 
 #include "../gram/curvature.hpp"
 #include "../gram/gram.hpp"
@@ -334,8 +333,8 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
                                  double eps, Random &random, Poll &poll) {
   SimplexWalk walk;
   walk.gap = std::numeric_limits<double>::infinity();
-  std::vector<Index> drawn(static_cast<std::size_t>(sample.count));
-  std::vector<double> block, kj;
+  Vector<Index> drawn(sample.count);
+  Vec block, kj;
   const auto column = [&](Index t) { return s.column(s.active[t]); };
   double loss = 0.0;
   Index seen = 0;
@@ -344,26 +343,23 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
     walk.p = look_at_active(s, worst);
     if (walk.steps == steps || poll(s.size * sample.count)) break;
     Index m = sample.count;
-    for (Index t = 0; t < m; ++t)
-      drawn[static_cast<std::size_t>(t)] = sample.draw(t, s.m, random);
+    for (Index t = 0; t < m; ++t) drawn[t] = sample.draw(t, s.m, random);
     if (vertex >= 0) {
       drawn[0] = vertex;
       m = 1;
     }
     const Index stride = s.size;
-    block.resize(static_cast<std::size_t>(m * stride));
+    block.resize(m * stride);
     s.gram->block(
-        m, [&](Index q) { return s.column(drawn[static_cast<std::size_t>(q)]); },
-        stride, column, block.data(), stride);
+        m, [&](Index q) { return s.column(drawn[q]); }, stride, column, block.data(),
+        stride);
     Index i = -1, row = 0;
     double gi = std::numeric_limits<double>::infinity();
     for (Index q = 0; q < m; ++q) {
-      const Index c = drawn[static_cast<std::size_t>(q)];
+      const Index c = drawn[q];
       double sum = 0.0;
       for (Index t = 0; t < stride; ++t)
-        sum +=
-            s.a[s.active[t]] *
-            s.kernel(c, s.active[t], block[static_cast<std::size_t>(q * stride + t)]);
+        sum += s.a[s.active[t]] * s.kernel(c, s.active[t], block[q * stride + t]);
       if (s.a[c] == 0.0 && s.delta[c] > 0.0) {
         const double slack = std::max(0.0, 1.0 - sum / walk.p);
         loss += 0.5 / s.delta[c] * slack * slack;
@@ -388,7 +384,7 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
                              [&](Index t) { return s.kernel(i, s.active[t], ki[t]); });
     // Compute k_j where a > 0, and at i.
     double kij = 0.0;
-    kj.resize(static_cast<std::size_t>(stride));
+    kj.resize(stride);
     if (move.j >= 0) {
       const Index j = s.column(move.j);
       s.gram->block(1, [&](Index) { return j; }, stride, column, kj.data(), stride);
@@ -399,8 +395,7 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
       const Index r = s.active[t];
       double g = move.keep * s.g[r];
       if (move.u > 0.0) g += move.u * s.kernel(i, r, ki[t]);
-      if (move.j >= 0)
-        g -= move.v * s.kernel(move.j, r, kj[static_cast<std::size_t>(t)]);
+      if (move.j >= 0) g -= move.v * s.kernel(move.j, r, kj[t]);
       s.g[r] = g;
     }
     if (s.a[i] == 0.0) {

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "../gram/gram.hpp"
 #include "../losses.hpp"
@@ -70,7 +69,7 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
     sums.r_s[i] -= sums.sigma * change;
     move(past, -sums.sigma * u, k);
   };
-  std::vector<double> changes(static_cast<std::size_t>(std::min(data.batch, m)));
+  Vec changes(std::min(data.batch, m));
   bool leave = false;
   while (walk.visited < m && !leave) {
     const Order *batch = order + walk.visited;

@@ -27,7 +27,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "../losses.hpp"
 #include "../rows.hpp"
@@ -116,7 +115,7 @@ struct Kink {
 // Returns the best b for one batch, for the hinge. `slopes` holds the y_i w.x_i on
 // entry, and on return the omega_i b_i, with sum omega_i b_i y_i = 0. Cost: O(k log k).
 inline double best_for_batch(const GradientData &data, const Order *batch, Index k,
-                             double *slopes, std::vector<Kink> &kinks) {
+                             double *slopes, Vector<Kink> &kinks) {
   double left = 0;  // the slope of the loss in b is -left, until it changes sign
   kinks.clear();
   for (Index s = 0; s < k; ++s) {
@@ -152,7 +151,7 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
                                        GradientState &state, Poll &poll) {
   GradientPass pass;
   const Index width = rows.width(), n = rows.rows();
-  std::vector<Kink> kinks;
+  Vector<Kink> kinks;
   const double smallest_scale = state.r ? kLeastScaleOfMean : kLeastScale;
   for (Index begin = 0; begin < m; begin += data.batch) {
     const Index end = std::min(m, begin + data.batch);

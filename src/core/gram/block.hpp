@@ -37,7 +37,6 @@
 #include <stdexcept>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "../certify.hpp"
 #include "../random.hpp"
@@ -70,9 +69,9 @@ struct BlockTuning {
 };
 
 struct BlockProblem {
-  bool squared = false;                   // the loss
-  std::vector<double> y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
-  std::vector<double> p;                  // linear term
+  bool squared = false;   // the loss
+  Vec y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
+  Vec p;                  // linear term
   double epsilon = 0.0, total = 0.0;
   bool two_sided = false;  // -C_i <= c_i <= C_i, whatever y_i; then alpha is c
 };
@@ -119,18 +118,18 @@ class BlockSolver : private BlockTuning {
         n_(rows.n()),
         largest_q_(std::min(largest_q, largest(cache_bytes))),
         cache_bytes_(cache_bytes),
-        c_(size(n_), 0.0),
-        lo_(size(n_), 0.0),
-        hi_(size(n_), 0.0),
-        F_(size(rows.stride()), 0.0),
-        exact_(size(n_), 0.0),
-        order_(size(n_)),
-        slot_(size(n_), kNone) {
+        c_(n_, 0.0),
+        lo_(n_, 0.0),
+        hi_(n_, 0.0),
+        F_(rows.stride(), 0.0),
+        exact_(n_, 0.0),
+        order_(n_),
+        slot_(n_, kNone) {
     Index used = 0;
     double largest_cost = 0.0;
     for (Index i = 0; i < n_; ++i) {
-      used += problem_.cost[size(i)] > 0.0;
-      largest_cost = std::max(largest_cost, problem_.cost[size(i)]);
+      used += problem_.cost[i] > 0.0;
+      largest_cost = std::max(largest_cost, problem_.cost[i]);
     }
     hold(fixed);
     largest_q_ = std::min(largest_q_, std::max<Index>(used, 1));
@@ -138,10 +137,10 @@ class BlockSolver : private BlockTuning {
     inner_ = Inner(q_);
     unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
     for (Index i = 0; i < n_; ++i) {
-      const double bound = problem_.squared ? kInf : on_grid(problem_.cost[size(i)]);
-      if (!(problem_.cost[size(i)] > 0.0)) continue;
-      if (problem_.two_sided || problem_.y[size(i)] > 0.0) hi_[size(i)] = bound;
-      if (problem_.two_sided || problem_.y[size(i)] < 0.0) lo_[size(i)] = -bound;
+      const double bound = problem_.squared ? kInf : on_grid(problem_.cost[i]);
+      if (!(problem_.cost[i] > 0.0)) continue;
+      if (problem_.two_sided || problem_.y[i] > 0.0) hi_[i] = bound;
+      if (problem_.two_sided || problem_.y[i] < 0.0) lo_[i] = -bound;
     }
     problem_.total = on_grid(problem_.total);
     std::iota(order_.begin(), order_.end(), Order{0});
@@ -167,15 +166,15 @@ class BlockSolver : private BlockTuning {
   double drift() const {
     double sum = 0.0;
     for (Index i = 0; i < n_; ++i) {
-      const double by = c_[size(i)] - exact_[size(i)];
+      const double by = c_[i] - exact_[i];
       sum += by * by;
     }
     return std::sqrt(sum);
   }
   void alpha(double *out) const {
-    for (Index i = 0; i < n_; ++i) out[i] = problem_.y[size(i)] * c_[size(i)] + 0.0;
+    for (Index i = 0; i < n_; ++i) out[i] = problem_.y[i] * c_[i] + 0.0;
   }
-  const std::vector<double> &gradient() const { return F_; }
+  const Vec &gradient() const { return F_; }
 
   // Sets c_i = y_i alpha_i for an alpha in the box. With a free bias c is rounded to
   // the grid and its sum is corrected; for a sum of 0 rows of the heavier sign are
@@ -183,7 +182,7 @@ class BlockSolver : private BlockTuning {
   void set_alpha(const double *alpha) {
     for (Index i = 0; i < n_; ++i) {
       const double a = problem_.squared ? alpha[i] : on_grid(alpha[i]);
-      c_[size(i)] = std::clamp(problem_.y[size(i)] * a, lo_[size(i)], hi_[size(i)]);
+      c_[i] = std::clamp(problem_.y[i] * a, lo_[i], hi_[i]);
     }
     // A sum far from 0 has fewer digits than the grid, so repeat. Stop if all rows are
     // at their bounds, whose sum may be too small by a rounding.
@@ -194,9 +193,8 @@ class BlockSolver : private BlockTuning {
       double off = sum.value();
       moved = false;
       for (Index i = 0; i < n_ && off != 0.0; ++i) {
-        double &c = c_[size(i)];
-        const double end =
-            problem_.total == 0.0 ? 0.0 : (off > 0.0 ? lo_ : hi_)[size(i)];
+        double &c = c_[i];
+        const double end = problem_.total == 0.0 ? 0.0 : (off > 0.0 ? lo_ : hi_)[i];
         if ((c - end) * off <= 0.0) continue;
         const double t = std::copysign(std::min(std::abs(c - end), std::abs(off)), off);
         c -= t;
@@ -224,10 +222,10 @@ class BlockSolver : private BlockTuning {
   Index step(double inner_tolerance, Poll &poll) {
     clock_of_.start();
     if (!(scan_.violation > 0.0) || !choose(poll)) return 0;
-    const Index m = static_cast<Index>(who_.size());
+    const Index m = who_.size();
     for (Index s = 0; s < m; ++s) load(s);
     for (Index s = m; s < inner_.q; ++s) idle(s);
-    std::vector<double> before(inner_.c.begin(), inner_.c.begin() + m);
+    Vec before(inner_.c.begin(), inner_.c.begin() + m);
     // The numbers that decide are of the size of the violation, which float32 resolves
     // to seven digits.
     const double tolerance = inner_tolerance * scan_.violation;
@@ -265,31 +263,30 @@ class BlockSolver : private BlockTuning {
   }
   static constexpr std::int32_t kNone = -1;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
   double on_grid(double x) const { return std::trunc(x / unit_) * unit_; }
 
   // Returns v_i. At the optimum the largest v that may rise and the smallest v that may
   // fall meet (hinge), or are 0 (squared hinge).
   double v(Index i) const {
-    const double v = problem_.p[size(i)] - F_[size(i)];
-    return problem_.squared ? v - bias_ - delta(i) * c_[size(i)] : v;
+    const double v = problem_.p[i] - F_[i];
+    return problem_.squared ? v - bias_ - delta(i) * c_[i] : v;
   }
   // Return v_i for a row that may rise or fall, with the derivative of -epsilon |c_i|
   // on that side.
   double v_rising(Index i) const {
-    return v(i) + (c_[size(i)] < 0.0 ? problem_.epsilon : -problem_.epsilon);
+    return v(i) + (c_[i] < 0.0 ? problem_.epsilon : -problem_.epsilon);
   }
   double v_falling(Index i) const {
-    return v(i) + (c_[size(i)] > 0.0 ? -problem_.epsilon : problem_.epsilon);
+    return v(i) + (c_[i] > 0.0 ? -problem_.epsilon : problem_.epsilon);
   }
-  double delta(Index i) const { return 0.5 / problem_.cost[size(i)]; }
-  bool may_rise(Index i) const { return c_[size(i)] < hi_[size(i)]; }
-  bool may_fall(Index i) const { return c_[size(i)] > lo_[size(i)]; }
+  double delta(Index i) const { return 0.5 / problem_.cost[i]; }
+  bool may_rise(Index i) const { return c_[i] < hi_[i]; }
+  bool may_fall(Index i) const { return c_[i] > lo_[i]; }
 
   void scan() {
     Sum total;
     if (problem_.squared)
-      for (Index i = 0; i < n_; ++i) total += c_[size(i)];
+      for (Index i = 0; i < n_; ++i) total += c_[i];
     bias_ = total.value();
     struct Ends {
       double top = -kInf, bottom = kInf;
@@ -297,7 +294,7 @@ class BlockSolver : private BlockTuning {
     const auto ends = [&](Index begin, Index end) {
       Ends of;
       for (Index i = begin; i < end; ++i) {
-        if (!(problem_.cost[size(i)] > 0.0)) continue;
+        if (!(problem_.cost[i] > 0.0)) continue;
         if (may_rise(i)) of.top = std::max(of.top, v_rising(i));
         if (may_fall(i)) of.bottom = std::min(of.bottom, v_falling(i));
       }
@@ -330,15 +327,15 @@ class BlockSolver : private BlockTuning {
     const auto terms = [&](Index begin, Index end) {
       Terms of;
       for (Index i = begin; i < end; ++i) {
-        const double c = c_[size(i)], cost = problem_.cost[size(i)];
+        const double c = c_[i], cost = problem_.cost[i];
         // The loss of the row per unit of cost: the maximum over its box of
         // (p - F - b) c - epsilon |c|, divided by the size of the box.
-        const double r = problem_.p[size(i)] - (F_[size(i)] + b);
-        const double above = hi_[size(i)] > 0.0 ? r - problem_.epsilon : 0.0;
-        const double below = lo_[size(i)] < 0.0 ? -r - problem_.epsilon : 0.0;
+        const double r = problem_.p[i] - (F_[i] + b);
+        const double above = hi_[i] > 0.0 ? r - problem_.epsilon : 0.0;
+        const double below = lo_[i] < 0.0 ? -r - problem_.epsilon : 0.0;
         const double u = std::max({0.0, above, below});
-        of.norm += c * F_[size(i)];
-        of.sum += problem_.p[size(i)] * c - problem_.epsilon * std::abs(c);
+        of.norm += c * F_[i];
+        of.sum += problem_.p[i] * c - problem_.epsilon * std::abs(c);
         of.loss += cost * (problem_.squared ? u * u : u);
         if (problem_.squared && c != 0.0) of.diagonal += delta(i) * c * c;
       }
@@ -359,13 +356,13 @@ class BlockSolver : private BlockTuning {
   // Returns the results of body(begin, end) for pieces of the rows that do not depend
   // on the number of threads.
   template <class Result, class Body>
-  std::vector<Result> by_pieces(const Body &body) {
+  Vector<Result> by_pieces(const Body &body) {
     const Index pieces = (n_ + kRows - 1) / kRows;
-    std::vector<Result> results(size(pieces));
+    Vector<Result> results(pieces);
     const Index parts = std::clamp<Index>(pieces, 1, rows_.team().shares());
     rows_.team().run(parts, pieces, [&](Index, Index begin, Index end) {
       for (Index k = begin; k < end; ++k)
-        results[size(k)] = body(k * kRows, std::min((k + 1) * kRows, n_));
+        results[k] = body(k * kRows, std::min((k + 1) * kRows, n_));
     });
     return results;
   }
@@ -380,16 +377,16 @@ class BlockSolver : private BlockTuning {
   // Chooses the next working set and computes its matrix. Returns false if told to
   // stop.
   bool choose(Poll &poll) {
-    const Index have = static_cast<Index>(who_.size());
+    const Index have = who_.size();
     const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / kExchanged, 2);
     struct Sides {
-      std::vector<Candidate> rising, falling;
+      Vector<Candidate> rising, falling;
     };
     const auto violating = [&](Index begin, Index end) {
       Sides of;
       for (Index t = begin; t < end; ++t) {
         // At first whole classes violate equally, so a random order decides.
-        const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
+        const Order row = have == 0 ? order_[t] : static_cast<Order>(t);
         const auto i = static_cast<Index>(row);
         if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
         const double rise = v_rising(i) - scan_.threshold;
@@ -407,50 +404,47 @@ class BlockSolver : private BlockTuning {
       all.rising.insert(all.rising.end(), of.rising.begin(), of.rising.end());
       all.falling.insert(all.falling.end(), of.falling.begin(), of.falling.end());
     }
-    const Index rising = static_cast<Index>(all.rising.size());
-    const Index falling = static_cast<Index>(all.falling.size());
+    const Index rising = all.rising.size();
+    const Index falling = all.falling.size();
     Index up = std::min(rising, wanted / 2);
     const Index down = std::min(falling, wanted - up);
     up = std::min(rising, wanted - down);
     keep_first(all.rising, up);
     keep_first(all.falling, down);
 
-    std::vector<Order> enter;
+    Vector<Order> enter;
     for (const auto *side : {&all.rising, &all.falling})
       for (const Candidate &candidate : *side) enter.push_back(candidate.row);
     return replace(enter, poll);
   }
 
-  static void keep_first(std::vector<Candidate> &side, Index count) {
-    if (count < static_cast<Index>(side.size()))
+  static void keep_first(Vector<Candidate> &side, Index count) {
+    if (count < side.size())
       std::nth_element(side.begin(), side.begin() + count, side.end());
-    side.resize(size(count));
+    side.resize(count);
   }
 
   // Puts rows into free places, then into the places of the oldest rows.
-  bool replace(const std::vector<Order> &enter, Poll &poll) {
-    std::vector<Index> places;
-    for (Index s = static_cast<Index>(who_.size());
-         s < q_ && places.size() < enter.size(); ++s)
+  bool replace(const Vector<Order> &enter, Poll &poll) {
+    Vector<Index> places;
+    for (Index s = who_.size(); s < q_ && places.size() < enter.size(); ++s)
       places.push_back(s);
-    const std::size_t old = enter.size() - places.size();
-    std::vector<Index> oldest(who_.size());
+    const Index old = enter.size() - places.size();
+    Vector<Index> oldest(who_.size());
     std::iota(oldest.begin(), oldest.end(), Index{0});
     if (old < oldest.size())
-      std::nth_element(
-          oldest.begin(), oldest.begin() + static_cast<std::ptrdiff_t>(old),
-          oldest.end(), [&](Index a, Index b) {
-            return std::pair(entered_[size(a)], a) < std::pair(entered_[size(b)], b);
-          });
-    places.insert(places.end(), oldest.begin(),
-                  oldest.begin() + static_cast<std::ptrdiff_t>(old));
+      std::nth_element(oldest.begin(), oldest.begin() + old, oldest.end(),
+                       [&](Index a, Index b) {
+                         return std::pair(entered_[a], a) < std::pair(entered_[b], b);
+                       });
+    places.insert(places.end(), oldest.begin(), oldest.begin() + old);
 
-    for (std::size_t e = 0; e < enter.size(); ++e) {
+    for (Index e = 0; e < enter.size(); ++e) {
       const Index s = places[e];
-      if (s < static_cast<Index>(who_.size())) {
-        slot_[who_[size(s)]] = kNone;
-        who_[size(s)] = enter[e];
-        entered_[size(s)] = clock_;
+      if (s < who_.size()) {
+        slot_[who_[s]] = kNone;
+        who_[s] = enter[e];
+        entered_[s] = clock_;
       } else {
         who_.push_back(enter[e]);
         entered_.push_back(clock_);
@@ -467,127 +461,121 @@ class BlockSolver : private BlockTuning {
 
   // Fills the rows and columns `places` of the matrix. Columns are copied from these
   // rows, a cache line at a time.
-  bool fill_matrix(std::vector<Index> places, Poll &poll) {
+  bool fill_matrix(Vector<Index> places, Poll &poll) {
     std::sort(places.begin(), places.end());
-    const Index m = static_cast<Index>(who_.size()), stride = inner_.stride();
+    const Index m = who_.size(), stride = inner_.stride();
     float *H = inner_.H.data();
-    std::vector<Order> rows;
-    std::vector<float *> to;
+    Vector<Order> rows;
+    Vector<float *> to;
     for (const Index s : places) {
-      rows.push_back(who_[size(s)]);
+      rows.push_back(who_[s]);
       to.push_back(H + s * stride);
     }
-    if (!rows_.cross(rows.data(), static_cast<Index>(rows.size()), who_.data(), m,
-                     to.data(), poll))
+    if (!rows_.cross(rows.data(), rows.size(), who_.data(), m, to.data(), poll))
       return false;
-    std::vector<char> fresh(size(m), 0);
-    for (const Index s : places) fresh[size(s)] = 1;
+    Vector<char> fresh(m, 0);
+    for (const Index s : places) fresh[s] = 1;
     const auto copy = [&](Index begin, Index end, bool which) {
-      constexpr std::size_t kFew = 16;  // floats of a cache line
-      for (std::size_t e = 0; e < places.size(); e += kFew) {
-        const std::size_t last = std::min(e + kFew, places.size());
+      constexpr Index kFew = 16;  // floats of a cache line
+      for (Index e = 0; e < places.size(); e += kFew) {
+        const Index last = std::min(e + kFew, places.size());
         for (Index t = begin; t < end; ++t)
-          if ((fresh[size(t)] != 0) == which)
-            for (std::size_t u = e; u < last; ++u)
+          if ((fresh[t] != 0) == which)
+            for (Index u = e; u < last; ++u)
               H[t * stride + places[u]] = H[places[u] * stride + t];
       }
     };
     copy(0, m, true);  // read and written, so not shared by threads
-    const Index parts = m * static_cast<Index>(places.size()) / kWorth;
+    const Index parts = m * places.size() / kWorth;
     rows_.team().run(std::clamp<Index>(parts, 1, rows_.team().shares()), m,
                      [&](Index, Index begin, Index end) { copy(begin, end, false); });
     return true;
   }
 
   void load(Index s) {
-    const Order row = who_[size(s)];
+    const Order row = who_[s];
     const auto i = static_cast<Index>(row);
-    const std::size_t at = size(s);
     const double lead = v(i) - scan_.threshold;
     const bool positive = c_[row] > 0.0 || (c_[row] == 0.0 && lead > 0.0);
     inner_.epsilon = problem_.epsilon;
-    inner_.shift[at] = positive ? -problem_.epsilon : problem_.epsilon;
-    inner_.v[at] = static_cast<float>(lead + inner_.shift[at]);
-    inner_.c[at] = c_[row];
-    inner_.lo[at] = lo_[row];
-    inner_.hi[at] = hi_[row];
-    inner_.y[at] = static_cast<float>(problem_.y[row]);
-    inner_.s[at] = inner_.row(s)[s];
+    inner_.shift[s] = positive ? -problem_.epsilon : problem_.epsilon;
+    inner_.v[s] = static_cast<float>(lead + inner_.shift[s]);
+    inner_.c[s] = c_[row];
+    inner_.lo[s] = lo_[row];
+    inner_.hi[s] = hi_[row];
+    inner_.y[s] = static_cast<float>(problem_.y[row]);
+    inner_.s[s] = inner_.row(s)[s];
     if (problem_.squared) {
-      inner_.delta[at] = delta(i);
-      inner_.s[at] += 1.0f + static_cast<float>(delta(i));
+      inner_.delta[s] = delta(i);
+      inner_.s[s] += 1.0f + static_cast<float>(delta(i));
     }
   }
   void idle(Index s) {
-    const std::size_t at = size(s);
-    inner_.v[at] = inner_.y[at] = 0.0f;
-    inner_.s[at] = 1.0f;
-    inner_.c[at] = inner_.lo[at] = inner_.hi[at] = inner_.delta[at] = 0.0;
-    inner_.shift[at] = 0.0;
+    inner_.v[s] = inner_.y[s] = 0.0f;
+    inner_.s[s] = 1.0f;
+    inner_.c[s] = inner_.lo[s] = inner_.hi[s] = inner_.delta[s] = 0.0;
+    inner_.shift[s] = 0.0;
   }
 
   // Applies the change of the working set to F at all rows. Only kernel rows of changed
   // variables are needed. Cached rows are used, other rows are computed into the cache
   // as far as there is room, and the rest is added without being stored. Returns false
   // if told to stop; F is not valid then.
-  bool apply(const std::vector<double> &before, Poll &poll) {
+  bool apply(const Vec &before, Poll &poll) {
     return std::visit([&](auto &cache) { return apply(before, cache, poll); }, cache_);
   }
   template <class Value>
-  bool apply(const std::vector<double> &before, RowCache<Value> &cache, Poll &poll) {
+  bool apply(const Vec &before, RowCache<Value> &cache, Poll &poll) {
     // Scale of the cached values.
     constexpr double kScale = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
-    std::vector<Index> moved;
-    for (std::size_t s = 0; s < before.size(); ++s)
-      if (inner_.c[s] != before[s]) moved.push_back(static_cast<Index>(s));
-    const auto by = [&](Index s) { return inner_.c[size(s)] - before[size(s)]; };
+    Vector<Index> moved;
+    for (Index s = 0; s < before.size(); ++s)
+      if (inner_.c[s] != before[s]) moved.push_back(s);
+    const auto by = [&](Index s) { return inner_.c[s] - before[s]; };
     // Rows that entered the working set last stay in it longest, so they are cached
     // first.
-    std::stable_sort(moved.begin(), moved.end(), [&](Index a, Index b) {
-      return entered_[size(a)] > entered_[size(b)];
-    });
-    std::vector<const Value *> rows;
-    std::vector<float> change;
-    std::vector<Index> absent;
+    std::stable_sort(moved.begin(), moved.end(),
+                     [&](Index a, Index b) { return entered_[a] > entered_[b]; });
+    Vector<const Value *> rows;
+    FloatVec change;
+    Vector<Index> absent;
     for (const Index s : moved)
-      if (const Value *row = cache.find(who_[size(s)])) {
+      if (const Value *row = cache.find(who_[s])) {
         rows.push_back(row);
         change.push_back(static_cast<float>(kScale * by(s)));
       } else {
         absent.push_back(s);
       }
-    const std::size_t room = std::min(
-        absent.size(), static_cast<std::size_t>(cache.capacity()) - rows.size());
-    std::vector<Order> missing;
-    std::vector<Value *> to;
-    for (std::size_t a = 0; a < room; ++a) {
-      missing.push_back(who_[size(absent[a])]);
+    const Index room = std::min(absent.size(), cache.capacity() - rows.size());
+    Vector<Order> missing;
+    Vector<Value *> to;
+    for (Index a = 0; a < room; ++a) {
+      missing.push_back(who_[absent[a]]);
       to.push_back(cache.claim(missing.back()));
       rows.push_back(to.back());
       change.push_back(static_cast<float>(kScale * by(absent[a])));
     }
-    if (!rows_.rows(missing.data(), static_cast<Index>(room), to.data(), poll)) {
+    if (!rows_.rows(missing.data(), room, to.data(), poll)) {
       for (const Order row : missing) cache.drop(row);
       return false;
     }
-    std::vector<double> coef;
+    Vec coef;
     missing.clear();
-    for (std::size_t a = room; a < absent.size(); ++a) {
-      missing.push_back(who_[size(absent[a])]);
+    for (Index a = room; a < absent.size(); ++a) {
+      missing.push_back(who_[absent[a]]);
       coef.push_back(by(absent[a]));
     }
-    computed_ += static_cast<Index>(absent.size());
+    computed_ += absent.size();
     sums_.assign(missing.empty() ? 0 : F_.size(), 0.0);
-    if (!missing.empty() &&
-        !rows_.add_rows(missing.data(), coef.data(), static_cast<Index>(missing.size()),
-                        sums_.data(), poll))
+    if (!missing.empty() && !rows_.add_rows(missing.data(), coef.data(), missing.size(),
+                                            sums_.data(), poll))
       return false;
     clock_of_.add(Phase::kRows);
     for (const Index s : moved) {
-      c_[who_[size(s)]] = inner_.c[size(s)];
+      c_[who_[s]] = inner_.c[s];
       moved_ += std::abs(by(s));
     }
-    for (std::size_t j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
+    for (Index j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
     spent_outside_ +=
         static_cast<double>(n_) * (static_cast<double>(moved.size()) +
                                    rows_.cost() * static_cast<double>(absent.size()));
@@ -621,11 +609,11 @@ class BlockSolver : private BlockTuning {
   // F += sum_r change_r K_r over some columns: sums of eight rows in float32, added in
   // float64.
   template <class Value>
-  void add_rows(const std::vector<const Value *> &rows,
-                const std::vector<float> &change, Index begin, Index end) {
+  void add_rows(const Vector<const Value *> &rows, const FloatVec &change, Index begin,
+                Index end) {
     using V = simd::Pack<float>;
-    constexpr std::size_t kTogether = 8;
-    std::size_t r = 0;
+    constexpr Index kTogether = 8;
+    Index r = 0;
     for (; r + kTogether <= rows.size(); r += kTogether) {
       const Value *const *k = rows.data() + r;
       V by[kTogether];
@@ -654,12 +642,12 @@ class BlockSolver : private BlockTuning {
   Index cache_bytes_;
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
   double unit_ = 1.0, bias_ = 0.0, moved_ = 0.0;
-  std::vector<double> c_, lo_, hi_, F_, sums_;
-  std::vector<double> exact_;       // the c whose F was given
-  std::vector<Order> order_;        // a random order of the rows
-  std::vector<std::int32_t> slot_;  // place in the working set
-  std::vector<Order> who_;          // the working set
-  std::vector<Index> entered_;      // time at which each row entered it
+  Vec c_, lo_, hi_, F_, sums_;
+  Vec exact_;                  // the c whose F was given
+  Vector<Order> order_;        // a random order of the rows
+  Vector<std::int32_t> slot_;  // place in the working set
+  Vector<Order> who_;          // the working set
+  Vector<Index> entered_;      // time at which each row entered it
   Inner inner_;
   BlockScan scan_;
   Index clock_ = 0, steps_ = 0, computed_ = 0, sets_ = 0;

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "../stop.hpp"
 #include "../threads.hpp"
@@ -30,11 +29,11 @@ struct Some {
 // Sorts entries by column.
 inline void sort_entries(Entries &entries) {
   if (std::is_sorted(entries.columns.begin(), entries.columns.end())) return;
-  std::vector<std::pair<Order, double>> pairs;
-  for (std::size_t e = 0; e < entries.columns.size(); ++e)
+  Vector<std::pair<Order, double>> pairs;
+  for (Index e = 0; e < entries.columns.size(); ++e)
     pairs.emplace_back(entries.columns[e], entries.values[e]);
   std::sort(pairs.begin(), pairs.end());
-  for (std::size_t e = 0; e < pairs.size(); ++e)
+  for (Index e = 0; e < pairs.size(); ++e)
     std::tie(entries.columns[e], entries.values[e]) = pairs[e];
 }
 
@@ -50,8 +49,8 @@ inline double distance(const Entries &a, const Entries &b, double scale,
   const auto add = [&](double apart) {
     sum += absolute ? std::abs(apart) : apart * apart;
   };
-  std::size_t s = 0, t = 0;
-  const std::size_t m = a.columns.size(), n = b.columns.size();
+  Index s = 0, t = 0;
+  const Index m = a.columns.size(), n = b.columns.size();
   while (s < m && t < n) {
     if (a.columns[s] < b.columns[t]) {
       add(scale * a.values[s++]);
@@ -76,11 +75,10 @@ bool meet_differences(const KernelMap &map, const Points &points, Some who,
   const bool absolute = map.shape == tile::Shape::kLaplacian;
   const double factor = map.parameters.factor, shift = map.parameters.shift;
   SharedPoll shared(poll);
-  std::vector<Entries> near(static_cast<std::size_t>(kTogether));
+  Vector<Entries> near(kTogether);
   for (Index first = 0; first < who.count && !shared.leave(); first += kTogether) {
     const Index some = std::min(kTogether, who.count - first);
-    for (Index t = 0; t < some; ++t)
-      sorted_entries(points, who(first + t), near[static_cast<std::size_t>(t)]);
+    for (Index t = 0; t < some; ++t) sorted_entries(points, who(first + t), near[t]);
     const Index shares =
         std::clamp<Index>(at.count / kWorth, 1, std::max<Index>(1, team.shares()));
     team.run(shares, at.count, [&](Index, Index begin, Index end) {
@@ -88,7 +86,7 @@ bool meet_differences(const KernelMap &map, const Points &points, Some who,
       for (Index j = begin; j < end; ++j) {
         sorted_entries(targets, at(j), target);
         for (Index t = 0; t < some; ++t) {
-          const Entries &own = near[static_cast<std::size_t>(t)];
+          const Entries &own = near[t];
           const double s = distance(own, target, map.scale, absolute);
           then(first + t, j, std::exp2(-(factor * s)) - shift);
         }

@@ -35,7 +35,6 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "../stop.hpp"
 #include "../threads.hpp"
@@ -143,7 +142,7 @@ class SharedTable {
   };
 
   SharedTable(const double *values, const float *floats, Index n,
-              const std::vector<Run> &runs)
+              const Vector<Run> &runs)
       : doubles_(values), floats_(floats), n_(n) {
     Index m = 0;
     for (const Run &run : runs) {
@@ -153,27 +152,25 @@ class SharedTable {
       m += run.count;
     }
   }
-  Index rows() const { return static_cast<Index>(place_.size()); }
-  const std::vector<Part> &parts() const { return parts_; }
+  Index rows() const { return place_.size(); }
+  const Vector<Part> &parts() const { return parts_; }
   // Returns row i, such that its entry j is the one of column j, for columns of a part.
   template <class Value>
   const Value *row(Index i, const Part &part) const {
     return whole<Value>(i) + part.shift;
   }
-  double diagonal(Index i) const {
-    return whole<double>(i)[place_[static_cast<std::size_t>(i)]];
-  }
+  double diagonal(Index i) const { return whole<double>(i)[place_[i]]; }
   // Writes the entries of row i at the rows `who`.
   template <class Value>
-  void gather(Index i, const std::vector<Order> &who, Value *out) const {
+  void gather(Index i, const Vector<Order> &who, Value *out) const {
     const Value *row = whole<Value>(i);
-    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[place_[who[t]]];
+    for (Index t = 0; t < who.size(); ++t) out[t] = row[place_[who[t]]];
   }
 
  private:
   template <class Value>
   const Value *whole(Index i) const {
-    const Index row = static_cast<Index>(place_[static_cast<std::size_t>(i)]) * n_;
+    const Index row = static_cast<Index>(place_[i]) * n_;
     if constexpr (std::is_same_v<Value, float>)
       return floats_ + row;
     else
@@ -183,8 +180,8 @@ class SharedTable {
   const double *doubles_;
   const float *floats_;
   Index n_;
-  std::vector<Part> parts_;
-  std::vector<Order> place_;
+  Vector<Part> parts_;
+  Vector<Order> place_;
 };
 
 class Folds : private FoldTuning {
@@ -192,30 +189,29 @@ class Folds : private FoldTuning {
   // The matrix of n rows is given in both types, and kept elsewhere. Fold p has the m
   // weights from weights[p * m] on, zero for rows that it leaves out. For the hinge it
   // has rows of both labels. For a regression `targets` is not empty, and all y are 1.
-  Folds(const double *values, const float *floats, Index n,
-        const std::vector<Run> &runs, std::vector<std::int8_t> y, const double *weights,
-        Index folds, Index threads, std::vector<double> targets = {},
-        double epsilon = 0.0)
+  Folds(const double *values, const float *floats, Index n, const Vector<Run> &runs,
+        Vector<std::int8_t> y, const double *weights, Index folds, Index threads,
+        Vec targets = {}, double epsilon = 0.0)
       : table_(values, floats, n, runs),
         y_(std::move(y)),
         linear_(std::move(targets)),
         two_sided_(!linear_.empty()),
         epsilon_(epsilon),
         m_(table_.rows()),
-        folds_(size(folds)),
+        folds_(folds),
         team_(threads),
-        rooms_(size(threads)) {
+        rooms_(threads) {
     for (Room &room : rooms_) free_.push_back(&room);
     if (!two_sided_) linear_.assign(y_.begin(), y_.end());
     for (Index p = 0; p < folds; ++p) {
-      Fold &fold = folds_[size(p)];
+      Fold &fold = folds_[p];
       fold.weight.assign(weights + p * m_, weights + (p + 1) * m_);
       for (auto *a : {&fold.c, &fold.last, &fold.lo, &fold.hi, &fold.F, &fold.change})
-        a->assign(size(m_), 0.0);
+        a->assign(m_, 0.0);
     }
   }
   Index rows() const { return m_; }
-  Index folds() const { return static_cast<Index>(folds_.size()); }
+  Index folds() const { return folds_.size(); }
 
   // Solves all folds for this C, larger than the ones before. A fold ends once its
   // relative gap is at most tol or its gap at most atol, after `most` working sets, or
@@ -258,19 +254,18 @@ class Folds : private FoldTuning {
   }
 
   void alpha(Index p, double *out) const {
-    for (Index i = 0; i < m_; ++i)
-      out[i] = y_[size(i)] * folds_[size(p)].c[size(i)] + 0.0;
+    for (Index i = 0; i < m_; ++i) out[i] = y_[i] * folds_[p].c[i] + 0.0;
   }
-  const std::vector<double> &scores(Index p) const { return folds_[size(p)].F; }
+  const Vec &scores(Index p) const { return folds_[p].F; }
 
-  Index sets(Index p) const { return folds_[size(p)].rounds; }
-  Index steps(Index p) const { return folds_[size(p)].steps; }
+  Index sets(Index p) const { return folds_[p].rounds; }
+  Index steps(Index p) const { return folds_[p].steps; }
   // Proves a fold of the hinge.
   HingeProof proof(Index p, const ScoreRoundings &by) const {
-    const Fold &fold = folds_[size(p)];
-    std::vector<double> alphas(size(m_)), cost(size(m_)), error(size(m_));
+    const Fold &fold = folds_[p];
+    Vec alphas(m_), cost(m_), error(m_);
     alpha(p, alphas.data());
-    for (Index i = 0; i < m_; ++i) cost[size(i)] = C_ * fold.weight[size(i)];
+    for (Index i = 0; i < m_; ++i) cost[i] = C_ * fold.weight[i];
     by.bound(alphas.data(), m_, error.data());
     const KernelPoint point{
         m_, y_.data(), cost.data(), alphas.data(), fold.F.data(), error.data()};
@@ -281,15 +276,14 @@ class Folds : private FoldTuning {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
 
   struct Fold {
-    std::vector<double> weight, c, last, lo, hi, F, change;
+    Vec weight, c, last, lo, hi, F, change;
     double unit = 1.0, top = 0.0, bottom = 0.0, primal = 0.0, dual = 0.0, bias = 0.0;
     double goal = 0.0, goal_gap = 0.0, least = kInf;
     bool open = false, precise = false, stuck = false, moved = false, fresh = true;
     Index tries = 0, rounds = 0, steps = 0, idle = 0;
-    std::vector<Order> who;
+    Vector<Order> who;
   };
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
   static void forget(Fold &fold) {
     fold.least = kInf;
     fold.idle = 0;
@@ -300,10 +294,10 @@ class Folds : private FoldTuning {
     const double largest = *std::max_element(fold.weight.begin(), fold.weight.end());
     const double by = C_ > before_ && before_ > 0.0 ? (C - C_) / (C_ - before_) : 0.0;
     fold.unit = largest > 0.0 ? std::ldexp(1.0, std::ilogb(C * largest) - 52) : 1.0;
-    std::vector<double> start(size(m_), 0.0);
+    Vec start(m_, 0.0);
     Sum sum;
     double up = 0.0, down = 0.0;  // of the variables inside the box
-    for (std::size_t i = 0; i < start.size(); ++i) {
+    for (Index i = 0; i < start.size(); ++i) {
       const double bound = on_grid(fold, C * fold.weight[i]);
       const double side = fold.c[i] < 0.0 ? -1.0 : 1.0, a = side * fold.c[i];
       const double old = side > 0.0 ? fold.hi[i] : -fold.lo[i];
@@ -322,14 +316,14 @@ class Folds : private FoldTuning {
     const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
     if (most > 0.0) {
       const double part = std::min(1.0, std::abs(heavy) / most);
-      for (std::size_t i = 0; i < start.size(); ++i)
+      for (Index i = 0; i < start.size(); ++i)
         if (start[i] * heavy > 0.0 &&
             std::abs(start[i]) < (start[i] > 0.0 ? fold.hi[i] : -fold.lo[i]))
           start[i] = on_grid(fold, start[i] * (1.0 - part));
     }
     correct(start);
     fold.moved = false;
-    for (std::size_t i = 0; i < start.size(); ++i) {
+    for (Index i = 0; i < start.size(); ++i) {
       fold.change[i] = start[i] - fold.c[i];
       fold.moved = fold.moved || fold.change[i] != 0.0;
     }
@@ -340,13 +334,13 @@ class Folds : private FoldTuning {
     return std::trunc(x / fold.unit) * fold.unit;
   }
   // Lowers rows of the heavier sign until the sum is 0.
-  static void correct(std::vector<double> &c) {
+  static void correct(Vec &c) {
     for (bool moved = true; moved;) {
       Sum sum;
       for (const double x : c) sum += x;
       double off = sum.value();
       moved = false;
-      for (std::size_t i = 0; i < c.size() && off != 0.0; ++i) {
+      for (Index i = 0; i < c.size() && off != 0.0; ++i) {
         if (c[i] * off <= 0.0) continue;
         const double t = std::copysign(std::min(std::abs(c[i]), std::abs(off)), off);
         c[i] -= t;
@@ -358,10 +352,10 @@ class Folds : private FoldTuning {
 
   // Return v = p - F of a row that may rise or fall, with the derivative of
   // -epsilon |c| on that side.
-  double v_rising(const Fold &fold, std::size_t i) const {
+  double v_rising(const Fold &fold, Index i) const {
     return linear_[i] - fold.F[i] + (fold.c[i] < 0.0 ? epsilon_ : -epsilon_);
   }
-  double v_falling(const Fold &fold, std::size_t i) const {
+  double v_falling(const Fold &fold, Index i) const {
     return linear_[i] - fold.F[i] + (fold.c[i] > 0.0 ? -epsilon_ : epsilon_);
   }
 
@@ -369,7 +363,7 @@ class Folds : private FoldTuning {
   // bias between them.
   void scan(Fold &fold) const {
     double top = -kInf, bottom = kInf;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    for (Index i = 0; i < y_.size(); ++i) {
       if (fold.c[i] < fold.hi[i]) top = std::max(top, v_rising(fold, i));
       if (fold.c[i] > fold.lo[i]) bottom = std::min(bottom, v_falling(fold, i));
     }
@@ -380,7 +374,7 @@ class Folds : private FoldTuning {
   }
   void sums(Fold &fold) const {
     double norm = 0.0, sum = 0.0, loss = 0.0;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    for (Index i = 0; i < y_.size(); ++i) {
       norm += fold.c[i] * fold.F[i];
       sum += linear_[i] * fold.c[i] - epsilon_ * std::abs(fold.c[i]);
       const double r = linear_[i] - (fold.F[i] + fold.bias);
@@ -398,23 +392,22 @@ class Folds : private FoldTuning {
     sums(fold);
   }
   double tube_bias(const Fold &fold) const {
-    std::vector<double> kinks, costs;
+    Vec kinks, costs;
     double total = 0.0;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    for (Index i = 0; i < y_.size(); ++i) {
       if (!(fold.weight[i] > 0.0)) continue;
       const double r = linear_[i] - fold.F[i];
       kinks.insert(kinks.end(), {r - epsilon_, r + epsilon_});
       costs.insert(costs.end(), 2, fold.weight[i]);
       total += fold.weight[i];
     }
-    return weighted_quantile(kinks.data(), costs.data(),
-                             static_cast<Index>(kinks.size()), total);
+    return weighted_quantile(kinks.data(), costs.data(), kinks.size(), total);
   }
 
   // Makes working sets for all open folds until they are near their goals.
   bool rounds(Index most, Poll &poll) {
     for (;;) {
-      std::vector<Fold *> open;
+      Vector<Fold *> open;
       for (Fold &fold : folds_) {
         if (!fold.open) continue;
         scan(fold);
@@ -433,13 +426,13 @@ class Folds : private FoldTuning {
       }
       if (open.empty()) return true;
       SharedPoll shared(poll);
-      const auto many = static_cast<Index>(open.size());
+      const auto many = open.size();
       const Index parts = team_.size() == 1 ? 1 : many;
       team_.run(parts, many, [&](Index, Index first, Index last) {
         const Lease lease(*this);
         Room &room = lease.room();
         for (Index k = first; k < last && !shared.leave(); ++k) {
-          Fold &fold = *open[size(k)];
+          Fold &fold = *open[k];
           if (fold.precise)
             work(fold, room.doubles, shared);
           else
@@ -457,10 +450,10 @@ class Folds : private FoldTuning {
       double score;
       Order row;
     };
-    std::vector<Candidate> rising, falling;
+    Vector<Candidate> rising, falling;
     fold.who.clear();
     Index free = 0;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    for (Index i = 0; i < y_.size(); ++i) {
       const bool rises = fold.c[i]<fold.hi[i], falls = fold.c[i]> fold.lo[i];
       const double up = v_rising(fold, i) - fold.bias;
       const double down = v_falling(fold, i) - fold.bias;
@@ -475,13 +468,13 @@ class Folds : private FoldTuning {
     }
     const Index most = std::clamp(free + free / 3 + 1, kLargest, kMost);
     const Index q = std::clamp(2 * free + kSpare, kLeast, most);
-    const auto keep = [](std::vector<Candidate> &side, Index count) {
+    const auto keep = [](Vector<Candidate> &side, Index count) {
       const auto more = [](const Candidate &a, const Candidate &b) {
         return std::pair(-a.score, a.row) < std::pair(-b.score, b.row);
       };
-      if (count >= static_cast<Index>(side.size())) return;
+      if (count >= side.size()) return;
       std::nth_element(side.begin(), side.begin() + count, side.end(), more);
-      side.resize(size(count));
+      side.resize(count);
     };
     if (free > 3 * q / 4) {
       // Too many: keep those that violate most.
@@ -492,8 +485,8 @@ class Folds : private FoldTuning {
       free = 0;
     }
     const Index room = q - free;
-    const Index up = static_cast<Index>(rising.size());
-    const Index down = static_cast<Index>(falling.size());
+    const Index up = rising.size();
+    const Index down = falling.size();
     const Index first = std::min(up, std::max(room / 2, room - down));
     keep(rising, first);
     keep(falling, room - first);
@@ -506,27 +499,27 @@ class Folds : private FoldTuning {
   template <class T, class Leave>
   void work(Fold &fold, InnerOf<T> &inner, Leave &leave) const {
     choose(fold);
-    const Index q = static_cast<Index>(fold.who.size());
+    const Index q = fold.who.size();
     inner.reset(q);
     inner.epsilon = epsilon_;
-    for (Index s = 0; s < inner.q; ++s) inner.s[size(s)] = T(1);
+    for (Index s = 0; s < inner.q; ++s) inner.s[s] = T(1);
     for (Index s = 0; s < q; ++s) {
-      const std::size_t i = fold.who[size(s)];
-      inner.s[size(s)] = static_cast<T>(table_.diagonal(static_cast<Index>(i)));
-      inner.c[size(s)] = fold.c[i];
-      inner.lo[size(s)] = fold.lo[i];
-      inner.hi[size(s)] = fold.hi[i];
+      const Index i = fold.who[s];
+      inner.s[s] = static_cast<T>(table_.diagonal(i));
+      inner.c[s] = fold.c[i];
+      inner.lo[s] = fold.lo[i];
+      inner.hi[s] = fold.hi[i];
       const double lead = linear_[i] - fold.F[i] - fold.bias;
       const bool above = fold.c[i] > 0.0 || (fold.c[i] == 0.0 && lead > 0.0);
-      inner.shift[size(s)] = above ? -epsilon_ : epsilon_;
-      inner.v[size(s)] = static_cast<T>(lead + inner.shift[size(s)]);
+      inner.shift[s] = above ? -epsilon_ : epsilon_;
+      inner.v[s] = static_cast<T>(lead + inner.shift[s]);
     }
     // Few rows of the matrix take part in a step; the others are not copied.
-    std::vector<char> copied(size(q), 0);
+    Vector<char> copied(q, 0);
     const auto row = [&](Index s) {
       T *H = inner.H.data() + s * inner.stride();
-      if (!std::exchange(copied[size(s)], 1))
-        table_.template gather<T>(static_cast<Index>(fold.who[size(s)]), fold.who, H);
+      if (!std::exchange(copied[s], 1))
+        table_.template gather<T>(fold.who[s], fold.who, H);
       return static_cast<const T *>(H);
     };
     const Index made = pair_steps(inner, fold.unit, kInner * (fold.top - fold.bottom),
@@ -536,23 +529,22 @@ class Folds : private FoldTuning {
     fold.moved = made > 0;
     if (made == 0) fold.idle = kIdle;  // nothing changes any more
     for (Index s = 0; s < q; ++s) {
-      const std::size_t i = fold.who[size(s)];
-      fold.change[i] = inner.c[size(s)] - fold.c[i];
+      const Index i = fold.who[s];
+      fold.change[i] = inner.c[s] - fold.c[i];
     }
   }
 
   // Adds the changes of c, and of F, for the folds whose values have this type.
   template <class Value>
   bool apply(Poll &poll) {
-    std::vector<Fold *> folds;
+    Vector<Fold *> folds;
     for (Fold &fold : folds_)
       if (fold.moved && fold.precise == std::is_same_v<Value, double>)
         folds.push_back(&fold);
-    if (!add<Value>(
-            folds, [](const Fold &f, std::size_t i) { return f.change[i]; }, poll))
+    if (!add<Value>(folds, [](const Fold &f, Index i) { return f.change[i]; }, poll))
       return false;
     for (Fold *fold : folds) {
-      for (std::size_t i = 0; i < y_.size(); ++i) {
+      for (Index i = 0; i < y_.size(); ++i) {
         fold->c[i] += fold->change[i];
         fold->change[i] = 0.0;
       }
@@ -563,11 +555,11 @@ class Folds : private FoldTuning {
 
   // Computes F = K c in float64 where c has changed since.
   bool refresh(Poll &poll) {
-    std::vector<Fold *> folds;
+    Vector<Fold *> folds;
     for (Fold &fold : folds_)
       if (!fold.fresh) folds.push_back(&fold);
     for (Fold *fold : folds) std::fill(fold->F.begin(), fold->F.end(), 0.0);
-    if (!add<double>(folds, [](const Fold &f, std::size_t i) { return f.c[i]; }, poll))
+    if (!add<double>(folds, [](const Fold &f, Index i) { return f.c[i]; }, poll))
       return false;
     for (Fold *fold : folds) fold->fresh = true;
     return true;
@@ -575,43 +567,43 @@ class Folds : private FoldTuning {
 
   // F += sum_i coef(fold, i) K_i for some folds.
   template <class Value, class Coef>
-  bool add(const std::vector<Fold *> &folds, const Coef &coef, Poll &poll) {
+  bool add(const Vector<Fold *> &folds, const Coef &coef, Poll &poll) {
     constexpr Index kTogether = Products<Value>::kTogether;
-    const Index outputs = static_cast<Index>(folds.size());
+    const Index outputs = folds.size();
     if (outputs == 0) return true;
-    std::vector<Index> rows;
-    std::vector<Value> by;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    Vector<Index> rows;
+    Vector<Value> by;
+    for (Index i = 0; i < y_.size(); ++i) {
       bool some = false;
       for (const Fold *fold : folds) some = some || coef(*fold, i) != 0.0;
       if (!some) continue;
-      rows.push_back(static_cast<Index>(i));
+      rows.push_back(i);
       for (const Fold *fold : folds) by.push_back(static_cast<Value>(coef(*fold, i)));
     }
-    const Index many = static_cast<Index>(rows.size());
+    const Index many = rows.size();
     if (many == 0) return true;
     const Index groups = (many + kTogether - 1) / kTogether;
-    by.resize(size(groups * kTogether * outputs), Value(0));
-    rows.resize(size(groups * kTogether), rows.back());
-    std::vector<double *> F;
+    by.resize(groups * kTogether * outputs, Value(0));
+    rows.resize(groups * kTogether, rows.back());
+    Vector<double *> F;
     for (Fold *fold : folds) F.push_back(fold->F.data());
     struct Block {
       Index begin, end;
       const SharedTable::Part *part;
     };
-    std::vector<Block> columns;
+    Vector<Block> columns;
     for (const auto &part : table_.parts())
       for (Index begin = part.first; begin < part.last; begin += kColumns)
         columns.push_back({begin, std::min(begin + kColumns, part.last), &part});
-    const auto blocks = static_cast<Index>(columns.size());
+    const auto blocks = columns.size();
     SharedPoll shared(poll);
     team_.run(std::min(team_.shares(), blocks), blocks, [&](Index, Index b, Index e) {
       const Value *from[kTogether];
       for (; b < e; ++b) {
-        const auto [begin, end, part] = columns[size(b)];
+        const auto [begin, end, part] = columns[b];
         for (Index g = 0; g < groups; ++g) {
           for (Index r = 0; r < kTogether; ++r)
-            from[r] = table_.row<Value>(rows[size(g * kTogether + r)], *part);
+            from[r] = table_.row<Value>(rows[g * kTogether + r], *part);
           Products<Value>::add(from, by.data() + g * kTogether * outputs, outputs,
                                F.data(), begin, end);
           if (shared(kTogether * (end - begin))) return;
@@ -647,16 +639,16 @@ class Folds : private FoldTuning {
   };
 
   SharedTable table_;
-  std::vector<std::int8_t> y_;
-  std::vector<double> linear_;  // the labels or targets
+  Vector<std::int8_t> y_;
+  Vec linear_;  // the labels or targets
   bool two_sided_;
   double epsilon_;
   Index m_;
-  std::vector<Fold> folds_;
+  Vector<Fold> folds_;
   double C_ = 0.0, before_ = 0.0;
   Team team_;
-  std::vector<Room> rooms_;  // one for each thread
-  std::vector<Room *> free_;
+  Vector<Room> rooms_;  // one for each thread
+  Vector<Room *> free_;
   std::mutex mutex_;
 };
 

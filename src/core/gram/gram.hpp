@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <vector>
 
 #include "../rows.hpp"
 #include "../stop.hpp"
@@ -56,9 +55,8 @@ class Gram {
   template <class Query, class Column>
   void block(Index m, Query &&query, Index columns, Column &&column, double *out,
              Index stride) {
-    columns_.resize(static_cast<std::size_t>(columns));
-    for (Index t = 0; t < columns; ++t)
-      columns_[static_cast<std::size_t>(t)] = static_cast<Order>(column(t));
+    columns_.resize(columns);
+    for (Index t = 0; t < columns; ++t) columns_[t] = static_cast<Order>(column(t));
     for (Index q0 = 0; q0 < m; q0 += QueryBlock::kQueries) {
       const Index some = std::min(m - q0, QueryBlock::kQueries);
       Order queries[QueryBlock::kQueries];
@@ -80,7 +78,7 @@ class Gram {
   const float *peek(Index i) const { return cache_.peek(i); }
   // out[q * stride + t] <- k(queries[q], columns[t]).
   virtual void compute_block(const Order *queries, Index m,
-                             const std::vector<Order> &columns, double *out,
+                             const Vector<Order> &columns, double *out,
                              Index stride) = 0;
   GramStatistics statistics_;
 
@@ -88,7 +86,7 @@ class Gram {
   std::mutex mutex_;
   Index n_;
   RowCache<float> cache_;
-  std::vector<Order> columns_;
+  Vector<Order> columns_;
 };
 
 // Rows of a matrix sorted by class, for the kernel matrices of pairs of classes. A row
@@ -122,8 +120,8 @@ struct RowsOfClasses {
   // Class c has the rows bounds[c] to bounds[c + 1] - 1, and caches up to capacities[c]
   // segments.
   RowsOfClasses(const Rows &all, Index stored, const KernelFunction &kernel,
-                const std::vector<Index> &bounds, const std::vector<Index> &capacities)
-      : rows(all), function(kernel), norms(static_cast<std::size_t>(all.rows())) {
+                const Vector<Index> &bounds, const Vector<Index> &capacities)
+      : rows(all), function(kernel), norms(all.rows()) {
     for (Index i = 0; i < rows.rows(); ++i) {
       double norm = 0.0;
       Index entries = 0;
@@ -131,11 +129,11 @@ struct RowsOfClasses {
         norm += function.overlap ? Overlap::of(v, v) : Product::of(v, v);
         ++entries;
       });
-      norms[static_cast<std::size_t>(i)] = norm;
+      norms[i] = norm;
       longest = std::max(longest, entries);
     }
     Layout layout(rows, stored, function);
-    for (std::size_t c = 0; c + 1 < bounds.size(); ++c)
+    for (Index c = 0; c + 1 < bounds.size(); ++c)
       classes.push_back(std::make_unique<Class>(rows, bounds[c], bounds[c + 1], layout,
                                                 function, capacities[c]));
     far = std::move(layout.far);
@@ -144,9 +142,9 @@ struct RowsOfClasses {
   Rows rows;
   KernelFunction function;
   Index longest = 0;  // most entries of a row
-  std::vector<double> norms;
-  std::vector<char> far;  // see Layout
-  std::vector<std::unique_ptr<Class>> classes;
+  Vec norms;
+  Vector<char> far;  // see Layout
+  Vector<std::unique_ptr<Class>> classes;
 };
 
 // Kernel matrix of the rows of one or two classes.
@@ -161,7 +159,7 @@ class RowsGram final : public Gram {
         data_(std::move(data)),
         queries_(data_->rows.cols(), data_->longest, data_->function) {
     for (const Index c : {a, b})
-      if (c >= 0) parts_.push_back(data_->classes[static_cast<std::size_t>(c)].get());
+      if (c >= 0) parts_.push_back(data_->classes[c].get());
     // Pairs share the order of the rows, so only a single class may change it.
     symmetric_ = data_->classes.size() == 1 && parts_[0]->single.worth_copying();
   }
@@ -193,7 +191,7 @@ class RowsGram final : public Gram {
       statistics_.evaluations += part->n - copied;
       if (part != &own) continue;
       // The diagonal value is computed in float64, because there cancellation is worst.
-      const double norm = data_->norms[static_cast<std::size_t>(row_of(i))];
+      const double norm = data_->norms[row_of(i)];
       double self = norm;
       data_->function.apply(&self, 1, norm, &norm);
       out[i] = static_cast<float>(self);
@@ -205,13 +203,13 @@ class RowsGram final : public Gram {
     if (symmetric_ && !far(i)) parts_[0]->single.move_back(i);
   }
 
-  void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
+  void compute_block(const Order *queries, Index m, const Vector<Order> &columns,
                      double *out, Index stride) override {
     double values[QueryBlock::kQueries];
     set_queries(queries, m);
-    for (std::size_t t = 0; t < columns.size(); ++t) {
+    for (Index t = 0; t < columns.size(); ++t) {
       kernels(static_cast<Index>(columns[t]), values);
-      for (Index q = 0; q < m; ++q) out[q * stride + static_cast<Index>(t)] = values[q];
+      for (Index q = 0; q < m; ++q) out[q * stride + t] = values[q];
     }
   }
 
@@ -219,11 +217,11 @@ class RowsGram final : public Gram {
   using Class = typename Data::Class;
 
   static Index size(const Data &data, Index c) {
-    return c >= 0 ? data.classes[static_cast<std::size_t>(c)]->n : 0;
+    return c >= 0 ? data.classes[c]->n : 0;
   }
   // Whether a row is computed in float64. Other rows do not copy from such a row,
   // because their bits would depend on which row was requested first.
-  bool far(Index i) const { return data_->far[static_cast<std::size_t>(row_of(i))]; }
+  bool far(Index i) const { return data_->far[row_of(i)]; }
   Index row_of(Index i) const {
     const Index first = parts_[0]->n;
     return i < first ? parts_[0]->begin + i : parts_[1]->begin + i - first;
@@ -234,8 +232,7 @@ class RowsGram final : public Gram {
   }
   void kernels(Index j, double *values) const {
     const Index row = row_of(j);
-    queries_.kernels(data_->rows, row, data_->norms[static_cast<std::size_t>(row)],
-                     values);
+    queries_.kernels(data_->rows, row, data_->norms[row], values);
   }
 
   // The lock is held to copy a segment, never to compute one. Two threads may compute
@@ -257,7 +254,7 @@ class RowsGram final : public Gram {
   }
 
   std::shared_ptr<Data> data_;
-  std::vector<Class *> parts_;
+  Vector<Class *> parts_;
   bool symmetric_;  // whether values are copied from cached rows
   Query query_;
   QueryBlock queries_;
@@ -268,7 +265,7 @@ class ClassesOf final : public Classes {
  public:
   explicit ClassesOf(std::shared_ptr<RowsOfClasses<Rows>> data)
       : data_(std::move(data)) {}
-  Index count() const override { return static_cast<Index>(data_->classes.size()); }
+  Index count() const override { return data_->classes.size(); }
   std::unique_ptr<Gram> gram(Index a, Index b, Index capacity) override {
     return std::make_unique<RowsGram<Rows>>(data_, a, b, capacity);
   }

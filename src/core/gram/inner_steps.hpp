@@ -28,7 +28,6 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "../rows.hpp"
 #include "../simd.hpp"
@@ -117,7 +116,7 @@ inline Index padded(Index size) { return (size + kPadding - 1) / kPadding * kPad
 template <class T>
 struct InnerOf {
   Index q = 0;
-  using Floats = std::vector<T, AlignedAllocator<T>>;
+  using Floats = Vector<T, AlignedAllocator<T>>;
   Floats H;     // [q][stride()]
   Floats v, s;  // s: diagonal of K; for the squared hinge s_i
   // Hinge: the number to add to v if c may rise (fall), which is 0 without epsilon;
@@ -125,15 +124,15 @@ struct InnerOf {
   Floats up, low;
   // Squared hinge: the label; inf if alpha_i > 0, else 0; y_i / sqrt(s_i).
   Floats y, room, scale;
-  std::vector<double> c, lo, hi, delta, shift;
+  Vec c, lo, hi, delta, shift;
   double epsilon = 0.0;
 
   explicit InnerOf(Index size = 0) { reset(size); }
   // Begins another problem. The columns of H beyond `size` must stay finite.
   void reset(Index size) {
     q = padded(size);
-    const auto n = static_cast<std::size_t>(q);
-    const std::size_t entries = n * static_cast<std::size_t>(stride());
+    const auto n = q;
+    const Index entries = n * stride();
     if (H.size() < entries) H.assign(entries, T(0));
     for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, T(0));
     for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
@@ -142,7 +141,6 @@ struct InnerOf {
   // cache set.
   Index stride() const { return q + kPadding; }
   const T *row(Index i) const { return H.data() + i * stride(); }
-  std::size_t at(Index i) const { return static_cast<std::size_t>(i); }
 };
 using Inner = InnerOf<float>;
 
@@ -154,11 +152,11 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
   using V = simd::Pack<T>;
   constexpr T kInf = std::numeric_limits<T>::infinity();
   const auto mark = [&](Index i) {
-    const double c = p.c[p.at(i)], shift = p.shift[p.at(i)];
+    const double c = p.c[i], shift = p.shift[i];
     const double rising = (c < 0.0 ? p.epsilon : -p.epsilon) - shift;
     const double falling = (c > 0.0 ? -p.epsilon : p.epsilon) - shift;
-    p.up[p.at(i)] = c < p.hi[p.at(i)] ? static_cast<T>(rising) : -kInf;
-    p.low[p.at(i)] = c > p.lo[p.at(i)] ? static_cast<T>(falling) : kInf;
+    p.up[i] = c < p.hi[i] ? static_cast<T>(rising) : -kInf;
+    p.low[i] = c > p.lo[i] ? static_cast<T>(falling) : kInf;
   };
   for (Index i = 0; i < p.q; ++i) mark(i);
   T lanes[V::kLanes];
@@ -197,17 +195,17 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
     const T sum = s[i] + s[j];
     refuse_negative(sum - T(2) * Hi[j], std::abs(sum) + T(2) * std::abs(Hi[j]));
     const double bend = std::max(sum - T(2) * Hi[j], sum * kBend<T> + kZeroBend<T>);
-    const double ci = p.c[p.at(i)], cj = p.c[p.at(j)];
-    const double most_up = (ci < 0.0 ? 0.0 : p.hi[p.at(i)]) - ci;
-    const double most_down = cj - (cj > 0.0 ? 0.0 : p.lo[p.at(j)]);
+    const double ci = p.c[i], cj = p.c[j];
+    const double most_up = (ci < 0.0 ? 0.0 : p.hi[i]) - ci;
+    const double most_down = cj - (cj > 0.0 ? 0.0 : p.lo[j]);
     const double high = static_cast<double>(v[i]) + static_cast<double>(up[i]);
     const double wish =
         (high - static_cast<double>(v[j]) - static_cast<double>(low[j])) / bend;
     double t = std::min(most_up, most_down);
     if (wish < t) t = std::nearbyint(wish / unit) * unit;
     if (!(t > 0.0)) return steps;  // below the grid, so nothing more to gain
-    p.c[p.at(i)] += t;
-    p.c[p.at(j)] -= t;
+    p.c[i] += t;
+    p.c[j] -= t;
     mark(i);
     mark(j);
     const T *Hj = row(j);
@@ -235,8 +233,8 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   // y_i / sqrt(s_i), the only number besides v and room needed to rank a row. Idle rows
   // have y = 0.
   for (Index i = 0; i < p.q; ++i) {
-    p.scale[p.at(i)] = p.y[p.at(i)] / std::sqrt(p.s[p.at(i)]);
-    p.room[p.at(i)] = p.c[p.at(i)] != 0.0 ? kInf : 0.0f;
+    p.scale[i] = p.y[i] / std::sqrt(p.s[i]);
+    p.room[i] = p.c[i] != 0.0 ? kInf : 0.0f;
   }
   float lanes[V::kLanes];
   for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
@@ -252,7 +250,7 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     gain.see(max(w, min(zero - w, V::load(room + k))), index);
   };
   const auto violation = [&](Index i) {
-    const float w = v[i] * p.y[p.at(i)];
+    const float w = v[i] * p.y[i];
     return std::max(w, std::min(-w, room[i]));
   };
   // If weights differ much, the row with the largest gain need not violate most.
@@ -270,22 +268,21 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     Index i = gain.index();
     if (!(violation(i) > tol)) i = widest();
     if (!(violation(i) > tol) || poll(p.q)) return steps;
-    const std::size_t at = p.at(i);
     // A row with negative curvature, alone or together with the last row, would make
     // steps without end.
-    const double own = p.s[at], both = own * static_cast<double>(p.s[p.at(last)]);
+    const double own = p.s[i], both = own * static_cast<double>(p.s[last]);
     const double across = i == last ? 0.0 : static_cast<double>(p.row(last)[i]) + 1.0;
     refuse_negative(own, std::abs(own));
     refuse_negative(both - across * across, std::abs(both) + across * across);
     last = i;
-    const double before = p.c[at];
+    const double before = p.c[i];
     double after = before + static_cast<double>(v[i]) / own;
-    if (after * static_cast<double>(p.y[at]) <= 0.0) after = 0.0;
+    if (after * static_cast<double>(p.y[i]) <= 0.0) after = 0.0;
     const double t = after - before;
     if (t == 0.0) return steps;
-    p.c[at] = after;
-    p.room[at] = after != 0.0 ? kInf : 0.0f;
-    v[i] -= static_cast<float>(t * p.delta[at]);
+    p.c[i] = after;
+    p.room[i] = after != 0.0 ? kInf : 0.0f;
+    v[i] -= static_cast<float>(t * p.delta[i]);
     const float *Hi = p.row(i);
     const V by = V::all(static_cast<float>(-t));
     gain = LaneMaximum<float>();

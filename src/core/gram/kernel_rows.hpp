@@ -30,7 +30,6 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
-#include <vector>
 
 #include "../threads.hpp"
 #include "differences.hpp"
@@ -39,13 +38,13 @@
 namespace dualgap {
 
 template <class T>
-std::vector<T> half_selves(const KernelMap &map, const Points &points, Team &team) {
+Vector<T> half_selves(const KernelMap &map, const Points &points, Team &team) {
   constexpr Index kWorth = 1000;  // points
-  std::vector<T> h(static_cast<std::size_t>(points.n()));
+  Vector<T> h(points.n());
   const Index parts = std::clamp<Index>(points.n() / kWorth, 1, team.shares());
   team.run(parts, points.n(), [&](Index, Index begin, Index end) {
     for (Index i = begin; i < end; ++i)
-      points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+      points.half_self(i, map.scale, map.overlap(), &h[i]);
   });
   return h;
 }
@@ -98,7 +97,7 @@ class Placement {
   bool dense() const { return dense_; }
   bool unit() const { return products_.unit(); }
   // Half self products.
-  double h(Index i) const { return h_[static_cast<std::size_t>(i)]; }
+  double h(Index i) const { return h_[i]; }
   double largest_h() const { return largest_; }
   const ProductErrors<float> &single_errors() const { return single_; }
   const ProductErrors<double> &double_errors() const { return double_; }
@@ -134,7 +133,7 @@ class Placement {
   KernelMap products_, differences_;
   bool dense_;
   Way of_all_ = Way::kDouble;
-  std::vector<double> h_;
+  Vec h_;
   double largest_ = 0.0, apart_ = 0.0;
   ProductErrors<float> single_{};
   ProductErrors<double> double_{};
@@ -143,13 +142,13 @@ class Placement {
 // Returns the coefficients of some of m points in groups of `width` points,
 // [group][output][point]. The last group is padded with zeros.
 template <class T>
-std::vector<T> grouped(const double *coef, Index m, Index first, Index count,
-                       Index outputs, Index width) {
+Vector<T> grouped(const double *coef, Index m, Index first, Index count, Index outputs,
+                  Index width) {
   const Index groups = (count + width - 1) / width;
-  std::vector<T> out(static_cast<std::size_t>(groups * outputs * width), T(0));
+  Vector<T> out(groups * outputs * width, T(0));
   for (Index o = 0; o < outputs; ++o)
     for (Index t = 0; t < count; ++t)
-      out[static_cast<std::size_t>((t / width * outputs + o) * width + t % width)] =
+      out[(t / width * outputs + o) * width + t % width] =
           static_cast<T>(coef[o * m + first + t]);
   return out;
 }
@@ -159,7 +158,7 @@ std::vector<T> grouped(const double *coef, Index m, Index first, Index count,
 // known. Returns false if told to stop; the sums are incomplete then.
 template <class T>
 bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
-               const double *coef, Index outputs, const std::vector<Part> &parts,
+               const double *coef, Index outputs, const Vector<Part> &parts,
                const Points &targets, Some at, Team &team, Poll &poll,
                const Postings<T> *postings = nullptr) {
   const Index m = who.count, n = at.count, d = targets.d();
@@ -174,12 +173,12 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   struct Piece {
     Index first, count;
     double *const *sums;
-    std::vector<T> coef;  // [group][output][width]
+    Vector<T> coef;  // [group][output][width]
     Strips<T> strips;
   };
-  std::vector<Piece> pieces;
+  Vector<Piece> pieces;
   SharedPoll shared(poll);
-  std::vector<T> h, rows;
+  Vector<T> h, rows;
   std::unique_ptr<const Postings<T>> own;
   if (!dense && !postings && SparseMeeting<T>::by_postings(targets)) {
     const auto features = std::make_shared<const Ranking>(targets);
@@ -195,7 +194,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   const Index together = std::max<Index>(1, kNear / (bytes * tile::kPanel));
   const auto meet_dense = [&](Index, Index begin, Index end) {
     Panels<T> near;
-    std::vector<T> buffer;
+    Vector<T> buffer;
     for (Index p = begin; p < end; p += together) {
       const Index first = p * tile::kPanel;
       const Index last = std::min(std::min(p + together, end) * tile::kPanel, n);
@@ -231,7 +230,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
     tile::with_kernel<T>(map.sparse_shape(), map.parameters, [&](const auto &kernel) {
       meeting.meet(kernel, begin, end, shared,
                    [&](Index b, Index j, Index count, const T *values) {
-                     const Piece &piece = pieces[static_cast<std::size_t>(b)];
+                     const Piece &piece = pieces[b];
                      for (Index o = 0; o < outputs; ++o)
                        for (Index t = 0; t < count; ++t)
                          piece.sums[o][j + t] += tile::dot(
@@ -273,22 +272,21 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
 
 // Points whose values are computed in the same way, and their coefficients.
 struct Group {
-  std::vector<Order> who;
-  std::vector<double> coef;  // [outputs][who]
-  std::vector<Part> parts;
+  Vector<Order> who;
+  Vec coef;  // [outputs][who]
+  Vector<Part> parts;
 
-  Some some() const { return {who.data(), static_cast<Index>(who.size())}; }
+  Some some() const { return {who.data(), who.size()}; }
 };
 
 // Groups the points of all parts by `way_of(point)`, in the order of kWays.
 template <class WayOf>
 std::array<Group, 3> by_ways(Some who, const double *coef, Index outputs,
-                             const std::vector<Part> &parts, const WayOf &way_of) {
+                             const Vector<Part> &parts, const WayOf &way_of) {
   std::array<Group, 3> groups;
-  std::array<std::vector<Index>, 3> places;
+  std::array<Vector<Index>, 3> places;
   for (const Part &part : parts) {
-    for (auto &group : groups)
-      group.parts.push_back({static_cast<Index>(group.who.size()), 0, part.sums});
+    for (auto &group : groups) group.parts.push_back({group.who.size(), 0, part.sums});
     for (Index t = part.first; t < part.first + part.count; ++t) {
       const auto g = static_cast<std::size_t>(way_of(who(t)));
       groups[g].who.push_back(static_cast<Order>(who(t)));
@@ -311,7 +309,7 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
   if (placement.dense())
     return add_times<double>(map, true, points, group.some(), group.coef.data(),
                              outputs, group.parts, targets, at, team, poll);
-  const auto m = static_cast<Index>(group.who.size());
+  const auto m = group.who.size();
   for (const Part &part : group.parts) {
     const double *coef = group.coef.data() + part.first;
     const auto add = [&](Index t, Index j, double value) {
@@ -329,8 +327,7 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
 // All points use float64 if coefficients are outside the range of float32.
 inline std::array<Group, 3> by_placement(const Placement &placement, bool precise,
                                          const Points &points, const double *coef,
-                                         Index outputs,
-                                         const std::vector<Part> &parts) {
+                                         Index outputs, const Vector<Part> &parts) {
   constexpr double kSingle = 1e-4, kLeast = 0x1p-90, kLargest = 0x1p90;
   double largest = 0.0;
   for (Index t = 0; t < outputs * points.n(); ++t)
@@ -347,9 +344,8 @@ inline std::array<Group, 3> by_placement(const Placement &placement, bool precis
 // Does the same as add_times, over all points and targets, with the accuracy of
 // by_placement.
 inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
-                       const double *coef, Index outputs,
-                       const std::vector<Part> &parts, const Points &targets,
-                       Team &team, Poll &poll) {
+                       const double *coef, Index outputs, const Vector<Part> &parts,
+                       const Points &targets, Team &team, Poll &poll) {
   const Placement placement(std::move(map), points, targets, dense);
   const auto groups = by_placement(placement, precise, points, coef, outputs, parts);
   const Some all{nullptr, targets.n()};
@@ -448,8 +444,8 @@ class KernelRows final : public RowSource {
   // left rounded up to panels.
   bool table(Index first, Index last, Index left, Index right, double *out,
              Index stride, Poll &poll) const {
-    std::vector<Order> who, columns;
-    std::vector<double *> to;
+    Vector<Order> who, columns;
+    Vector<double *> to;
     for (Index j = left; j < right; ++j) columns.push_back(static_cast<Order>(j));
     for (Index i = first; i < last; ++i) {
       who.push_back(static_cast<Order>(i));
@@ -509,8 +505,8 @@ class KernelRows final : public RowSource {
     std::fill_n(errors, at.count, 0.0);
     // For each way, sum the positive terms and the other terms separately.
     for (const Way way : {Way::kDouble, Way::kDifferences}) {
-      std::vector<Order> order;
-      std::vector<double> weights;
+      Vector<Order> order;
+      Vec weights;
       Index rising = 0;
       Terms terms;
       for (const bool positive : {true, false}) {
@@ -521,11 +517,11 @@ class KernelRows final : public RowSource {
           weights.push_back(c);
           note(terms, who[t], c);
         }
-        if (positive) rising = static_cast<Index>(order.size());
+        if (positive) rising = order.size();
       }
       if (order.empty()) continue;
-      const auto all = static_cast<Index>(order.size());
-      std::vector<double> both(static_cast<std::size_t>(2 * room));
+      const auto all = order.size();
+      Vec both(2 * room);
       double *up = both.data(), *down = both.data() + room;
       std::array<Group, 3> groups;
       groups[static_cast<std::size_t>(way)] = {
@@ -605,18 +601,18 @@ class KernelRows final : public RowSource {
     // Values computed in float64 are rounded once.
     const double least = kRounding<float> + adding + 2.0 * Placement::kLargestError;
     std::fill_n(errors, n(), least);
-    const std::vector<double> spread = spreads();
+    const Vec spread = spreads();
     double widest = 0.0, off = 0.0, far = -1.0;
     for (Index i = 0; i < n(); ++i) {
       if (way_of(i) != Way::kSingle) continue;
-      widest = std::max(widest, spread[static_cast<std::size_t>(i)]);
+      widest = std::max(widest, spread[i]);
       off = std::max(off, std::abs(half_self(i) - placement_.h(i)));
       far = std::max(far, placement_.h(i));
     }
     if (far < 0.0) return;  // no point uses float32
     const double of_others = placement_.single_errors().value(far) + adding;
     for (Index i = 0; i < n(); ++i) {
-      const double h = placement_.h(i), own = spread[static_cast<std::size_t>(i)];
+      const double h = placement_.h(i), own = spread[i];
       const double longest = placement_.single_errors().added;
       const double added = 3.0 + (dense_ ? std::min(own * widest, longest) : own);
       const double more = Bounds::kLargestRk * std::sqrt(2.0 * h);
@@ -678,15 +674,15 @@ class KernelRows final : public RowSource {
   bool rows_of(const Order *who, Index m, const Order *columns, Index many,
                Value *const *out, Poll &poll) const {
     for (const Way way : kWays) {
-      std::vector<Order> some;
-      std::vector<Value *> to;
+      Vector<Order> some;
+      Vector<Value *> to;
       for (Index t = 0; t < m; ++t)
         if (way_of(who[t]) == way) {
           some.push_back(who[t]);
           to.push_back(out[t]);
         }
       if (some.empty()) continue;
-      const auto count = static_cast<Index>(some.size());
+      const auto count = some.size();
       const bool whole =
           way == Way::kSingle
               ? values_of<float>(map_, some.data(), count, columns, many, to.data(),
@@ -714,7 +710,7 @@ class KernelRows final : public RowSource {
                     Index many, simd::Fixed *const *out, Poll &poll) const {
     constexpr Index kSome = 16;
     const Index room = (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
-    std::vector<float> rows(static_cast<std::size_t>(kSome * room));
+    FloatVec rows(kSome * room);
     float *to[kSome];
     for (Index t = 0; t < kSome; ++t) to[t] = rows.data() + t * room;
     for (Index first = 0; first < m; first += kSome) {
@@ -753,8 +749,8 @@ class KernelRows final : public RowSource {
         kNear / (static_cast<Index>(sizeof(T)) * tile::kPanel * std::max<Index>(d, 1)),
         1, kLongest);
     Strips<T> strips;
-    std::vector<T> row;
-    std::vector<Value> nowhere(static_cast<std::size_t>(panels * tile::kPanel));
+    Vector<T> row;
+    Vector<Value> nowhere(panels * tile::kPanel);
     SharedPoll shared(poll);
     tile::Parameters parameters = map.parameters;
     parameters.shift = row_parameters().shift;
@@ -763,7 +759,7 @@ class KernelRows final : public RowSource {
       pack(map, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
       const auto meet = [&](Index, Index begin, Index end) {
         Panels<T> own;
-        std::vector<T> buffer;
+        Vector<T> buffer;
         Value *to[kWidth];
         for (Index p = begin; p < end; p += together) {
           const Index last = std::min(p + together, end);
@@ -811,7 +807,7 @@ class KernelRows final : public RowSource {
                    Value *const *out, Poll &poll) const {
     const Postings<T> *postings = postings_of<T>();
     std::unique_ptr<const Postings<T>> some;
-    std::vector<double> precise;
+    Vec precise;
     const T *h = nullptr;
     if constexpr (std::is_same_v<T, double>) {
       if (!postings) precise = half_selves<double>(map_, *points_, team());
@@ -856,26 +852,26 @@ class KernelRows final : public RowSource {
 
   // Returns h as used in float32 values.
   double half_self(Index i) const {
-    if (!dense_) return static_cast<double>(single_h()[static_cast<std::size_t>(i)]);
+    if (!dense_) return static_cast<double>(single_h()[i]);
     return static_cast<double>(all_panels().h(i / tile::kPanel)[i % tile::kPanel]);
   }
   // Returns sqrt(d) p of each point, or for sparse points the additions; see `errors`.
-  std::vector<double> spreads() const {
-    std::vector<double> spread(static_cast<std::size_t>(n()));
+  Vec spreads() const {
+    Vec spread(n());
     if (!dense_) {
       Entries entries;
       for (Index i = 0; i < n(); ++i) {
         points_->entries(i, entries);
-        const Index m = static_cast<Index>(entries.columns.size());
+        const Index m = entries.columns.size();
         const bool posted = SparseMeeting<float>::by_postings(*points_);
         const Index longest =
             posted ? Postings<float>::longest_chain(m) : tile::longest_chain<float>(m);
-        spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
+        spread[i] = static_cast<double>(longest);
       }
       return spread;
     }
-    const auto d = static_cast<std::size_t>(points_->d());
-    std::vector<double> room(d), x(d);
+    const auto d = points_->d();
+    Vec room(d), x(d);
     for (Index i = 0; i < n(); ++i) {
       map_.read(*points_, i, room.data(), x.data());
       double sum = 0.0, sums = 0.0;
@@ -883,7 +879,7 @@ class KernelRows final : public RowSource {
         sum += v * v;
         sums += sum;
       }
-      spread[static_cast<std::size_t>(i)] = sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
+      spread[i] = sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
     }
     return spread;
   }
@@ -915,12 +911,12 @@ class KernelRows final : public RowSource {
   // sums.
   const Panels<float> &all_panels() const {
     std::call_once(packed_, [&] {
-      std::vector<float> row;
+      FloatVec row;
       pack(map_, *points_, n(), [](Index t) { return t; }, panels_, row);
     });
     return panels_;
   }
-  const std::vector<float> &single_h() const {
+  const FloatVec &single_h() const {
     std::call_once(packed_, [&] {
       if (const auto *postings = postings_of<float>())
         h_.assign(postings->h(), postings->h() + n());
@@ -944,7 +940,7 @@ class KernelRows final : public RowSource {
   bool precise_ = false, shifted_ = false;
   mutable std::once_flag packed_;
   mutable Panels<float> panels_;
-  mutable std::vector<float> h_;  // of points with few entries
+  mutable FloatVec h_;  // of points with few entries
   template <class T>
   struct Made {
     std::once_flag once;

@@ -68,10 +68,10 @@ class PackedVectors {
  public:
   // `ends` are the ends of the parts of the points.
   PackedVectors(KernelMap map, bool precise, const Points &points, const double *coef,
-                Index outputs, const std::vector<Index> &ends)
-      : d_(points.d()), outputs_(outputs), parts_(static_cast<Index>(ends.size())) {
+                Index outputs, const Vector<Index> &ends)
+      : d_(points.d()), outputs_(outputs), parts_(ends.size()) {
     const Placement placement(std::move(map), points, points, true);
-    std::vector<Part> parts;
+    Vector<Part> parts;
     for (Index first = 0; const Index end : ends) {
       parts.push_back({first, end - first, nullptr});
       first = end;
@@ -103,8 +103,8 @@ class PackedVectors {
     Packing(const KernelMap &map, const Points &points, const Group &group,
             Index outputs)
         : map_(map) {
-      std::vector<T> rows;
-      const auto m = static_cast<Index>(group.who.size());
+      Vector<T> rows;
+      const auto m = group.who.size();
       Index p = 0;
       for (const Part &part : group.parts) {
         const Index number = p++;
@@ -114,8 +114,7 @@ class PackedVectors {
                 grouped<T>(group.coef.data(), m, part.first, part.count, outputs,
                            tile::kRows)};
         const auto who = [&](Index t) {
-          return static_cast<Index>(
-              group.who[static_cast<std::size_t>(part.first + t)]);
+          return static_cast<Index>(group.who[part.first + t]);
         };
         pack(map, points, part.count, who, run.panels, rows);
         runs_.push_back(std::move(run));
@@ -125,22 +124,22 @@ class PackedVectors {
     void add(const Points &queries, Index outputs, double *out) const {
       if (runs_.empty()) return;
       const Index n = queries.n(), d = queries.d();
-      std::vector<double> room(static_cast<std::size_t>(d));
-      std::vector<T> z(static_cast<std::size_t>(n * d));
-      std::vector<T> h(static_cast<std::size_t>(n));
+      Vec room(d);
+      Vector<T> z(n * d);
+      Vector<T> h(n);
       for (Index j = 0; j < n; ++j)
         map_.read(queries, j, room.data(), z.data() + j * d);
       tile::half_selves(z.data(), n, d, h.data());
-      std::vector<T> values;
+      Vector<T> values;
       tile::with_kernel<T>(map_.shape, map_.parameters, [&](const auto &kernel) {
         for (const Run &run : runs_) {
           // A strip may end after the last panel.
           const Index width = run.panels.groups() * tile::kPanel + tile::kRows;
-          values.assign(static_cast<std::size_t>(n * width), T(0));
+          values.assign(n * width, T(0));
           for (Index g = 0; g < run.panels.groups(); ++g)
             for (Index j = 0; j < n; ++j)
-              tile::compute_one(z.data() + j * d, run.panels.values(g), d, kernel,
-                                h[static_cast<std::size_t>(j)], run.panels.h(g),
+              tile::compute_one(z.data() + j * d, run.panels.values(g), d, kernel, h[j],
+                                run.panels.h(g),
                                 values.data() + j * width + g * tile::kPanel);
           for (Index o = 0; o < outputs; ++o)
             for (Index j = 0; j < n; ++j)
@@ -155,10 +154,10 @@ class PackedVectors {
     struct Run {
       Index part;
       Panels<T> panels;
-      std::vector<T> coef;  // [strip][output][kRows]
+      Vector<T> coef;  // [strip][output][kRows]
     };
     KernelMap map_;
-    std::vector<Run> runs_;
+    Vector<Run> runs_;
   };
 
   Index d_, outputs_, parts_;

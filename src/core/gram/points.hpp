@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <vector>
 
 #include "../sums.hpp"
 #include "tile.hpp"
@@ -17,16 +16,16 @@ namespace dualgap {
 // Up to kPanel points along the lanes of a block, with one row per feature.
 template <class T>
 struct Scattered {
-  std::vector<T> values;  // [d][kPanel]
+  Vector<T> values;  // [d][kPanel]
 
-  explicit Scattered(Index d) : values(static_cast<std::size_t>(d * tile::kPanel)) {}
+  explicit Scattered(Index d) : values(d * tile::kPanel) {}
   T *at(Index k) { return values.data() + k * tile::kPanel; }
 };
 
 // Stored entries of a point, in the order of the matrix.
 struct Entries {
-  std::vector<Order> columns;
-  std::vector<double> values;
+  Vector<Order> columns;
+  Vec values;
 };
 
 // Some rows of a matrix. The functions are virtual. Each call moves d numbers, and the
@@ -135,12 +134,10 @@ template <class Rows>
 class PointsOf final : public Points {
  public:
   // All rows, or the named rows in that order.
-  PointsOf(const Rows &rows, std::vector<Order> named, bool all)
+  PointsOf(const Rows &rows, Vector<Order> named, bool all)
       : Points(rows.cols()), rows_(rows), named_(std::move(named)), all_(all) {}
 
-  Index n() const override {
-    return all_ ? rows_.rows() : static_cast<Index>(named_.size());
-  }
+  Index n() const override { return all_ ? rows_.rows() : named_.size(); }
   double mean_entries() const override {
     const Index looked = std::min<Index>(n(), 1000);
     Index entries = 0;
@@ -215,7 +212,7 @@ class PointsOf final : public Points {
   template <class Step>
   static constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
   static constexpr int kGroup = tile::kGroup;
-  Index row(Index i) const { return all_ ? i : named_[static_cast<std::size_t>(i)]; }
+  Index row(Index i) const { return all_ ? i : named_[i]; }
   template <class T>
   void put(Index i, Index lane, double scale, Scattered<T> &block) const {
     rows_.for_each(row(i), [&](Index k, double v) {
@@ -273,7 +270,7 @@ class PointsOf final : public Points {
     *h = T(0.5) * sums[0];
   }
   Rows rows_;
-  std::vector<Order> named_;
+  Vector<Order> named_;
   bool all_;
 };
 
@@ -283,7 +280,7 @@ struct KernelMap {
   tile::Parameters parameters;
   double scale = 1.0;
   double gamma = 1.0;
-  std::vector<double> centre;  // empty: the origin
+  Vec centre;  // empty: the origin
 
   static KernelMap of(tile::Shape shape, double gamma, double coef0, int degree) {
     KernelMap map{shape, {coef0, degree}, 1.0, gamma, {}};
@@ -334,26 +331,26 @@ struct KernelMap {
   // away, the median of each column is tried, which few far points do not move. Returns
   // half the self product of each point in float64, or ||x||_1 for the Laplacian
   // kernel.
-  std::vector<double> centre_on(const Points &points) {
+  Vec centre_on(const Points &points) {
     if (shape != tile::Shape::kExponential) return half_selves(points);
-    const auto d = size(points.d());
-    std::vector<double> x(d);
+    const auto d = points.d();
+    Vec x(d);
     centre.assign(d, 0.0);
     for (Index i = 0; i < points.n(); ++i) {
       points.read(i, x.data());
-      for (std::size_t k = 0; k < d; ++k) centre[k] += x[k];
+      for (Index k = 0; k < d; ++k) centre[k] += x[k];
     }
     for (auto &mean : centre)
       mean /= static_cast<double>(std::max<Index>(points.n(), 1));
-    std::vector<double> h = half_selves(points);
-    const auto far = [](const std::vector<double> &of) {
+    Vec h = half_selves(points);
+    const auto far = [](const Vec &of) {
       return std::count_if(of.begin(), of.end(),
                            [](double v) { return !(v <= kNear); });
     };
     if (const auto many = far(h); many > 0) {
-      std::vector<double> mean = medians(points);
+      Vec mean = medians(points);
       std::swap(centre, mean);
-      std::vector<double> other = half_selves(points);
+      Vec other = half_selves(points);
       if (far(other) < many) return other;
       std::swap(centre, mean);
     }
@@ -362,8 +359,8 @@ struct KernelMap {
 
   // Returns the same without centring, and the largest number of entries of a point in
   // `most`.
-  std::vector<double> of_entries(const Points &points, Index &most) const {
-    std::vector<double> h(size(points.n()));
+  Vec of_entries(const Points &points, Index &most) const {
+    Vec h(points.n());
     most = points.sizes(overlap(), h.data());
     const double factor = block_scale() * (overlap() ? 1.0 : 0.5);
     for (double &v : h) v *= factor;
@@ -387,38 +384,36 @@ struct KernelMap {
 
  private:
   static constexpr double kLog2E = 1.4426950408889634;
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
-  std::vector<double> half_selves(const Points &points) const {
-    constexpr std::size_t kSums = 8;
+  Vec half_selves(const Points &points) const {
+    constexpr Index kSums = 8;
     const bool absolute = shape == tile::Shape::kLaplacian;
-    const auto d = size(points.d());
-    std::vector<double> x(d), a(d), h(size(points.n()));
+    const auto d = points.d();
+    Vec x(d), a(d), h(points.n());
     for (Index i = 0; i < points.n(); ++i) {
       read(points, i, x.data(), a.data());
       double lanes[kSums] = {};
-      const auto add = [&](std::size_t l, double v) {
+      const auto add = [&](Index l, double v) {
         lanes[l] += absolute ? std::abs(v) : v * v;
       };
-      std::size_t k = 0;
+      Index k = 0;
       for (; k + kSums <= d; k += kSums)
-        for (std::size_t l = 0; l < kSums; ++l) add(l, a[k + l]);
+        for (Index l = 0; l < kSums; ++l) add(l, a[k + l]);
       for (; k < d; ++k) add(0, a[k]);
-      for (std::size_t l = 1; l < kSums; ++l) lanes[0] += lanes[l];
-      h[size(i)] = absolute ? parameters.factor * lanes[0] : 0.5 * lanes[0];
+      for (Index l = 1; l < kSums; ++l) lanes[0] += lanes[l];
+      h[i] = absolute ? parameters.factor * lanes[0] : 0.5 * lanes[0];
     }
     return h;
   }
   // Returns the median of each column over a sample of the points.
-  static std::vector<double> medians(const Points &points) {
+  static Vec medians(const Points &points) {
     constexpr Index kSample = 255;
-    const auto d = size(points.d()), some = size(std::min(points.n(), kSample));
-    std::vector<double> rows(some * d), column(some), out(d);
-    for (std::size_t t = 0; t < some; ++t)
-      points.read(points.n() * static_cast<Index>(t) / static_cast<Index>(some),
-                  rows.data() + t * d);
-    for (std::size_t k = 0; k < d; ++k) {
-      for (std::size_t t = 0; t < some; ++t) column[t] = rows[t * d + k];
+    const auto d = points.d(), some = std::min(points.n(), kSample);
+    Vec rows(some * d), column(some), out(d);
+    for (Index t = 0; t < some; ++t)
+      points.read(points.n() * t / some, rows.data() + t * d);
+    for (Index k = 0; k < d; ++k) {
+      for (Index t = 0; t < some; ++t) column[t] = rows[t * d + k];
       const auto middle = column.begin() + static_cast<std::ptrdiff_t>((some - 1) / 2);
       std::nth_element(column.begin(), middle, column.end());
       out[k] = *middle;
@@ -476,8 +471,8 @@ class Packed {
     if (n == n_ && d == d_) return;  // everything is overwritten anyway
     n_ = n;
     d_ = d;
-    values_.assign(static_cast<std::size_t>(groups() * d * kWidth), T(0));
-    h_.assign(static_cast<std::size_t>(groups() * kWidth), T(0));
+    values_.assign(groups() * d * kWidth, T(0));
+    h_.assign(groups() * kWidth, T(0));
   }
   Index n() const { return n_; }
   Index groups() const { return (n_ + kWidth - 1) / kWidth; }
@@ -503,7 +498,7 @@ class Packed {
 
  private:
   Index n_ = 0, d_ = 0;
-  std::vector<T> values_, h_;
+  Vector<T> values_, h_;
 };
 
 template <class T>
@@ -514,10 +509,10 @@ using Panels = Packed<T, tile::kPanel>;
 // Packs the points who(0), ..., who(m - 1). `rows` is a reusable buffer.
 template <class T, int kWidth, class Who>
 void pack(const KernelMap &map, const Points &points, Index m, const Who &who,
-          Packed<T, kWidth> &out, std::vector<T> &rows) {
+          Packed<T, kWidth> &out, Vector<T> &rows) {
   const Index d = points.d();
-  std::vector<double> x(static_cast<std::size_t>(d));
-  rows.resize(static_cast<std::size_t>(d * kWidth));
+  Vec x(d);
+  rows.resize(d * kWidth);
   out.resize(m, d);
   for (Index group = 0; group < out.groups(); ++group) {
     for (Index t = 0; t < out.count(group); ++t)

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "points.hpp"
 
@@ -28,14 +27,14 @@ namespace dualgap {
 // Ranks of the features that occur, the most frequent ones first.
 class Ranking {
  public:
-  explicit Ranking(const Points &points) : rank_(static_cast<std::size_t>(points.d())) {
+  explicit Ranking(const Points &points) : rank_(points.d()) {
     Entries entries;
     for (Index i = 0; i < points.n(); ++i) {
       points.entries(i, entries);
       for (const Order k : entries.columns) ++rank_[k];
     }
-    std::vector<Order> occur;
-    for (std::size_t k = 0; k < rank_.size(); ++k)
+    Vector<Order> occur;
+    for (Index k = 0; k < rank_.size(); ++k)
       if (rank_[k] > 0) occur.push_back(static_cast<Order>(k));
     std::stable_sort(occur.begin(), occur.end(),
                      [&](Order a, Order b) { return rank_[a] > rank_[b]; });
@@ -53,7 +52,7 @@ class Ranking {
 
  private:
   static constexpr Index kPart = 16;
-  std::vector<Order> rank_;
+  Vector<Order> rank_;
   Order common_ = 0, last_ = 0;
 };
 
@@ -76,7 +75,7 @@ class Postings {
   struct List {
     const Order *rows;  // rows of the chunk
     const T *values;
-    std::size_t count;
+    Index count;
   };
 
   // All points, or the `named` ones.
@@ -89,10 +88,10 @@ class Postings {
         features_(std::move(features)) {
     const Index all = chunks();
     const Order common = features_->common();
-    start_.assign(static_cast<std::size_t>(all * (rare_ + 1)), 0);
-    base_.assign(static_cast<std::size_t>(all + 1), 0);
-    common_start_.assign(static_cast<std::size_t>(n_ + 1), 0);
-    h_.resize(static_cast<std::size_t>(n_));
+    start_.assign(all * (rare_ + 1), 0);
+    base_.assign(all + 1, 0);
+    common_start_.assign(n_ + 1, 0);
+    h_.resize(n_);
     const auto point = [&](Index t) {
       return named ? static_cast<Index>(named[t]) : t;
     };
@@ -101,30 +100,28 @@ class Postings {
       std::uint32_t *start = start_.data() + c * (rare_ + 1);
       for (Index t = first(c); t < first(c) + rows(c); ++t) {
         points.entries(point(t), entries);
-        std::size_t many = 0;
+        Index many = 0;
         for (const Order k : entries.columns)
           if (const Order rank = features_->rank(k); rank <= common)
             ++many;
           else
             ++start[rank - common];
-        common_start_[static_cast<std::size_t>(t + 1)] =
-            common_start_[static_cast<std::size_t>(t)] + many;
+        common_start_[t + 1] = common_start_[t] + many;
       }
       for (Index k = 0; k < rare_; ++k) start[k + 1] += start[k];
-      base_[static_cast<std::size_t>(c + 1)] =
-          base_[static_cast<std::size_t>(c)] + start[rare_];
+      base_[c + 1] = base_[c] + start[rare_];
     }
     common_rows_.resize(common_start_.back());
     common_values_.resize(common_start_.back());
     rare_rows_.resize(base_.back());
     rare_values_.resize(base_.back());
-    std::vector<std::uint32_t> next(static_cast<std::size_t>(rare_));
+    Vector<std::uint32_t> next(rare_);
     for (Index c = 0; c < all; ++c) {
       std::copy_n(start_.data() + c * (rare_ + 1), rare_, next.begin());
       for (Index t = first(c); t < first(c) + rows(c); ++t) {
         points.entries(point(t), entries);
-        std::size_t at = common_start_[static_cast<std::size_t>(t)];
-        for (std::size_t e = 0; e < entries.columns.size(); ++e) {
+        Index at = common_start_[t];
+        for (Index e = 0; e < entries.columns.size(); ++e) {
           const Order rank = features_->rank(entries.columns[e]);
           const T value = static_cast<T>(overlap_ ? map.scale * entries.values[e]
                                                   : entries.values[e]);
@@ -132,13 +129,12 @@ class Postings {
             common_rows_[at] = rank - 1;
             common_values_[at++] = value;
           } else {
-            const std::size_t to =
-                base_[static_cast<std::size_t>(c)] + next[rank - common - 1]++;
+            const Index to = base_[c] + next[rank - common - 1]++;
             rare_rows_[to] = static_cast<Order>(t - first(c));
             rare_values_[to] = value;
           }
         }
-        h_[static_cast<std::size_t>(t)] = T(0.5) * self_sum(map, *features_, entries);
+        h_[t] = T(0.5) * self_sum(map, *features_, entries);
       }
     }
   }
@@ -153,26 +149,25 @@ class Postings {
 
   // Returns the rows of the block and the values of the common entries of a point.
   List common(Index t) const {
-    const auto at = common_start_[static_cast<std::size_t>(t)];
+    const auto at = common_start_[t];
     return {common_rows_.data() + at, common_values_.data() + at,
-            common_start_[static_cast<std::size_t>(t + 1)] - at};
+            common_start_[t + 1] - at};
   }
   // Returns the points of a chunk with the k-th rare feature.
   List rare(Index chunk, Order k) const {
     const std::uint32_t *start = start_.data() + chunk * (rare_ + 1) + k;
-    const auto at = base_[static_cast<std::size_t>(chunk)] + start[0];
-    return {rare_rows_.data() + at, rare_values_.data() + at,
-            static_cast<std::size_t>(start[1] - start[0])};
+    const auto at = base_[chunk] + start[0];
+    return {rare_rows_.data() + at, rare_values_.data() + at, (start[1] - start[0])};
   }
 
   // Returns the sum of a point with itself.
   static T self_sum(const KernelMap &map, const Ranking &features,
                     const Entries &entries) {
     const bool overlap = map.overlap();
-    std::vector<Order> rows;
-    std::vector<T> values, block;
+    Vector<Order> rows;
+    Vector<T> values, block;
     T rare[2], sum = T(0);
-    const auto is_common = [&](std::size_t e) {
+    const auto is_common = [&](Index e) {
       const Order rank = features.rank(entries.columns[e]);
       return rank > 0 && rank <= features.common();
     };
@@ -180,7 +175,7 @@ class Postings {
       rare[0] = static_cast<T>(overlap ? map.scale * v : v);
       rare[1] = static_cast<T>(map.block_scale() * v);
     };
-    for (std::size_t e = 0; e < entries.columns.size(); ++e)
+    for (Index e = 0; e < entries.columns.size(); ++e)
       if (is_common(e)) {
         pair(entries.values[e]);
         rows.push_back(static_cast<Order>(rows.size()));
@@ -191,7 +186,7 @@ class Postings {
     T sums[tile::kPanel], before = T(0);
     gather(overlap, values.data(), rows.data(), rows.size(), block.data(), sums);
     Index many = 0;
-    for (std::size_t e = 0; e < entries.columns.size(); ++e)
+    for (Index e = 0; e < entries.columns.size(); ++e)
       if (!is_common(e)) {
         if (many > 0 && many % kSpan == 0) {
           before += sum;
@@ -210,11 +205,11 @@ class Postings {
     return tile::longest_chain<T>(m) + std::min(m, kSpan) + m / kSpan + 2;
   }
 
-  static void gather(bool overlap, const T *values, const Order *rows, std::size_t m,
+  static void gather(bool overlap, const T *values, const Order *rows, Index m,
                      const T *block, T *sums) {
-    std::size_t from = 0;
+    Index from = 0;
     do {
-      const auto count = std::min<std::size_t>(m - from, tile::kGroup);
+      const auto count = std::min<Index>(m - from, tile::kGroup);
       const auto some = static_cast<int>(count);
       const bool first = from == 0;
       overlap ? tile::gather<tile::Overlap>(values + from, rows + from, some, block,
@@ -238,10 +233,10 @@ class Postings {
   Index n_, rare_, chunk_;
   bool overlap_;
   std::shared_ptr<const Ranking> features_;
-  std::vector<std::uint32_t> start_;  // [chunk][rare + 1], from base_[chunk] on
-  std::vector<std::size_t> base_, common_start_;
-  std::vector<Order> common_rows_, rare_rows_;
-  std::vector<T> common_values_, rare_values_, h_;
+  Vector<std::uint32_t> start_;  // [chunk][rare + 1], from base_[chunk] on
+  Vector<Index> base_, common_start_;
+  Vector<Order> common_rows_, rare_rows_;
+  Vector<T> common_values_, rare_values_, h_;
 };
 
 // Up to 32 queries.
@@ -254,20 +249,20 @@ class PostedBlock {
   // Sets the points who(0), ..., who(m - 1). `h` holds the h of all points if known.
   template <class Who>
   void set(Index m, const Who &who, const Ranking &features, const T *h) {
-    common_.assign(static_cast<std::size_t>(features.common()) * tile::kPanel, T(0));
+    common_.assign(features.common() * tile::kPanel, T(0));
     rare_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
-    std::fill(lane_start_, lane_start_ + tile::kPanel + 1, std::size_t{0});
+    std::fill(lane_start_, lane_start_ + tile::kPanel + 1, Index{0});
     for (Index t = 0; t < m; ++t) {
       const Index i = who(t);
       points_.entries(i, entries_);
-      for (std::size_t e = 0; e < entries_.columns.size(); ++e) {
+      for (Index e = 0; e < entries_.columns.size(); ++e) {
         const Order rank = features.rank(entries_.columns[e]);
         const T value = static_cast<T>(map_.block_scale() * entries_.values[e]);
         if (rank > features.common())
           rare_.push_back({rank - features.common() - 1, value});
         else if (rank > 0)
-          common_[at((rank - 1) * tile::kPanel + t)] = value;
+          common_[(rank - 1) * tile::kPanel + t] = value;
       }
       lane_start_[t + 1] = rare_.size();
       h_[t] = h ? h[i] : T(0.5) * Postings<T>::self_sum(map_, features, entries_);
@@ -278,8 +273,7 @@ class PostedBlock {
 
   // Computes sums[t][l] of the points of a chunk with the 32 queries. `strip` is a
   // reusable buffer.
-  void sums(const Postings<T> &targets, Index chunk, std::vector<T> &strip,
-            T *sums) const {
+  void sums(const Postings<T> &targets, Index chunk, Vector<T> &strip, T *sums) const {
     const Index first = targets.first(chunk);
     for (Index t = 0; t < targets.rows(chunk); ++t) {
       const auto list = targets.common(first + t);
@@ -289,13 +283,13 @@ class PostedBlock {
     // Work on a few contiguous lanes at a time, because points are accessed at random.
     const Index rows = targets.rows(chunk), stride = targets.largest() + kLanes;
     // The sums of a lane from before a restart are stored after all lanes.
-    strip.resize(static_cast<std::size_t>(2 * kLanes * stride));
+    strip.resize(2 * kLanes * stride);
     T *const whole = strip.data() + kLanes * stride;
     for (Index l = 0; l < tile::kPanel; l += kLanes) {
       std::fill(strip.begin(), strip.end(), T(0));
       for (Index lane = l; lane < l + kLanes; ++lane) {
         T *to = strip.data() + (lane - l) * stride, *before = to + kLanes * stride;
-        for (std::size_t e = lane_start_[lane]; e < lane_start_[lane + 1]; ++e) {
+        for (Index e = lane_start_[lane]; e < lane_start_[lane + 1]; ++e) {
           const auto many = static_cast<Index>(e - lane_start_[lane]);
           if (many > 0 && many % Postings<T>::kSpan == 0)
             for (Index t = 0; t < rows; ++t) {
@@ -303,7 +297,7 @@ class PostedBlock {
               to[t] = T(0);
             }
           const auto list = targets.rare(chunk, rare_[e].feature);
-          for (std::size_t t = 0; t < list.count; ++t) {
+          for (Index t = 0; t < list.count; ++t) {
             T &sum = to[list.rows[t]];
             sum = add_one(targets.overlap(), list.values[t], rare_[e].value, sum);
           }
@@ -313,7 +307,7 @@ class PostedBlock {
         T side[kLanes][kLanes];
         for (Index r = 0; r < kLanes; ++r)
           for (Index c = 0; c < kLanes; ++c)
-            side[r][c] = whole[c * stride + t + r] + strip[at(c * stride + t + r)];
+            side[r][c] = whole[c * stride + t + r] + strip[c * stride + t + r];
         for (Index r = 0; r < std::min<Index>(kLanes, rows - t); ++r)
           for (Index c = 0; c < kLanes; ++c)
             sums[(t + r) * tile::kPanel + l + c] += side[r][c];
@@ -327,13 +321,12 @@ class PostedBlock {
     Order feature;
     T value;
   };
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   const KernelMap &map_;
   const Points &points_;
   Entries entries_;
-  std::vector<T> common_;   // [rank - 1][kPanel]
-  std::vector<Rare> rare_;  // by lane
-  std::size_t lane_start_[tile::kPanel + 1] = {};
+  Vector<T> common_;   // [rank - 1][kPanel]
+  Vector<Rare> rare_;  // by lane
+  Index lane_start_[tile::kPanel + 1] = {};
   T h_[tile::kPanel] = {};
 };
 

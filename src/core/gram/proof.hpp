@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "../losses.hpp"
 #include "../sums.hpp"
@@ -148,7 +147,7 @@ struct ScoreRoundings {
 // qualifies, returns its middle. There is at least one point.
 inline double weighted_quantile(const double *points, const double *weight, Index n,
                                 double target) {
-  std::vector<Index> order(static_cast<std::size_t>(n));
+  Vector<Index> order(n);
   std::iota(order.begin(), order.end(), Index{0});
   // Equal points in their own order, and NaN last, so that this is an order.
   const auto before = [&](Index a, Index b) {
@@ -185,9 +184,9 @@ inline double weighted_quantile(const double *points, const double *weight, Inde
 // the end of the interval without loss.
 inline double hinge_bias(const double *scores, const std::int8_t *y, const double *cost,
                          Index n) {
-  std::vector<double> kinks, costs;
-  kinks.reserve(static_cast<std::size_t>(n));
-  costs.reserve(static_cast<std::size_t>(n));
+  Vec kinks, costs;
+  kinks.reserve(n);
+  costs.reserve(n);
   double up = 0.0;
   bool positive = false, negative = false;
   for (Index i = 0; i < n; ++i) {
@@ -200,8 +199,7 @@ inline double hinge_bias(const double *scores, const std::int8_t *y, const doubl
   if (kinks.empty()) return 0.0;
   if (!negative) return *std::max_element(kinks.begin(), kinks.end());
   if (!positive) return *std::min_element(kinks.begin(), kinks.end());
-  return weighted_quantile(kinks.data(), costs.data(), static_cast<Index>(kinks.size()),
-                           up);
+  return weighted_quantile(kinks.data(), costs.data(), kinks.size(), up);
 }
 
 struct HingeProof {

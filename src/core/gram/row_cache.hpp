@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "../rows.hpp"
 
@@ -18,9 +17,7 @@ class RowCache {
   using Value = T;
   // At most `capacity` of `rows` rows of `length` values.
   RowCache(Index rows, Index length, Index capacity)
-      : length_(length),
-        capacity_(capacity),
-        slot_(static_cast<std::size_t>(capacity > 0 ? rows : 0), kNone) {}
+      : length_(length), capacity_(capacity), slot_(capacity > 0 ? rows : 0, kNone) {}
 
   RowCache(const RowCache &) = delete;
   RowCache &operator=(const RowCache &) = delete;
@@ -28,19 +25,19 @@ class RowCache {
   RowCache &operator=(RowCache &&) = default;
 
   Index capacity() const { return capacity_; }
-  Index held() const { return static_cast<Index>(slots_.size()); }
+  Index held() const { return slots_.size(); }
 
   // Returns row i if it is cached, else null. Its age does not change.
   const T *peek(Index i) const {
     if (capacity_ == 0) return nullptr;
-    const Slot slot = slot_[static_cast<std::size_t>(i)];
+    const Slot slot = slot_[i];
     return slot == kNone ? nullptr : slots_[slot].values.get();
   }
 
   // Returns row i if it is cached, else null, and makes it the newest row.
   const T *find(Index i) {
     const T *values = peek(i);
-    if (values) renew(slot_[static_cast<std::size_t>(i)]);
+    if (values) renew(slot_[i]);
     return values;
   }
 
@@ -59,7 +56,7 @@ class RowCache {
 
   // Removes row i, whose values were not finished. Its room is used next.
   void drop(Index i) {
-    const Slot slot = std::exchange(slot_[static_cast<std::size_t>(i)], kNone);
+    const Slot slot = std::exchange(slot_[i], kNone);
     at(slot).row = kNobody;
     unlink(slot);
     link_oldest(slot);
@@ -87,20 +84,19 @@ class RowCache {
     if (held() < capacity_) {
       const Slot slot = static_cast<Slot>(held());
       slots_.push_back(
-          {std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(length_)),
-           kNobody, kNone, kNone});
+          {std::make_unique_for_overwrite<T[]>(length_), kNobody, kNone, kNone});
       link_oldest(slot);
       return {slot, kNobody};
     }
     const Slot slot = oldest_;
     const Index gone = std::exchange(at(slot).row, kNobody);
-    if (gone != kNobody) slot_[static_cast<std::size_t>(gone)] = kNone;
+    if (gone != kNobody) slot_[gone] = kNone;
     return {slot, gone};
   }
   T *keep(Index i, Slot slot) {
     renew(slot);
     at(slot).row = i;
-    slot_[static_cast<std::size_t>(i)] = slot;
+    slot_[i] = slot;
     return at(slot).values.get();
   }
   void unlink(Slot slot) {
@@ -123,8 +119,8 @@ class RowCache {
   }
 
   Index length_, capacity_;
-  std::vector<Slot> slot_;  // slot of a row, or kNone
-  std::vector<Entry> slots_;
+  Vector<Slot> slot_;  // slot of a row, or kNone
+  Vector<Entry> slots_;
   Slot oldest_ = kNone, newest_ = kNone;
 };
 

@@ -17,7 +17,6 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <vector>
 
 #include "../rows.hpp"
 #include "differences.hpp"
@@ -29,15 +28,15 @@ namespace dualgap {
 // matter, which removes most of the rounding error.
 struct Layout {
   bool dense;
-  std::vector<double> centre;
-  std::vector<char> far;  // rows for which float32 is not accurate enough
+  Vec centre;
+  Vector<char> far;  // rows for which float32 is not accurate enough
 
   template <class Rows>
   Layout(const Rows &rows, Index stored, const KernelFunction &function)
       : dense(kSparser * static_cast<double>(stored) >=
               static_cast<double>(rows.rows()) * static_cast<double>(rows.cols())),
-        centre(static_cast<std::size_t>(dense ? rows.cols() : 0), 0.0),
-        far(static_cast<std::size_t>(rows.rows()), 0) {
+        centre(dense ? rows.cols() : 0, 0.0),
+        far(rows.rows(), 0) {
     if (!function.exponential()) return;
     KernelMap map = KernelMap::of(
         function.overlap ? tile::Shape::kLaplacian : tile::Shape::kExponential,
@@ -47,7 +46,7 @@ struct Layout {
     Index most = 0;
     const auto h = dense ? map.centre_on(points) : map.of_entries(points, most);
     if (!map.centre.empty()) centre = map.centre;
-    for (std::size_t i = 0; i < h.size(); ++i) far[i] = !(h[i] <= near);
+    for (Index i = 0; i < h.size(); ++i) far[i] = !(h[i] <= near);
   }
 
  private:
@@ -60,7 +59,7 @@ struct Layout {
 
 // One of the points, in the form of SingleRow.
 struct Query {
-  std::vector<float> entries;  // of a dense point
+  FloatVec entries;  // of a dense point
   float norm = 0.0f;
 };
 
@@ -92,18 +91,18 @@ class SingleRow {
 
   // Marks row j as available: kernel_row looks its values up. Such rows are moved to
   // the first panels, which are then skipped.
-  void move_first(Index j) { exchange(place_[at(j)], first_++); }
+  void move_first(Index j) { exchange(place_[j], first_++); }
   // Marks row j as no longer available.
-  void move_back(Index j) { exchange(place_[at(j)], --first_); }
+  void move_back(Index j) { exchange(place_[j], --first_); }
 
   // Loads the j-th of these rows as a query.
   void load(Index j, Query &query) const {
-    const Index place = dense_ ? static_cast<Index>(place_[at(j)]) : j;
-    query.norm = norms_[at(place)];
+    const Index place = dense_ ? static_cast<Index>(place_[j]) : j;
+    query.norm = norms_[place];
     if (!dense_) return;
-    query.entries.resize(at(d_));
+    query.entries.resize(d_);
     const float *own = panels_.data() + panel_entry(place);
-    for (Index k = 0; k < d_; ++k) query.entries[at(k)] = own[k * kPanel];
+    for (Index k = 0; k < d_; ++k) query.entries[k] = own[k * kPanel];
   }
 
   // out_j <- k(x_i, x_j) for all rows j, where x_i is the query. Returns how many
@@ -120,7 +119,7 @@ class SingleRow {
       else
         panel_row<SquaredDifference>(query, out);
       const Index copied = first_ / kPanel * kPanel;
-      for (Index t = 0; t < copied; ++t) out[order_[at(t)]] = known(order_[at(t)]);
+      for (Index t = 0; t < copied; ++t) out[order_[t]] = known(order_[t]);
       return copied;
     }
     std::fill(out, out + n_, 0.0f);
@@ -134,66 +133,63 @@ class SingleRow {
   // Sizes from which computing costs more than moving rows and looking values up
   // (measured).
   static constexpr Index kWide = 512, kMany = 8192;
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   template <class Rows>
-  void fill_panels(const Rows &rows, const std::vector<double> &mean) {
+  void fill_panels(const Rows &rows, const Vec &mean) {
     const Index panels = (n_ + kPanel - 1) / kPanel;
-    panels_.assign(at(panels * d_ * kPanel), 0.0f);
-    norms_.assign(at(panels * kPanel), 0.0f);
-    order_.resize(at(n_));
+    panels_.assign(panels * d_ * kPanel, 0.0f);
+    norms_.assign(panels * kPanel, 0.0f);
+    order_.resize(n_);
     std::iota(order_.begin(), order_.end(), Order{0});
     place_ = order_;
     for (Index i = 0; i < n_; ++i) {
       float *x = panels_.data() + panel_entry(i);
-      for (Index k = 0; k < d_; ++k) x[k * kPanel] = static_cast<float>(-mean[at(k)]);
+      for (Index k = 0; k < d_; ++k) x[k * kPanel] = static_cast<float>(-mean[k]);
       rows.for_each(begin_row_ + i, [&](Index k, double v) {
-        x[k * kPanel] = static_cast<float>(v - mean[at(k)]);
+        x[k * kPanel] = static_cast<float>(v - mean[k]);
       });
       double norm = 0.0;
       for (Index k = 0; k < d_; ++k) norm += self(static_cast<double>(x[k * kPanel]));
-      norms_[at(i)] = static_cast<float>(norm);
+      norms_[i] = static_cast<float>(norm);
     }
   }
 
   template <class Rows>
   void fill_columns(const Rows &rows) {
-    begin_.assign(at(d_ + 1), 0);
-    norms_.assign(at(n_), 0.0f);
+    begin_.assign(d_ + 1, 0);
+    norms_.assign(n_, 0.0f);
     for (Index i = 0; i < n_; ++i)
-      rows.for_each(begin_row_ + i, [&](Index k, double) { ++begin_[at(k + 1)]; });
-    for (Index k = 0; k < d_; ++k) begin_[at(k + 1)] += begin_[at(k)];
-    members_.resize(at(begin_[at(d_)]));
+      rows.for_each(begin_row_ + i, [&](Index k, double) { ++begin_[k + 1]; });
+    for (Index k = 0; k < d_; ++k) begin_[k + 1] += begin_[k];
+    members_.resize(begin_[d_]);
     values_.resize(members_.size());
-    std::vector<Index> next(begin_.begin(), begin_.end() - 1);
+    Vector<Index> next(begin_.begin(), begin_.end() - 1);
     for (Index i = 0; i < n_; ++i) {
       double norm = 0.0;
       rows.for_each(begin_row_ + i, [&](Index k, double v) {
-        const Index t = next[at(k)]++;
-        members_[at(t)] = static_cast<Order>(i);
-        values_[at(t)] = static_cast<float>(v);
-        norm += self(static_cast<double>(values_[at(t)]));
+        const Index t = next[k]++;
+        members_[t] = static_cast<Order>(i);
+        values_[t] = static_cast<float>(v);
+        norm += self(static_cast<double>(values_[t]));
       });
-      norms_[at(i)] = static_cast<float>(norm);
+      norms_[i] = static_cast<float>(norm);
     }
   }
 
   double self(double v) const {
     return function_.overlap ? Overlap::of(v, v) : Product::of(v, v);
   }
-  std::size_t panel_entry(Index i) const {
-    return at(i / kPanel * d_ * kPanel + i % kPanel);
-  }
+  Index panel_entry(Index i) const { return i / kPanel * d_ * kPanel + i % kPanel; }
 
   void exchange(Index s, Index t) {
     if (s == t) return;
     moved_ = true;
     float *a = panels_.data() + panel_entry(s), *b = panels_.data() + panel_entry(t);
     for (Index k = 0; k < d_; ++k) std::swap(a[k * kPanel], b[k * kPanel]);
-    std::swap(norms_[at(s)], norms_[at(t)]);
-    std::swap(order_[at(s)], order_[at(t)]);
-    place_[order_[at(s)]] = static_cast<Order>(s);
-    place_[order_[at(t)]] = static_cast<Order>(t);
+    std::swap(norms_[s], norms_[t]);
+    std::swap(order_[s], order_[t]);
+    place_[order_[s]] = static_cast<Order>(s);
+    place_[order_[t]] = static_cast<Order>(t);
   }
 
   // The kernel function is applied to whole panels, so that the bits of a value do not
@@ -205,7 +201,7 @@ class SingleRow {
     for (Index j = begin * kPanel; j < n_; j += kPanel, panel += d_ * kPanel) {
       float sum[kPanel] = {};
       for (Index k = 0; k < d_; ++k) {
-        const float x = query.entries[at(k)];
+        const float x = query.entries[k];
         for (Index l = 0; l < kPanel; ++l) sum[l] += Op::of(x, panel[k * kPanel + l]);
       }
       if (function_.exponential())
@@ -214,7 +210,7 @@ class SingleRow {
         function_.apply(sum, kPanel, query.norm, norms_.data() + j);
       const Index m = std::min(kPanel, n_ - j);
       if (moved_)
-        for (Index l = 0; l < m; ++l) out[order_[at(j + l)]] = sum[l];
+        for (Index l = 0; l < m; ++l) out[order_[j + l]] = sum[l];
       else
         std::copy(sum, sum + m, out + j);
     }
@@ -226,22 +222,22 @@ class SingleRow {
       const auto x = static_cast<float>(value);
       const Order *member = members_.data();
       const float *v = values_.data();
-      const Index end = begin_[at(k + 1)];
-      for (Index t = begin_[at(k)]; t < end; ++t) out[member[t]] += Op::of(x, v[t]);
+      const Index end = begin_[k + 1];
+      for (Index t = begin_[k]; t < end; ++t) out[member[t]] += Op::of(x, v[t]);
     });
   }
 
   Index begin_row_, n_, d_;
   KernelFunction function_;
   bool dense_;
-  std::vector<float> norms_;
-  std::vector<float> panels_;
-  std::vector<Order> order_, place_;  // row at a place of the panels, place of a row
-  Index first_ = 0;                   // rows moved to the first places
+  FloatVec norms_;
+  FloatVec panels_;
+  Vector<Order> order_, place_;  // row at a place of the panels, place of a row
+  Index first_ = 0;              // rows moved to the first places
   bool moved_ = false;
-  std::vector<Index> begin_;
-  std::vector<Order> members_;
-  std::vector<float> values_;
+  Vector<Index> begin_;
+  Vector<Order> members_;
+  FloatVec values_;
 };
 
 class QueryBlock {
@@ -252,7 +248,7 @@ class QueryBlock {
   QueryBlock(Index d, Index longest, const KernelFunction &function)
       : function_(function),
         rate_(0x1p-53 * (2.0 * static_cast<double>(longest) + kOwn)),
-        entries_(static_cast<std::size_t>(d * kQueries), 0.0) {}
+        entries_(d * kQueries, 0.0) {}
 
   // `row(q)` is the q-th of m <= kQueries points.
   template <class Rows, class Row>
@@ -281,9 +277,7 @@ class QueryBlock {
   // ProductErrors::own, and two roundings of the norms.
   static constexpr double kOwn = ProductErrors<double>::kOwn + 2.0;
   static constexpr Index kFew = 8;  // queries that need not fill a block
-  std::size_t at(Index k, Index q) const {
-    return static_cast<std::size_t>(k * width_ + q);
-  }
+  Index at(Index k, Index q) const { return k * width_ + q; }
 
   template <Index kWidth, class Rows>
   void kernels_of(const Rows &rows, Index j, double norm, double *out) const {
@@ -344,8 +338,8 @@ class QueryBlock {
   }
 
   KernelFunction function_;
-  double rate_;                  // as in ProductErrors
-  std::vector<double> entries_;  // [column][query], width_ queries to a column
+  double rate_;  // as in ProductErrors
+  Vec entries_;  // [column][query], width_ queries to a column
   double norms_[kQueries] = {};
   Index rows_[kQueries] = {};
   Index m_ = 0, width_ = kQueries;

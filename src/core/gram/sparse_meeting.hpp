@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "../stop.hpp"
 #include "postings.hpp"
@@ -46,7 +45,7 @@ class ScatteredBlock {
         points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
     }
     for (Index t = 0; t < m; ++t)
-      points_.scatter(who_[static_cast<std::size_t>(t)], t, map_.block_scale(), block_);
+      points_.scatter(who_[t], t, map_.block_scale(), block_);
   }
   // out[t][l] <- k(point l of the block, z_which(t)) for all 32 points l and t < m <=
   // 32, given the h of all z.
@@ -66,7 +65,7 @@ class ScatteredBlock {
  private:
   const KernelMap &map_;
   const Points &points_;
-  std::vector<Index> who_;
+  Vector<Index> who_;
   Scattered<T> block_;
   T h_[tile::kPanel] = {};
 };
@@ -106,7 +105,7 @@ class SparseMeeting {
   // Adds a block of the points who(0), ..., who(m - 1).
   template <class Who>
   void add(Index m, const Who &who, const T *h = nullptr) {
-    const auto b = static_cast<std::size_t>(blocks_++);
+    const auto b = blocks_++;
     if (postings_) {
       if (b == posted_.size()) posted_.emplace_back(map_, queries_);
       posted_[b].set(m, who, *postings_->features(), h);
@@ -141,7 +140,7 @@ class SparseMeeting {
         for (Index p = from; p < to; ++p) {
           const Index j = p * tile::kPanel;
           const Index count = std::min<Index>(tile::kPanel, many_ - j);
-          scattered_[static_cast<std::size_t>(b)].kernels(
+          scattered_[b].kernels(
               kernel, targets_, [&](Index t) { return target(j + t); }, count, h_,
               values);
           then(b, j, count, values);
@@ -154,11 +153,11 @@ class SparseMeeting {
   void meet_postings(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
                      const Then &then) const {
     const Index room = (postings_->largest() + tile::kPanel - 1) / tile::kPanel;
-    std::vector<T> strip;
-    std::vector<T> sums(static_cast<std::size_t>(room * tile::kPanel * tile::kPanel));
+    Vector<T> strip;
+    Vector<T> sums(room * tile::kPanel * tile::kPanel);
     for (Index c = begin; c < end; ++c)
       for (Index b = 0; b < blocks_; ++b) {
-        const auto &block = posted_[static_cast<std::size_t>(b)];
+        const auto &block = posted_[b];
         block.sums(*postings_, c, strip, sums.data());
         const Index first = postings_->first(c), rows = postings_->rows(c);
         for (Index t = 0; t < rows; t += tile::kPanel) {
@@ -180,8 +179,8 @@ class SparseMeeting {
   const T *h_;
   const Postings<T> *postings_;
   Index blocks_ = 0;
-  std::vector<ScatteredBlock<T>> scattered_;
-  std::vector<PostedBlock<T>> posted_;
+  Vector<ScatteredBlock<T>> scattered_;
+  Vector<PostedBlock<T>> posted_;
 };
 
 }  // namespace dualgap

@@ -19,7 +19,6 @@
 #include <limits>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "../epoch.hpp"
 #include "../face.hpp"
@@ -42,13 +41,12 @@ struct WholeSettings {
 class Buffer {
  public:
   explicit Buffer(Index size)
-      : data_(AlignedAllocator<double>().allocate(static_cast<std::size_t>(size)),
-              Free{static_cast<std::size_t>(size)}) {}
+      : data_(AlignedAllocator<double>().allocate(size), Free{size}) {}
   double *data() const { return data_.get(); }
 
  private:
   struct Free {
-    std::size_t size;
+    Index size;
     void operator()(double *p) const { AlignedAllocator<double>().deallocate(p, size); }
   };
   std::unique_ptr<double, Free> data_;
@@ -85,14 +83,13 @@ struct WholeRoom {
 // The linear term p of the dual, the box, a point of it to start from, and a lower
 // bound on the size of the optimum that makes gaps relative.
 struct WholeProblem {
-  std::vector<double> p, lo, hi, start;
+  Vec p, lo, hi, start;
   double floor = 0.0;
 
-  static WholeProblem hinge(std::vector<double> signs,
-                            const std::vector<double> &cost) {
-    const std::vector<double> zeros(signs.size(), 0.0);
+  static WholeProblem hinge(Vec signs, const Vec &cost) {
+    const Vec zeros(signs.size(), 0.0);
     WholeProblem of{std::move(signs), zeros, zeros, zeros};
-    for (std::size_t i = 0; i < zeros.size(); ++i)
+    for (Index i = 0; i < zeros.size(); ++i)
       (of.p[i] > 0.0 ? of.hi : of.lo)[i] = of.p[i] * cost[i];
     return of;
   }
@@ -104,7 +101,7 @@ class Whole : private WholeTuning {
   using Fill = std::function<void(Index i, double *row)>;
 
   // `diagonal` has the k_ii.
-  Whole(WholeProblem problem, std::vector<double> diagonal, Fill fill, WholeRoom &room)
+  Whole(WholeProblem problem, Vec diagonal, Fill fill, WholeRoom &room)
       : p_(std::move(problem.p)),
         diagonal_(std::move(diagonal)),
         c_(std::move(problem.start)),
@@ -117,7 +114,7 @@ class Whole : private WholeTuning {
         room_(room),
         inner_(room.inner) {
     double largest = 0.0;
-    for (std::size_t i = 0; i < p_.size(); ++i)
+    for (Index i = 0; i < p_.size(); ++i)
       largest = std::max({largest, hi_[i], -lo_[i]});
     unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
     for (auto *values : {&lo_, &hi_, &c_})
@@ -125,24 +122,24 @@ class Whole : private WholeTuning {
     for (const double c : c_) total_ += c;
   }
 
-  Index n() const { return static_cast<Index>(p_.size()); }
+  Index n() const { return p_.size(); }
   const double *row(Index i) {
     const Index stride = padded(n());
     double *values = room_.K.data() + i * stride;
-    if (!std::exchange(known_[at(i)], 1)) {
+    if (!std::exchange(known_[i], 1)) {
       fill_(i, values);
       std::fill(values + n(), values + stride, 0.0);
     }
     return values;
   }
-  double alpha(Index i) const { return std::abs(c_[at(i)]); }
-  double c(Index i) const { return c_[at(i)]; }
-  double sign(Index i) const { return p_[at(i)]; }  // of the hinge
+  double alpha(Index i) const { return std::abs(c_[i]); }
+  double c(Index i) const { return c_[i]; }
+  double sign(Index i) const { return p_[i]; }  // of the hinge
   // sums_j += sum_i c_i k_ij over the i with c_i > 0, or c_i < 0, as many terms at a
   // time as the tile adds.
   void add_terms(bool positive, double *sums) {
     constexpr int kRows = tile::kLeastRows;
-    const std::vector<double> zeros(p_.size(), 0.0);
+    const Vec zeros(p_.size(), 0.0);
     double by[kRows] = {};
     const double *from[kRows];
     std::fill(from, from + kRows, zeros.data());
@@ -167,9 +164,8 @@ class Whole : private WholeTuning {
 
   // Returns one entry per epoch: a working set, and the values after it. A start that
   // is optimal counts as an epoch without steps.
-  std::vector<Epoch> solve(const WholeSettings &settings, const Stop &stop,
-                           Poll &poll) {
-    std::vector<Epoch> epochs;
+  Vector<Epoch> solve(const WholeSettings &settings, const Stop &stop, Poll &poll) {
+    Vector<Epoch> epochs;
     Index steps = 0, idle = 0;
     double work = 0.0, allowed = settings.limit, best = kInf;
     for (;;) {
@@ -183,8 +179,7 @@ class Whole : private WholeTuning {
       idle = gap < best ? 0 : idle + 1;
       best = std::min(best, gap);
       if (gap <= settings.goal * size || !(top_ > bottom_) || !(work < allowed) ||
-          idle > kIdle || steps >= most_steps() ||
-          static_cast<Index>(epochs.size()) >= settings.epochs)
+          idle > kIdle || steps >= most_steps() || epochs.size() >= settings.epochs)
         break;
       choose();
       const double q = static_cast<double>(who_.size());
@@ -204,26 +199,25 @@ class Whole : private WholeTuning {
  private:
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   Index most_steps() const { return std::max(n() * n(), kSteps); }
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   // Computes F = K c, the largest v that may rise, the least v that may fall, P and D.
   void scan() {
     std::fill(F_.begin(), F_.end(), 0.0);
     for (Index i = 0; i < n(); ++i) {
-      const double c = c_[at(i)];
+      const double c = c_[i];
       if (c == 0.0) continue;
       const double *K = row(i);
-      for (Index j = 0; j < n(); ++j) F_[at(j)] += c * K[j];
+      for (Index j = 0; j < n(); ++j) F_[j] += c * K[j];
     }
     top_ = -kInf;
     bottom_ = kInf;
-    for (std::size_t i = 0; i < p_.size(); ++i) {
+    for (Index i = 0; i < p_.size(); ++i) {
       if (c_[i] < hi_[i]) top_ = std::max(top_, p_[i] - F_[i]);
       if (c_[i] > lo_[i]) bottom_ = std::min(bottom_, p_[i] - F_[i]);
     }
     const double bias = 0.5 * (top_ + bottom_);
     double norm = 0.0, sum = 0.0, loss = 0.0;
-    for (std::size_t i = 0; i < p_.size(); ++i) {
+    for (Index i = 0; i < p_.size(); ++i) {
       const double rest = p_[i] - F_[i] - bias;
       norm += c_[i] * F_[i];
       sum += p_[i] * c_[i];
@@ -238,40 +232,40 @@ class Whole : private WholeTuning {
   void choose() {
     who_.clear();
     for (Index i = 0; i < n(); ++i) {
-      const double v = p_[at(i)] - F_[at(i)];
-      const bool rises = c_[at(i)]<hi_[at(i)], falls = c_[at(i)]> lo_[at(i)];
+      const double v = p_[i] - F_[i];
+      const bool rises = c_[i]<hi_[i], falls = c_[i]> lo_[i];
       if ((rises && falls) || (rises && v > bottom_) || (falls && v < top_))
         who_.push_back(i);
     }
-    inner_.reset(static_cast<Index>(who_.size()));
+    inner_.reset(who_.size());
   }
 
   // Makes pair steps on the working set. Returns their number.
   Index make_pair_steps(Index most, Poll &poll) {
-    const Index q = static_cast<Index>(who_.size());
+    const Index q = who_.size();
     const double bias = 0.5 * (top_ + bottom_);
-    for (Index s = 0; s < inner_.q; ++s) inner_.s[at(s)] = 1.0;
+    for (Index s = 0; s < inner_.q; ++s) inner_.s[s] = 1.0;
     for (Index s = 0; s < q; ++s) {
-      const std::size_t i = at(who_[at(s)]);
-      inner_.s[at(s)] = diagonal_[i];
-      inner_.c[at(s)] = c_[i];
-      inner_.lo[at(s)] = lo_[i];
-      inner_.hi[at(s)] = hi_[i];
-      inner_.v[at(s)] = p_[i] - F_[i] - bias;
+      const Index i = who_[s];
+      inner_.s[s] = diagonal_[i];
+      inner_.c[s] = c_[i];
+      inner_.lo[s] = lo_[i];
+      inner_.hi[s] = hi_[i];
+      inner_.v[s] = p_[i] - F_[i] - bias;
     }
     // Few rows of the matrix take part in a step; the others are not copied.
-    std::vector<char> copied(at(q), 0);
+    Vector<char> copied(q, 0);
     const auto row_of = [&](Index s) {
-      const double *K = row(who_[at(s)]);
+      const double *K = row(who_[s]);
       if (q == n()) return K;
       double *H = inner_.H.data() + s * inner_.stride();
-      if (!std::exchange(copied[at(s)], 1))
-        for (Index t = 0; t < q; ++t) H[t] = K[who_[at(t)]];
+      if (!std::exchange(copied[s], 1))
+        for (Index t = 0; t < q; ++t) H[t] = K[who_[t]];
       return static_cast<const double *>(H);
     };
     const Index made =
         pair_steps(inner_, unit_, kInner * (top_ - bottom_), most, poll, row_of);
-    for (Index s = 0; s < q; ++s) c_[at(who_[at(s)])] = inner_.c[at(s)];
+    for (Index s = 0; s < q; ++s) c_[who_[s]] = inner_.c[s];
     return made;
   }
 
@@ -281,19 +275,19 @@ class Whole : private WholeTuning {
   double make_newton_steps(double budget) {
     face_.clear();
     v_.clear();
-    for (std::size_t s = 0; s < who_.size(); ++s) {
+    for (Index s = 0; s < who_.size(); ++s) {
       face_.push_back(who_[s]);
       v_.push_back(inner_.v[s]);
     }
     double spent = 0.0;
     for (;;) {
       keep_free();
-      const std::size_t m = face_.size();
+      const Index m = face_.size();
       spent += kOfEntry * static_cast<double>(m * m * m) / 6.0;
       if (m < 2 || spent > budget ||
           !room_.step.solve(
-              m, [&](std::size_t s, std::size_t t) { return rows_[s][face_[t]]; },
-              [&](std::size_t s) { return v_[s]; }) ||
+              m, [&](Index s, Index t) { return rows_[s][face_[t]]; },
+              [&](Index s) { return v_[s]; }) ||
           !take_step())
         return spent;
     }
@@ -301,10 +295,10 @@ class Whole : private WholeTuning {
 
   // Removes the rows at a bound from the face.
   void keep_free() {
-    std::size_t m = 0;
+    Index m = 0;
     rows_.clear();
-    for (std::size_t s = 0; s < face_.size(); ++s) {
-      const std::size_t i = at(face_[s]);
+    for (Index s = 0; s < face_.size(); ++s) {
+      const Index i = face_[s];
       if (!(c_[i] > lo_[i] && c_[i] < hi_[i])) continue;
       rows_.push_back(row(face_[s]));
       v_[m] = v_[s];
@@ -318,11 +312,11 @@ class Whole : private WholeTuning {
   // it ended at a bound.
   bool take_step() {
     const auto &step = room_.step;
-    const std::size_t m = face_.size();
+    const Index m = face_.size();
     double length = 1.0;
-    std::size_t leaves = m;
-    for (std::size_t s = 0; s < m; ++s) {
-      const std::size_t i = at(face_[s]);
+    Index leaves = m;
+    for (Index s = 0; s < m; ++s) {
+      const Index i = face_[s];
       const double wall = (step[s] > 0.0 ? hi_[i] : lo_[i]) - c_[i];
       if (!(step[s] / wall * length > 1.0)) continue;
       length = wall / step[s];
@@ -330,11 +324,11 @@ class Whole : private WholeTuning {
     }
     // The row with the most room takes what rounding to the grid leaves of the sum.
     moves_.resize(m);
-    std::size_t roomy = m;
+    Index roomy = m;
     double most = -1.0;
     Sum sum;  // a plain sum of many moves has fewer digits than the grid
-    for (std::size_t s = 0; s < m; ++s) {
-      const std::size_t i = at(face_[s]);
+    for (Index s = 0; s < m; ++s) {
+      const Index i = face_[s];
       double to = c_[i] + std::nearbyint(length * step[s] / unit_) * unit_;
       if (s == leaves) to = step[s] > 0.0 ? hi_[i] : lo_[i];
       moves_[s] = std::clamp(to, lo_[i], hi_[i]) - c_[i];
@@ -348,36 +342,36 @@ class Whole : private WholeTuning {
     const double off = sum.value();
     if (roomy == m || std::abs(off) > most) return false;
     moves_[roomy] -= off;
-    for (std::size_t s = 0; s < m; ++s) c_[at(face_[s])] += moves_[s];
+    for (Index s = 0; s < m; ++s) c_[face_[s]] += moves_[s];
     if (leaves == m) return false;
-    for (std::size_t s = 0; s < m; ++s)
-      for (std::size_t t = 0; t < m; ++t) v_[t] -= moves_[s] * rows_[s][face_[t]];
+    for (Index s = 0; s < m; ++s)
+      for (Index t = 0; t < m; ++t) v_[t] -= moves_[s] * rows_[s][face_[t]];
     return true;
   }
 
-  std::vector<double> p_, diagonal_, c_, lo_, hi_, F_;
+  Vec p_, diagonal_, c_, lo_, hi_, F_;
   double floor_, total_ = 0.0;
-  std::vector<char> known_;  // rows of K that are filled
+  Vector<char> known_;  // rows of K that are filled
   Fill fill_;
   WholeRoom &room_;
   InnerOf<double> &inner_;
-  std::vector<Index> who_, face_;
-  std::vector<const double *> rows_;  // rows of K of the face
-  std::vector<double> v_, moves_;
+  Vector<Index> who_, face_;
+  Vector<const double *> rows_;  // rows of K of the face
+  Vec v_, moves_;
   double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
 
 // Solves one problem over all rows of a kernel. `c` has the start on entry, and the
 // solution on return. Returns no epochs if told to stop.
-inline std::vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
-                                      const WholeSettings &settings, double *c,
-                                      const Stop &stop, Poll &poll) {
+inline Vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
+                                 const WholeSettings &settings, double *c,
+                                 const Stop &stop, Poll &poll) {
   const Index n = rows.n();
   const Index stride = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   const Buffer values(std::max<Index>(n * stride, 1));
   const double *K = values.data();
   if (!rows.table(0, n, 0, n, values.data(), stride, poll)) return {};
-  std::vector<double> diagonal;
+  Vec diagonal;
   for (Index i = 0; i < n; ++i) diagonal.push_back(K[i * stride + i]);
   WholeRoom room(n);
   const auto fill = [=](Index i, double *row) { std::copy_n(K + i * stride, n, row); };
@@ -390,9 +384,9 @@ inline std::vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem probl
 
 // Proofs of all pairs, and their epochs. The epochs of pair p end before ends[p].
 struct PairProofs {
-  std::vector<HingeProof> proofs;
-  std::vector<Epoch> epochs;
-  std::vector<Index> ends;
+  Vector<HingeProof> proofs;
+  Vector<Epoch> epochs;
+  Vector<Index> ends;
 };
 
 // The problems of all pairs of classes over one kernel matrix. Class k has the rows
@@ -402,7 +396,7 @@ class PairsOfClasses {
   // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i,
   // j) the rows of class i have their coefficients y alpha and their scores sum_j c_j
   // k_ij in row j - 1 of the tables, the rows of class j in row i.
-  PairsOfClasses(const KernelRows &rows, std::vector<Index> bounds, const double *cost,
+  PairsOfClasses(const KernelRows &rows, Vector<Index> bounds, const double *cost,
                  const ScoreRoundings &by, double *coef, double *scores)
       : rows_(rows),
         bounds_(std::move(bounds)),
@@ -427,15 +421,14 @@ class PairsOfClasses {
         if (stop.requested() || stop.expired()) return {};
         all.proofs.push_back(prove(problem, a, b));
         all.epochs.insert(all.epochs.end(), epochs.begin(), epochs.end());
-        all.ends.push_back(static_cast<Index>(all.epochs.size()));
+        all.ends.push_back(all.epochs.size());
       }
     return all;
   }
 
  private:
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  Index classes() const { return static_cast<Index>(bounds_.size()) - 1; }
-  Index first(Index k) const { return bounds_[at(k)]; }
+  Index classes() const { return bounds_.size() - 1; }
+  Index first(Index k) const { return bounds_[k]; }
   Index size(Index k) const { return first(k + 1) - first(k); }
 
   // Computes the kernel values. Every class has its rows, and the columns from its own
@@ -451,15 +444,15 @@ class PairsOfClasses {
     values_ = std::make_unique<Buffer>(std::max<Index>(begin_.back(), 1));
     for (Index a = 0; a < classes(); ++a)
       if (!rows_.table(first(a), first(a + 1), first(a), rows_.n(),
-                       values_->data() + begin_[at(a)], stride_[at(a)], poll))
+                       values_->data() + begin_[a], stride_[a], poll))
         return false;
     return true;
   }
 
   // The entries of two classes, the rows of a first.
   template <class T>
-  std::vector<T> both(const T *of_rows, Index a, Index b) const {
-    std::vector<T> all(of_rows + first(a), of_rows + first(a + 1));
+  Vector<T> both(const T *of_rows, Index a, Index b) const {
+    Vector<T> all(of_rows + first(a), of_rows + first(a + 1));
     all.insert(all.end(), of_rows + first(b), of_rows + first(b + 1));
     return all;
   }
@@ -467,13 +460,13 @@ class PairsOfClasses {
   Whole pair(Index a, Index b, WholeRoom &room) const {
     const Index m = size(a), more = size(b);
     // With two classes the second one is positive.
-    std::vector<double> y(at(m), classes() > 2 ? 1.0 : -1.0);
-    y.resize(at(m + more), -y.front());
-    const Index stride = stride_[at(a)], others = stride_[at(b)];
-    const double *own = values_->data() + begin_[at(a)];
+    Vec y(m, classes() > 2 ? 1.0 : -1.0);
+    y.resize(m + more, -y.front());
+    const Index stride = stride_[a], others = stride_[b];
+    const double *own = values_->data() + begin_[a];
     const double *across = own + first(b) - first(a);
-    const double *second = values_->data() + begin_[at(b)];
-    std::vector<double> diagonal;
+    const double *second = values_->data() + begin_[b];
+    Vec diagonal;
     for (Index s = 0; s < m; ++s) diagonal.push_back(own[s * stride + s]);
     for (Index s = 0; s < more; ++s) diagonal.push_back(second[s * others + s]);
     const auto fill = [=](Index i, double *row) {
@@ -491,8 +484,8 @@ class PairsOfClasses {
 
   HingeProof prove(Whole &problem, Index a, Index b) {
     const Index n = problem.n(), m = size(a);
-    std::vector<double> up(at(n)), down(at(n)), scores(at(n)), errors(at(n)), alpha;
-    std::vector<std::int8_t> y;
+    Vec up(n), down(n), scores(n), errors(n), alpha;
+    Vector<std::int8_t> y;
     problem.add_terms(true, up.data());
     problem.add_terms(false, down.data());
     for (Index s = 0; s < n; ++s) {
@@ -504,7 +497,7 @@ class PairsOfClasses {
     by.lengths = lengths.data();
     if (rows_.bounded()) {
       KernelRows::Terms terms;
-      std::vector<Order> who;
+      Vector<Order> who;
       for (Index s = 0; s < n; ++s) {
         who.push_back(static_cast<Order>(s < m ? first(a) + s : first(b) + s - m));
         if (problem.c(s) != 0.0) rows_.note(terms, who.back(), problem.c(s));
@@ -512,25 +505,25 @@ class PairsOfClasses {
       rows_.add_bounded(terms, rows_.placement().of_all(), {who.data(), n}, up.data(),
                         down.data(), scores.data(), errors.data());
     } else {
-      for (Index s = 0; s < n; ++s) scores[at(s)] = up[at(s)] + down[at(s)];
+      for (Index s = 0; s < n; ++s) scores[s] = up[s] + down[s];
       by.bound(alpha.data(), n, errors.data());
     }
     for (Index s = 0; s < n; ++s) {
       const Index place =
           s < m ? (b - 1) * rows_.n() + first(a) + s : a * rows_.n() + first(b) + s - m;
       coef_[place] = problem.c(s) + 0.0;
-      scores_[place] = scores[at(s)];
+      scores_[place] = scores[s];
     }
     return hinge_proof(
         {n, y.data(), cost.data(), alpha.data(), scores.data(), errors.data()}, by);
   }
 
   const KernelRows &rows_;
-  std::vector<Index> bounds_;
+  Vector<Index> bounds_;
   const double *cost_;
   ScoreRoundings by_;
   double *coef_, *scores_;
-  std::vector<Index> begin_, stride_;
+  Vector<Index> begin_, stride_;
   std::unique_ptr<Buffer> values_;
 };
 
