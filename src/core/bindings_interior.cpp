@@ -252,8 +252,12 @@ void bind_newton(nb::module_ &m) {
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             Index conjugate = 0;
-            bool found = most == 0 && newton_factor(x, data, point, s, functions,
-                                                    threads, poll, stop);
+            bool found = false;
+            if (most == 0) {
+              using Rows = OneBlock<std::decay_t<decltype(x)>>;
+              NewtonFactor matrix(std::make_unique<Rows>(x), threads, functions);
+              found = matrix.solve(data, point, s, poll, stop);
+            }
             if (most > 0) {
               conjugate = newton_conjugate(x, data, point, s, accuracy, most,
                                            rows.stored(), threads, poll);

@@ -22,8 +22,8 @@
 
 #include "losses.hpp"
 #include "rows.hpp"
+#include "shared_rows.hpp"
 #include "sums.hpp"
-#include "threads.hpp"
 
 namespace dualgap {
 
@@ -91,49 +91,14 @@ inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
   return sum.value();
 }
 
-// Number of stored entries to read from which another thread pays.
-inline constexpr Index kWorthThread = 500'000;
-
-template <class Rows>
-Index worth_threads(const Rows &rows, Index threads) {
-  const Index sample = std::max<Index>(rows.rows() / 64, 1);
-  Index seen = 0, stored = 0;
-  for (Index i = 0; i < rows.rows(); i += sample, ++seen) stored += rows.count(i) + 1;
-  const Index work = seen ? stored * (rows.rows() / seen) : 0;
-  return std::clamp<Index>(work / kWorthThread, 1, threads);
-}
-
-// A sum of vectors. Every part but the first has its own vector; they are added in the
-// order of the parts.
-class PartSums {
- public:
-  PartSums(double *first, Index size, Index parts)
-      : first_(first), size_(size), own_(first ? (parts - 1) * size : 0) {}
-  double *of(Index part) {
-    return part == 0 || !first_ ? first_ : own_.data() + (part - 1) * size_;
-  }
-  void add_up() {
-    for (Index k = 0; k < own_.size(); ++k) first_[k % size_] += own_[k];
-  }
-
- private:
-  double *first_;
-  Index size_;
-  Vec own_;
-};
-
 // v = sum_i a_i y_i x_i. v must be zero on entry.
 template <class Rows>
 void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double *v,
              Team &threads) {
-  const Index parts = worth_threads(rows, threads.size());
-  PartSums sums(v, rows.width(), parts);
-  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    double *own = sums.of(part);
+  over_rows(rows, threads, v, rows.width(), [&](Index begin, Index end, double *own) {
     for (Index i = begin; i < end; ++i)
       if (alpha[i] != 0.0) rows.axpy(i, alpha[i] * y[i], own);
   });
-  sums.add_up();
 }
 
 // out_i = ||x_i' W|| for an upper triangular W, given by rows.
@@ -384,7 +349,6 @@ template <bool kPrecise, class Rows, class Terms>
 Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
                    const double *w, Dual dual, double *alpha, double *v, double *seen,
                    Team &threads) {
-  const Index parts = kPrecise ? 1 : worth_threads(rows, threads.size());
   Vec lost(kPrecise ? rows.width() : 0);
   const double constant = rows.constant();
   const Sizes sizes{q, constant * constant, length_of(w, rows.cols()),
@@ -392,11 +356,7 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
                     static_cast<double>(rows.cols() + 2)};
   const double adding = static_cast<double>(rows.rows()) * kRounding<double>;
   const BlockedDot<Rows> dot{rows, w};
-  Vector<PartValues> part_sums(parts);
-  PartSums sums(v, rows.width(), parts);
-  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    PartValues all;
-    double *own = sums.of(part);
+  const auto values = [&](Index begin, Index end, double *own, PartValues &all) {
     double score[kRowsTogether], roundings[kRowsTogether], at[kRowsTogether];
     double row[kRowsTogether], off[kRowsTogether], x[kRowsTogether], y[kRowsTogether];
     for (Index first = begin; first < end; first += kRowsTogether) {
@@ -471,18 +431,19 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
           rows.axpy(first + k, by, own);
       }
     }
-    part_sums[part] = all;
-  });
-  sums.add_up();
+  };
+  const auto parts = over_rows<PartValues>(rows, threads, v, rows.width(), values);
   for (Index j = 0; j < lost.size(); ++j) v[j] += lost[j];
-  return add_up(part_sums, sizes);
+  return add_up(parts, sizes);
 }
 
 template <class Rows, class Terms>
 Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
                 Dual dual, double *alpha, double *v, double *seen, Team &threads) {
-  if (dual == Dual::kPrecise)
-    return evaluate_as<true>(rows, terms, q, w, dual, alpha, v, seen, threads);
+  if (dual == Dual::kPrecise) {
+    Team alone(1);
+    return evaluate_as<true>(rows, terms, q, w, dual, alpha, v, seen, alone);
+  }
   return evaluate_as<false>(rows, terms, q, w, dual, alpha, v, seen, threads);
 }
 

@@ -24,10 +24,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <memory>
+#include <utility>
 
 #include "certify.hpp"
-#include "row_blocks.hpp"
+#include "newton_system.hpp"
 #include "stop.hpp"
 #include "threads.hpp"
 
@@ -40,10 +41,6 @@ struct HuberNewtonTuning {
   // Fraction of the first slope that a search leaves: the next step begins as well from
   // there.
   static constexpr double kSlope = 1e-3;
-  // Most trials of a search: 60 halvings of its interval use up float64.
-  static constexpr int kTrials = 60;
-  // Growth of the interval until it holds the minimiser.
-  static constexpr double kGrowth = 4.0;
 };
 
 struct NewtonData {
@@ -81,13 +78,8 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
     Index outside = 0;
   };
   const Index d = rows.width();
-  const Index parts = worth_threads(rows, threads.size());
-  Vector<Part> totals(parts);
   std::fill_n(point.gradient, d, 0.0);
-  PartSums sums(point.gradient, d, parts);
-  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    Part total;
-    double *own = sums.of(part);
+  const auto look = [&](Index begin, Index end, double *own, Part &total) {
     for (Index i = begin; i < end; ++i) {
       const double r = data.target[i] - rows.dot(i, point.w);
       point.residual[i] = r;
@@ -97,9 +89,8 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
       ++total.outside;
       rows.axpy(i, -data.dual(i, r), own);
     }
-    totals[part] = total;
-  });
-  sums.add_up();
+  };
+  const auto totals = over_rows<Part>(rows, threads, point.gradient, d, look);
   for (Index j = 0; j < d; ++j) point.gradient[j] += point.w[j];
   NewtonValues values;
   Sum loss;
@@ -115,77 +106,52 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
 // out_i = x_i.v for all rows.
 template <class Rows>
 void products(const Rows &rows, const double *v, double *out, Team &threads) {
-  threads.run(worth_threads(rows, threads.size()), rows.rows(),
-              [&](Index, Index begin, Index end) {
-                for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, v);
-              });
+  over_rows(rows, threads, nullptr, 0, [&](Index begin, Index end, double *) {
+    for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, v);
+  });
 }
 
-// Solves H s = -g by a Cholesky factor. Returns false if told to stop, or if H has no
-// factor.
-template <class Rows>
-bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &point,
-                   double *s, const LinearAlgebra &algebra, Team &threads, Poll &poll,
-                   const Stop &stop) {
-  using Tuning = HuberNewtonTuning;
-  RowBlockOf<Rows> block(rows, 0);
-  Centring centring;
-  block.sample(centring);
-  if (centring.any()) block.centre(&centring);
-  const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
-  const Index parts = std::min(worth_threads(rows, threads.size()), blocks);
-  struct Part {
-    Vec gram, room;
-    bool left = false;
-  };
-  Vector<Part> all(parts);
-  const Index per_row = block.gram_cost() / std::max<Index>(n, 1);
-  for (double ridge = Tuning::kRidge; ridge <= Tuning::kLargestRidge;
-       ridge *= Tuning::kRidgeGrowth) {
-    threads.run(parts, blocks, [&](Index number, Index from, Index to) {
-      Part &part = all[number];
-      part.gram.assign(d * d, 0.0);
-      std::optional<Poll> own;
-      if (number > 0) own.emplace(stop, [] {});
-      Poll &mine = own ? *own : poll;
-      double theta[kBlock];
-      for (Index k = from; k < to && !part.left; ++k) {
-        const Index begin = k * kBlock, end = std::min(n, begin + kBlock);
-        for (Index i = begin; i < end; ++i)
-          theta[i - begin] =
-              data.outside(i, point.residual[i]) ? 2.0 * data.cost[i] : 0.0;
-        block.gram(begin, end, theta, part.gram.data(), part.room, algebra);
-        part.left = mine(per_row * (end - begin));
-      }
-    });
-    Vec &gram = all[0].gram;
-    for (const Part &part : all) {
-      if (part.left) return false;
-      if (&part == &all[0]) continue;
-      for (Index j = 0; j < gram.size(); ++j) gram[j] += part.gram[j];
-    }
-    centring.add_penalty(gram);
-    double most = 0;
-    for (Index j = 0; j < d; ++j) {
-      double &entry = gram[j * (d + 1)];
-      most = std::max(most, entry += 1.0);
-      entry += ridge * entry;
-    }
-    if (!std::isfinite(most)) return false;
-    char lower = 'L';
-    int size = static_cast<int>(d), one = 1, info = 0;
-    algebra.dpotrf(&lower, &size, gram.data(), &size, &info);
-    if (info != 0) continue;
-    Vec step(d);
-    for (Index j = 0; j < d; ++j) step[j] = -point.gradient[j];
-    centring.pull(step);
-    algebra.dpotrs(&lower, &size, &one, gram.data(), &size, step.data(), &size, &info);
-    centring.leave(step);
-    std::copy(step.begin(), step.end(), s);
-    return true;
+struct FactorPart : PassPart {
+  void clear(Index) {}
+};
+
+// Solves H s = -g by a Cholesky factor.
+class NewtonFactor : private NewtonSystem<FactorPart> {
+ public:
+  NewtonFactor(std::unique_ptr<RowSet> rows, Team &threads,
+               const LinearAlgebra &algebra)
+      : NewtonSystem({std::move(rows), {}, {}, {}, 0.0}, false, threads, algebra) {
+    centre();
   }
-  return false;
-}
+
+  // Returns false if told to stop, or if H has no factor.
+  bool solve(const NewtonData &data, const NewtonPoint &point, double *s, Poll &poll,
+             const Stop &stop) {
+    using Tuning = HuberNewtonTuning;
+    const auto add = [&](FactorPart &part, const RowBlock &rows, Index begin,
+                         Index end) {
+      for (Index i = begin; i < end; ++i)
+        part.p[i - begin] =
+            data.outside(i, point.residual[i]) ? 2.0 * data.cost[i] : 0.0;
+      add_gram(part, rows, begin, end, part.p, false);
+    };
+    for (ridge_ = Tuning::kRidge; ridge_ <= Tuning::kLargestRidge;
+         ridge_ *= Tuning::kRidgeGrowth) {
+      clear_gram();
+      if (!read(gram_cost, poll, stop, add)) return false;
+      sum_gram();
+      if (!factor()) continue;
+      Vec step(d_);
+      for (Index j = 0; j < d_; ++j) step[j] = -point.gradient[j];
+      centring_.pull(step);
+      backsolve(step);
+      centring_.leave(step);
+      std::copy(step.begin(), step.end(), s);
+      return true;
+    }
+    return false;
+  }
+};
 
 // Solves H s = -g by conjugate gradients, until ||H s + g|| <= accuracy ||g||.
 // `entries` is the number of stored entries of the rows. Returns the number of
@@ -195,24 +161,19 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
                        const NewtonPoint &point, double *s, double accuracy, Index most,
                        Index entries, Team &threads, Poll &poll) {
   const Index n = rows.rows(), d = rows.width();
-  const Index parts = worth_threads(rows, threads.size());
-  const auto size = d;
-  Vec diagonal(size, 0.0), left(size), scaled(size), along(size), image(size);
+  Vec diagonal(d, 0.0), left(d), scaled(d), along(d), image(d);
   // out <- sum of body(i, 2 c_i, out) over the rows outside the tube.
-  const auto over_rows = [&](Vec &out, const auto &body) {
+  const auto add = [&](Vec &out, const auto &body) {
     std::fill(out.begin(), out.end(), 0.0);
-    PartSums sums(out.data(), d, parts);
-    threads.run(parts, n, [&](Index part, Index begin, Index end) {
-      double *own = sums.of(part);
+    over_rows(rows, threads, out.data(), d, [&](Index begin, Index end, double *own) {
       for (Index i = begin; i < end; ++i)
         if (data.outside(i, point.residual[i])) body(i, 2.0 * data.cost[i], own);
     });
-    sums.add_up();
   };
-  over_rows(diagonal, [&](Index i, double c, double *own) {
+  add(diagonal, [&](Index i, double c, double *own) {
     rows.for_each(i, [&](Index j, double x) { own[j] += c * x * x; });
   });
-  for (Index j = 0; j < size; ++j) {
+  for (Index j = 0; j < d; ++j) {
     s[j] = 0.0;
     left[j] = -point.gradient[j];
     along[j] = scaled[j] = left[j] / (diagonal[j] += 1.0);
@@ -221,12 +182,12 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
   double product = dot_of(left.data(), scaled.data(), d);
   Index k = 0;
   while (k < most && product > 0.0 && squared_norm(left.data(), d) > goal) {
-    over_rows(image, [&](Index i, double c, double *own) {
+    add(image, [&](Index i, double c, double *own) {
       rows.axpy(i, c * rows.dot(i, along.data()), own);
     });
-    for (Index j = 0; j < size; ++j) image[j] += along[j];
+    for (Index j = 0; j < d; ++j) image[j] += along[j];
     const double step = product / dot_of(along.data(), image.data(), d);
-    for (Index j = 0; j < size; ++j) {
+    for (Index j = 0; j < d; ++j) {
       s[j] += step * along[j];
       left[j] -= step * image[j];
       scaled[j] = left[j] / diagonal[j];
@@ -234,46 +195,30 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
     const double next = dot_of(left.data(), scaled.data(), d);
     const double beta = next / product;
     product = next;
-    for (Index j = 0; j < size; ++j) along[j] = scaled[j] + beta * along[j];
+    for (Index j = 0; j < d; ++j) along[j] = scaled[j] + beta * along[j];
     ++k;
     if (poll(8 * d + n + 2 * entries)) break;
   }
   return k;
 }
 
-// Returns the t > 0 that minimises P(w + t s), up to kSlope of the slope at 0. The
-// derivative rises, and is linear between the points where rows cross the tube. Newton
-// steps are safeguarded by an interval that holds the minimiser.
+// Returns the t > 0 that minimises P(w + t s), up to kSlope of the slope at 0.
 inline double newton_length(const NewtonData &data, const double *residual,
                             const double *image, Index n, double along, double square) {
-  using Tuning = HuberNewtonTuning;
-  double low = 0.0, high = std::numeric_limits<double>::infinity(), t = 1.0;
-  double first = 0.0;
-  for (int trial = 0; trial < Tuning::kTrials; ++trial) {
-    const double at = trial == 0 ? 0.0 : t;
+  const auto at = [&](double t) {
     const auto [slope, bend] = sums_of<2>(0, n, [&](Index i, double *term) {
-      const double r = residual[i] - at * image[i];
+      const double r = residual[i] - t * image[i];
       const double excess = std::abs(r) - data.epsilon;
       const double c = excess > 0.0 ? 2.0 * data.cost[i] * image[i] : 0.0;
       term[0] = c * std::copysign(excess, r);
       term[1] = c * image[i];
     });
-    const double derivative = along + at * square - slope;
-    if (trial == 0) {
-      first = std::abs(derivative);
-      if (!(derivative < 0.0)) return 0.0;
-      t = -derivative / (square + bend);
-      continue;
-    }
-    if (std::abs(derivative) <= Tuning::kSlope * first) break;
-    (derivative < 0.0 ? low : high) = t;
-    double next = t - derivative / (square + bend);
-    if (!(next > low && next < high))
-      next = 0.5 * (low + std::min(high, Tuning::kGrowth * t));
-    if (next == t) break;
-    t = next;
-  }
-  return t;
+    return std::pair(along + t * square - slope, square + bend);
+  };
+  const auto [first, bend] = at(0.0);
+  if (!(first < 0.0)) return 0.0;
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  return search_along(-first / bend, kFar, HuberNewtonTuning::kSlope * -first, at);
 }
 
 }  // namespace dualgap

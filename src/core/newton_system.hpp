@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "losses.hpp"
 #include "row_blocks.hpp"
 #include "rows.hpp"
+#include "shared_rows.hpp"
 #include "stop.hpp"
 #include "sums.hpp"
-#include "threads.hpp"
 
 namespace dualgap {
 
@@ -29,7 +29,32 @@ struct NewtonTuning {
   static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
   // Multiply-adds that are worth waking threads: a tenth of a millisecond.
   static constexpr Index kWorthThreads = 400'000;
+  // Most trials of a search: 60 halvings of its interval use up float64.
+  static constexpr int kTrials = 60;
+  // Growth of the interval until it holds the minimiser.
+  static constexpr double kGrowth = 4.0;
 };
+
+// Returns the t, up to `most`, where the slope of P along a step is at most `enough`.
+// at(t) returns the first and the second derivative; the first one rises, and is linear
+// between the points where rows change their kind. Newton steps from `t` are
+// safeguarded by an interval that holds the minimiser.
+template <class At>
+double search_along(double t, double most, double enough, const At &at) {
+  double low = 0.0, high = std::numeric_limits<double>::infinity();
+  for (int trial = 0; trial < NewtonTuning::kTrials; ++trial) {
+    const auto [slope, bend] = at(t);
+    if (std::abs(slope) <= enough || (slope < 0.0 && t == most)) break;
+    (slope < 0.0 ? low : high) = t;
+    double next = t - slope / bend;
+    if (!(next > low && next < high))
+      next = 0.5 * (low + std::min(high, NewtonTuning::kGrowth * t));
+    next = std::min(next, most);
+    if (next == t) break;
+    t = next;
+  }
+  return t;
+}
 
 // Outcome of an iteration: a step was made, the method was told to stop, or the matrix
 // has no factor.
@@ -94,23 +119,21 @@ class NewtonSystem : protected NewtonTuning {
   // Calls body(part, begin, end) for blocks of the rows `first` to `last`. The number
   // of parts pays for `work` multiply-adds. Returns false if told to stop.
   template <class Body>
-  bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
+  bool share(Index first, Index last, Index work, Poll &poll, const Stop &stop,
              const Body &body) {
     const Index blocks = (last - first + kBlock - 1) / kBlock;
     const Index most = work < kWorthThreads ? 1 : parts_.size();
     const Index used = std::min(most, std::max<Index>(blocks, 1));
     const Index per_row = work / std::max<Index>(last - first, 1);
-    team_.run(used, blocks, [&](Index number, Index from, Index to) {
+    const auto visit = [&](Index number, Index from, Index to, Poll &mine) {
       Part &part = parts_[number];
-      std::optional<Poll> own;
-      if (poll && number > 0) own.emplace(*stop, [] {});
-      Poll *mine = own ? &*own : poll;
       for (Index k = from; k < to && !part.left; ++k) {
         const Index begin = first + k * kBlock, end = std::min(last, begin + kBlock);
         body(part, begin, end);
-        part.left = mine && (*mine)(per_row * (end - begin));
+        part.left = mine(per_row * (end - begin));
       }
-    });
+    };
+    polled_parts(team_, used, blocks, poll, stop, visit);
     return std::none_of(parts_.begin(), parts_.end(),
                         [](const Part &part) { return part.left; });
   }
@@ -131,7 +154,7 @@ class NewtonSystem : protected NewtonTuning {
     bool stays = true;
     data_.rows->visit([&](const RowBlock &rows) {
       stays = share(
-          rows.begin(), rows.end(), work(rows), &poll, &stop,
+          rows.begin(), rows.end(), work(rows), poll, stop,
           [&](Part &part, Index begin, Index end) { body(part, rows, begin, end); });
       return stays;
     });
@@ -145,7 +168,9 @@ class NewtonSystem : protected NewtonTuning {
   template <class Body>
   void each(Index per_row, const Body &body) {
     clear_parts();
-    share(0, m_, per_row * m_, nullptr, nullptr, body);
+    const Stop never;
+    Poll poll(never, [] {});
+    share(0, m_, per_row * m_, poll, never, body);
   }
 
   void collect(Vec Part::*sum, Vec &out) const {

@@ -57,10 +57,6 @@ struct SmoothingTuning {
   static constexpr double kLong = 0.6;
   // Steps after which z is recomputed, because its rounding adds up.
   static constexpr Index kRenewed = 20;
-  // Most trials of a search: 60 halvings of its interval use up float64.
-  static constexpr int kTrials = 60;
-  // Growth of the interval until it holds the minimiser.
-  static constexpr double kGrowth = 4.0;
   // Least number a gap is divided by.
   static constexpr double kTiny = 1e-300;
 };
@@ -360,9 +356,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   }
 
   // Returns the t up to `most` that minimises the smoothed objective along s, to a
-  // tenth of the slope at 0. The derivative rises, and is linear between the points
-  // where rows reach a bound. Newton steps are safeguarded by an interval that holds
-  // the minimiser.
+  // tenth of the slope at 0.
   double search(double most) {
     double along = 0, square = 0, first = 0;
     for (Index j = 0; j < d_; ++j) {
@@ -372,22 +366,11 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
       along += w_[j] * s_[j];
       square += s_[j] * s_[j];
     }
-    double low = 0.0, high = kFar, t = std::min(1.0, most);
-    for (int trial = 0; trial < kTrials; ++trial) {
+    const double enough = kSlope * std::abs(first);
+    return search_along(std::min(1.0, most), most, enough, [&](double t) {
       const auto [slope, curve] = along_step(t);
-      const double derivative = along + t * square - slope;
-      const double second = square + curve;
-      if (std::abs(derivative) <= kSlope * std::abs(first)) break;
-      if (derivative < 0.0 && t == most) break;
-      (derivative < 0.0 ? low : high) = t;
-      double next = t - derivative / second;
-      if (!(next > low && next < high))
-        next = 0.5 * (low + std::min(high, kGrowth * t));
-      next = std::min(next, most);
-      if (next == t) break;
-      t = next;
-    }
-    return t;
+      return std::pair(along + t * square - slope, square + curve);
+    });
   }
 
   // Returns the sums of a_i dz_i and of theta_i dz_i^2 at w + t s.

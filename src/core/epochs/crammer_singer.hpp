@@ -30,9 +30,9 @@
 #include "../certify.hpp"
 #include "../random.hpp"
 #include "../rows.hpp"
+#include "../shared_rows.hpp"
 #include "../stop.hpp"
 #include "../sums.hpp"
-#include "../threads.hpp"
 #include "dual.hpp"
 
 namespace dualgap {
@@ -226,11 +226,8 @@ inline Index multiclass_feasible(const MulticlassData &data, Index n, double *al
 template <class Rows>
 void multiclass_combine(const Rows &rows, const double *alpha, Index classes, double *w,
                         Team &threads) {
-  const Index parts = worth_threads(rows, threads.size());
-  const Index stride = class_stride(classes);
-  PartSums sums(w, rows.width() * stride, parts);
-  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    double *own = sums.of(part);
+  const Index stride = class_stride(classes), size = rows.width() * stride;
+  over_rows(rows, threads, w, size, [&](Index begin, Index end, double *own) {
     Vec padded(stride);
     for (Index i = begin; i < end; ++i) {
       const double *a = alpha + i * classes;
@@ -239,7 +236,6 @@ void multiclass_combine(const Rows &rows, const double *alpha, Index classes, do
       add_to_classes(rows, i, padded.data(), stride, own);
     }
   });
-  sums.add_up();
 }
 
 // Returns an upper bound on ||w_m|| of every class, without the constant feature.
@@ -263,7 +259,6 @@ double longest_class(const Rows &rows, const double *w, Index stride) {
 template <class Rows>
 Values multiclass_values(const Rows &rows, const MulticlassData &data, const double *w,
                          const double *alpha, Team &threads) {
-  const Index parts = worth_threads(rows, threads.size());
   const Index classes = data.classes, stride = class_stride(classes);
   const double constant = rows.constant();
   double last = 0;
@@ -274,9 +269,7 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
   const double adding = static_cast<double>(rows.rows() * classes) * kRounding<double>;
   // a_{i,y_i} is a rounded sum of the others.
   const double own = (2.0 + static_cast<double>(3 * classes)) * kRounding<double>;
-  Vector<PartValues> part_sums(parts);
-  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    PartValues total;
+  const auto values = [&](Index begin, Index end, double *, PartValues &total) {
     Vec score(stride);
     for (Index i = begin; i < end; ++i) {
       class_scores(rows, i, w, stride, score.data());
@@ -305,9 +298,8 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
       total.reach += std::sqrt(square) * (row + std::abs(constant));
       total.used += 1.0;
     }
-    part_sums[part] = total;
-  });
-  return add_up(part_sums, sizes);
+  };
+  return add_up(over_rows<PartValues>(rows, threads, nullptr, 0, values), sizes);
 }
 
 }  // namespace dualgap

@@ -24,12 +24,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "../certify.hpp"
 #include "../face.hpp"
 #include "../rows.hpp"
+#include "../shared_rows.hpp"
 #include "../stop.hpp"
-#include "../threads.hpp"
 
 namespace dualgap {
 
@@ -43,39 +44,22 @@ inline bool has_row(const std::uint8_t *set, Index i) {
 inline constexpr int kHalvings = 200;
 inline constexpr Index kSorted = 32;
 
-// Runs body(part, begin, end, poll) over the rows. Only this thread handles signals.
-template <class Body>
-void parallel_rows(Team &threads, Index n, Poll &poll, const Stop &stop,
-                   const Body &body) {
-  threads.run(threads.size(), n, [&](Index part, Index begin, Index end) {
-    if (part == 0) return body(part, begin, end, poll);
-    Poll own(stop, [] {});
-    body(part, begin, end, own);
-  });
-}
-
-inline Index total(const Vector<Index> &parts) {
-  Index sum = 0;
-  for (const Index part : parts) sum += part;
-  return sum;
-}
-
 // Computes out_i = y_i x_i.w. Returns the number of rows done, fewer than all if told
 // to stop.
 template <class Rows>
 Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *out,
               Team &threads, Poll &poll, const Stop &stop) {
   Vector<Index> done(threads.size(), 0);
-  parallel_rows(threads, rows.rows(), poll, stop,
-                [&](Index part, Index begin, Index end, Poll &own) {
-                  Index i = begin;
-                  while (i < end) {
-                    out[i] = y[i] * rows.dot(i, w);
-                    if (own(rows.count(i++))) break;
-                  }
-                  done[part] = i - begin;
-                });
-  return total(done);
+  const auto products = [&](Index part, Index begin, Index end, Poll &own) {
+    Index i = begin;
+    while (i < end) {
+      out[i] = y[i] * rows.dot(i, w);
+      if (own(rows.count(i++))) break;
+    }
+    done[part] = i - begin;
+  };
+  polled_parts(threads, threads.size(), rows.rows(), poll, stop, products);
+  return std::accumulate(done.begin(), done.end(), Index{0});
 }
 
 struct Plane {
@@ -91,42 +75,34 @@ template <class Rows>
 Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
                    const std::uint8_t *from, const std::uint8_t *to, double *a,
                    double b, Team &threads, Poll &poll, const Stop &stop) {
-  const auto parts = threads.size();
-  const auto width = rows.width();
+  const Index parts = threads.size();
   Vector<Index> done(parts, 0);
   Vec heights(parts, 0.0);
-  Vector<Vec> sums(parts);
-  parallel_rows(threads, rows.rows(), poll, stop,
-                [&](Index part, Index begin, Index end, Poll &own) {
-                  const auto p = part;
-                  double *sum = a;
-                  if (part > 0) {
-                    sums[p].assign(width, 0.0);
-                    sum = sums[p].data();
-                  }
-                  Sum height;
-                  Index i = begin;
-                  while (i < end) {
-                    Index entries = 0;
-                    const int change = has_row(to, i) - has_row(from, i);
-                    if (change != 0 && cost[i] > 0.0) {
-                      rows.axpy(i, change * y[i] * cost[i], sum);
-                      height += change * cost[i];
-                      entries = rows.count(i);
-                    }
-                    ++i;
-                    if (own(entries)) break;
-                  }
-                  heights[p] = height.value();
-                  done[p] = i - begin;
-                });
+  PartSums sums(a, rows.width(), parts);
+  const auto changes = [&](Index part, Index begin, Index end, Poll &own) {
+    double *sum = sums.of(part);
+    Sum height;
+    Index i = begin;
+    while (i < end) {
+      Index entries = 0;
+      const int change = has_row(to, i) - has_row(from, i);
+      if (change != 0 && cost[i] > 0.0) {
+        rows.axpy(i, change * y[i] * cost[i], sum);
+        height += change * cost[i];
+        entries = rows.count(i);
+      }
+      ++i;
+      if (own(entries)) break;
+    }
+    heights[part] = height.value();
+    done[part] = i - begin;
+  };
+  polled_parts(threads, parts, rows.rows(), poll, stop, changes);
+  sums.add_up();
   Sum height;
   height += b;
-  for (Index p = 0; p < parts; ++p) {
-    height += heights[p];
-    for (Index j = 0; j < sums[p].size(); ++j) a[j] += sums[p][j];
-  }
-  return {total(done), height.value()};
+  for (const double more : heights) height += more;
+  return {std::accumulate(done.begin(), done.end(), Index{0}), height.value()};
 }
 
 // Returns the t >= 0 that minimises P on the line from `from` to `to` (margins m_i of
