@@ -1,11 +1,11 @@
-"""Squared hinge of kernels on columns far from 0: solved, or stalled soon."""
+"""Kernels on columns far from 0 or of very different scale: solved, or stalled soon."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dualgap import SVC, LinearSVC
+from dualgap import SVC, SVR, LinearSVC
 from dualgap.certificate import Status
 from dualgap.kernel import BlockSolver, KernelProblem
 from dualgap.kernels.functions import Linear
@@ -50,3 +50,31 @@ def test_updates_that_raise_d_by_too_little_count_as_none():
     assert solution.certificate.status is Status.STALLED
     assert solution.certificate.epochs < 100
     assert solution.certificate.updates > 0
+
+
+def nasty(seed):
+    """Return few rows with columns of very different scale, labels, and a large C."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(4, 13), rng.integers(1, 4)
+    X = np.round(rng.normal(size=(n, d)) * 10.0 ** rng.integers(-1, 7, size=d), 1)
+    return X, rng.permutation(np.arange(n) % 2), 10.0 ** rng.integers(-2, 17)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+@pytest.mark.parametrize("seed", [32, 90, 177, 339, 364, 402, 433, 476])
+def test_rounding_that_raises_d_ends_the_fit_before_max_iter(seed, kernel):
+    X, y, C = nasty(seed)
+    model = SVC(C, kernel=kernel, gamma=1.0, loss="squared_hinge", max_iter=200)
+    certificate = model.fit(X, y).certificate_
+    assert certificate.status in (Status.STALLED, Status.CERTIFIED)
+    assert certificate.epochs < 100
+
+
+@pytest.mark.parametrize("seed", [4, 19, 53, 122, 226, 298])
+def test_steps_too_short_to_change_a_value_end_the_fit_before_max_iter(seed):
+    X, y, C = nasty(seed)
+    y = X[:, 0] / (1.0 + np.abs(X[:, 0]).max()) + y
+    model = SVR(C=C, kernel="poly", degree=5, gamma=1.0, max_iter=200).fit(X, y)
+    assert model.certificate_.status in (Status.STALLED, Status.CERTIFIED)
+    assert model.certificate_.epochs < 100

@@ -106,9 +106,9 @@ class BlockSettings:
     interior_after: float = 2.5
     #: Largest target of the relative gap for the interior-point method.
     interior_tol: float = 1e-8
-    #: After it, epochs that raise D by less than this fraction of the gap have stalled:
-    #: ten thousand of them close a ten-thousandth of it.
-    least_rise: float = 1e-8
+    #: After it, epochs that raise D by less than this fraction of the gap have stalled.
+    #: Rounding alone may raise D by a ten-thousandth of the gap.
+    least_rise: float = 1e-3
 
     def drops(self, n: int, cache_size: float) -> bool:
         """Whether a cache of float32 rows would drop rows that are needed again."""
@@ -500,13 +500,17 @@ class BlockSolver(KernelSolver):
         except ValueError as error:  # the step met negative curvature
             raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
-        before, idle = state.dual, not (state.moved or steps)
+        moved, before = state.moved, (state.primal, state.dual)
         state.measure()
         # With a large C the gap may be large while D rises well by its own measure, but
-        # the interior-point method would have solved such a problem.
-        least = self.settings.least_rise * (state.primal - state.dual)
-        stalled = state.tried and state.dual - before < least
+        # the interior-point method would have solved such a problem. Before it, only
+        # steps too short to change a value have stalled.
+        stalled = (state.primal, state.dual) == before
+        if state.tried:
+            least = self.settings.least_rise * (state.primal - state.dual)
+            stalled = state.dual - before[1] < least
         state.moved = steps > 0 and not stalled
+        idle = not (moved or state.moved)
         slow = state.updates > self.settings.interior_after * state.problem.n**2
         # A proof has failed where no step is left.
         if slow or (idle and not (state.met or state.rough)):
