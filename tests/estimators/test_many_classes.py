@@ -75,6 +75,39 @@ def test_a_stop_ends_many_classes_without_starting_them(monkeypatch):
     assert {part.status for part in model.certificate_.parts} == {Status.INTERRUPTED}
 
 
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 3: 0.0}])
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_stop_makes_no_array_of_rows_for_each_class(
+    labels, class_weight, weighted, monkeypatch
+):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) % 40
+    weight = rng.uniform(0.5, 2.0, 120) if weighted else None
+    if labels:
+        y = (rng.uniform(size=(120, 40)) < 0.3).astype(int)
+        class_weight = {0: 1.0, 1: 2.0} if class_weight else None
+    model = LinearSVC(class_weight=class_weight, loss="hinge")
+    batch = model._batch(model._read(X, y, weight))
+    assert len(batch) == 40
+    calls = []
+    for name in ("place", "_weights"):
+        whole = getattr(type(batch), name)
+        monkeypatch.setattr(
+            type(batch),
+            name,
+            lambda self, k, whole=whole: [calls.append(k), whole(self, k)][1],
+        )
+    found = [batch.unreached(k) for k in range(40)]
+    assert not calls
+    for k, zero in enumerate(found):
+        own = batch.problem(k).prove(Claim(zero.w, zero.alpha.copy())).certificate
+        assert zero.certificate.primal == pytest.approx(own.primal, rel=1e-11)
+        assert zero.certificate.primal >= own.primal - own.rounding
+        assert zero.certificate.dual == 0.0
+
+
 def test_a_stopped_warm_start_keeps_the_earlier_models():
     X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 30
     model = LinearSVC(warm_start=True).fit(X, y)

@@ -213,8 +213,8 @@ class LinearBatch(Batch):
         #: Whether all problems have the same costs of the rows.
         alike = not isinstance(reduction, OneVsOne)
         self.same_costs = alike and bool((factor == 1.0).all())
-        #: What `unreached` returns for every problem, once known.
-        self.blank: Proof | None = None
+        #: What `_summed_costs` returns, once `unreached` needs it.
+        self.sides: tuple[list[float], list[float], float] | None = None
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
@@ -252,7 +252,7 @@ class LinearBatch(Batch):
 
     def at(self, C: float) -> LinearBatch:
         other = copy.copy(self)
-        other.C, other.first, other.blank = C, None, None
+        other.C, other.first, other.sides = C, None, None
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -275,7 +275,7 @@ class LinearBatch(Batch):
         classes.
         """
         other = copy.copy(self)
-        other.parts, other.first, other.blank = list(parts), None, None
+        other.parts, other.first, other.sides = list(parts), None, None
         other.same_costs = False
         other.names = [
             f"fold {f}" + (f", {name}" if len(self) > 1 else "")
@@ -327,19 +327,30 @@ class LinearBatch(Batch):
         return not warm and not self.joint and len(self) > MANY
 
     def unreached(self, k: int) -> Proof:
-        if self.blank is not None:
-            return self.blank
         # The loss of w = 0 is l(0) for each row.
-        place, weights = self.place(k), self.weights(k)
-        own = None if weights is None else weights[place]
-        cost = check_costs(self.C, own, len(place))
-        total = float(cost.sum()) * float(self.rows.loss.value(0.0))
-        bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
-        found = Proof(self.zero, np.zeros(len(place)), bounds.certificate)
-        if self.many and self.same_costs:  # such arrays for each would take long
-            zeros = np.broadcast_to(0.0, len(place))
-            self.blank = Proof(self.zero, zeros, found.certificate)
-        return found
+        total, n = math.inf, len(self.codes)
+        if self.many and len(self.parts) == 1:  # arrays of rows for each take long
+            self.sides = self.sides or self._summed_costs()
+            total, off = self.sides[0][k] + self.sides[1][k], self.sides[2]
+            alpha = np.broadcast_to(0.0, n)
+        if not math.isfinite(total):
+            place, weights = self.place(k), self.weights(k)
+            own = None if weights is None else weights[place]
+            alpha = np.zeros(len(place))
+            total = float(check_costs(self.C, own, len(place)).sum())
+            off = Rounding.summed * total
+        loss = float(self.rows.loss.value(0.0))
+        bounds = Bounds.proved(loss * total, loss * off, 0.0)
+        return Proof(self.zero, alpha, bounds.certificate)
+
+    def _summed_costs(self) -> tuple[list[float], list[float], float]:
+        """Return the summed costs of both sides, and a bound on their errors."""
+        (weight, factor), n = self.parts[0], len(self.codes)
+        whole = self.C * (n if weight is None else float(weight.sum()))
+        # A side is up to a product with a factor the difference of two sums of rows.
+        passed = 4.0 * n + 64.0
+        off = passed * Rounding.unit * whole * max(1.0, float(factor.max()))
+        return *self.class_costs(), off
 
     def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
         """Return the labels of all rows in some problems, (problems, n)."""
