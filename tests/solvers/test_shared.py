@@ -419,6 +419,14 @@ def test_wide_dense_rows_of_several_classes_share_passes(wide, solver):
     assert not chosen(solver, batch_of(X[:, :20].copy(), y), job())
 
 
+@pytest.mark.parametrize("solver", [Auto(), SmoothingNewton()])
+def test_narrow_rows_whose_blocks_cost_calls_do_not_share_passes(solver):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200_000, 20)).astype(np.float32)
+    y = np.minimum(rng.geometric(0.4, len(X)), 10)
+    assert not chosen(solver, batch_of(X, y), job())
+
+
 def test_classes_that_dcd_separates_in_few_epochs_do_not_share_passes(wide):
     X, y = wide
     easy = X + 9 * np.eye(10, X.shape[1], dtype=np.float32)[y]

@@ -23,6 +23,7 @@ from ..blas import one_thread
 from ..certificate import Bounds, Status
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
+from ..problems.dense import SETTINGS as BLOCKS
 from ..problems.dense import DenseRows, prove_together, unchecked
 from ..problems.duals import StoredDuals
 from ..problems.reductions import OneVsRest
@@ -71,6 +72,8 @@ class SharedSettings:
     gram_speed: float = 36.0
     #: Multiply-adds that the calls for a problem cost.
     calls: float = 1.3e7
+    #: Multiply-adds that the calls for a block of rows cost in all passes.
+    block_calls: float = 2e6
     #: `dcd` tries one of the problems while it is predicted to end within this many
     #: times the passes that sharing takes for one.
     doubtful: float = 3.0
@@ -242,7 +245,9 @@ def shared_work(batch: LinearBatch) -> float:
     own = SETTINGS.active_products * active + SETTINGS.products * STEPS.wide
     passes = hard * (SETTINGS.products * STEPS.narrow + count * own)
     gram = min(rows.n, STEPS.gram_rows * rows.width) * float(rows.width) ** 2
-    return product * passes + gram / SETTINGS.gram_speed + SETTINGS.calls * count
+    blocks = math.ceil(rows.n / BLOCKS.block)
+    calls = SETTINGS.calls * count + SETTINGS.block_calls * hard * blocks
+    return product * passes + gram / SETTINGS.gram_speed + calls
 
 
 def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
