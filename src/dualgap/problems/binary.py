@@ -35,7 +35,7 @@ from ..losses import Loss, Vector, get_loss
 from .base import BinaryHint, Claim, Proof, hint_of
 from .bias import balanced, best_bias
 from .linear_rows import VectorProblem
-from .precise import ROUNDED, sharper
+from .precise import ROUNDED, as_given, sharper
 from .rounding import Rounding, Values
 
 
@@ -107,6 +107,7 @@ class BinaryProblem(VectorProblem):
     loss: Loss
     y: NDArray[np.int8]
     cost: Vector
+    _prove_as_given = as_given
     _loss_of = staticmethod(get_loss)
 
     def __init__(
@@ -374,7 +375,7 @@ class BinaryProblem(VectorProblem):
             None if w is None else check_vector("w", w, self.width),
             None if alpha is None else check_duals(alpha, self.lower, self.upper),
         )
-        return self.prove(claim).certificate
+        return (self.prove if w is None else self._prove_as_given)(claim).certificate
 
     def prove(self, claim: Claim) -> Proof:
         """Return a primal and a dual point, with proved bounds on P and D there.

@@ -170,6 +170,8 @@ class OneClassProblem(BinaryProblem):
         bounds = Bounds.proved(primal, more, dual, less)
         return Proof(w, alpha, replace(bounds.certificate, floor=self.floor), -rho)
 
+    _prove_as_given = prove
+
 
 def check_nu(nu: float) -> float:
     """Return nu as a float.
