@@ -40,7 +40,7 @@ from dualgap.kernel import (
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
-from . import logistic
+from . import logistic, squares
 from .attacks import (
     ATTACKS,
     Group,
@@ -73,8 +73,8 @@ from .verifier import (
     semidefinite,
 )
 
-#: All attacks, those of `attacks` and `logistic` included, and what runs them.
-__all__ = ["ATTACKS", "Tally", "counts", "logistic", "run"]
+#: All attacks, those of the other modules included, and what runs them.
+__all__ = ["ATTACKS", "Tally", "counts", "logistic", "run", "squares"]
 
 #: The least and the largest decision of all optima.
 Interval = tuple[Any, Any]

@@ -26,9 +26,11 @@ from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.seeds import seeds_of
 from .ensembles import Member, members_of
+from .huber import HuberRegressor, certify_huber
 from .kernels import certify_kernel
 from .linear import certify_linear, coefficients, linear_terms
 from .logistic import LOGISTIC, certify_logistic, logistic_terms
+from .ridge import RIDGE, ridge_outputs, weight_of_loss
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
@@ -85,6 +87,7 @@ def certify(
     ----------
     model : estimator or ndarray of shape (n_features,) or (n_problems, n_features)
         A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LogisticRegression`,
+        `RidgeClassifier`, `RidgeClassifierCV`, `Ridge`, `RidgeCV`, `HuberRegressor`,
         `LinearSVR`, `SVR`, `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of
         scikit-learn, a fitted estimator of dualgap, or the coefficients of any linear
         model: one row, or one per class (one versus the rest, and all together for
@@ -93,12 +96,13 @@ def certify(
         `BaggingClassifier` and `BaggingRegressor` are found.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training rows; with a precomputed kernel, the kernel matrix.
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         The training labels or targets. With two labels, the larger one is the positive
         class. Ignored for one-class models.
     C : float, optional
         Weight of the loss, which is summed over the rows. Estimators have their own C;
-        for `SGDClassifier` and `SGDRegressor` it is ``1/(alpha n_samples)``. If the
+        for `SGDClassifier` and `SGDRegressor` it is ``1/(alpha n_samples)``, for ridge
+        and Huber regression ``1/(2 alpha)``. If the
         objective is the mean loss plus ``lambda/2 ||w||^2``, C is
         ``1/(lambda n_samples)``.
     intercept : float or array-like of shape (n_problems,), optional
@@ -222,6 +226,21 @@ def _certify(
         terms = single_terms(model, np.shape(X)[0], sample_weight)
         C = _agreed_of_one(C, model, terms.C)
         return certify_single(terms, X, y, C, sample_weight, limits)
+    if isinstance(model, HuberRegressor):
+        _refuse(given, model)
+        _agreed(C, own := weight_of_loss(model, model.alpha), model)
+        return certify_huber(model, X, y, own, sample_weight, limits)
+    if isinstance(model, RIDGE):
+        _refuse(given, model)
+        outputs, weight = ridge_outputs(model, X, y, sample_weight)
+        parts = [
+            certify_single(
+                one.terms, X, one.y, _agreed(C, one.terms.C, model), weight, limits
+            )
+            for one in outputs
+        ]
+        names = [one.name for one in outputs]
+        return parts[0] if len(parts) == 1 else Certificate.total(parts, names)
     if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
         return _certify_classless(model, X, y, C, given, sample_weight, limits)
     if epsilon is not None:
@@ -248,10 +267,11 @@ def _certify(
         C = _agreed(C, classes.C, model)
     elif hasattr(model, "predict"):
         raise TypeError(
-            f"model={model!r} does not minimise the objective of an SVM or of logistic "
-            "regression; give such a model of scikit-learn or dualgap, alone or inside "
-            "a pipeline, search, multi-class wrapper, calibration or bagging ensemble, "
-            "or the coefficients of a linear one as an array"
+            f"model={model!r} does not minimise the objective of an SVM or of "
+            "logistic, ridge or Huber regression; give such a model of scikit-learn or "
+            "dualgap, alone or inside a pipeline, search, multi-class wrapper, "
+            "calibration or bagging ensemble, or the coefficients of a linear one as "
+            "an array"
         )
     else:
         classes = coefficients(model, **given)
