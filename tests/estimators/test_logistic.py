@@ -7,12 +7,14 @@ import pickle
 import numpy as np
 import pytest
 import sklearn.linear_model
+import sklearn.model_selection
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 import dualgap
 from dualgap import LogisticRegression
 from dualgap.certificate import Status
+from dualgap.model_selection import GridSearchCV
 from dualgap.solvers import LogisticNewton
 
 
@@ -134,3 +136,19 @@ def test_pickles_and_files_keep_the_model(tmp_path):
             assert (other.predict_proba(X) == model.predict_proba(X)).all()
             assert other.certificate_ == model.certificate_
             assert other.get_params() == model.get_params()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_search_is_the_loop_over_its_fits():
+    """The loop of scikit-learn takes over without a warning, and adds no step."""
+    X, y = data(3)
+    grid = {"C": [0.1, 10.0]}
+    ours = GridSearchCV(LogisticRegression(), grid, cv=3).fit(X, y)
+    theirs = sklearn.model_selection.GridSearchCV(LogisticRegression(), grid, cv=3)
+    theirs.fit(X, y)
+    for key in ("mean_test_score", "split2_test_score", "rank_test_score"):
+        assert np.array_equal(ours.cv_results_[key], theirs.cv_results_[key])
+    assert ours.best_params_ == theirs.best_params_
+    best, again = ours.best_estimator_, LogisticRegression(**ours.best_params_)
+    assert best.n_iter_ == again.fit(X, y).n_iter_
+    assert best.certificate_.certified

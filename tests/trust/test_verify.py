@@ -22,11 +22,12 @@ from dualgap.models import WhatIf
 from .. import qp
 from ..conftest import ROOT
 from ..proofs import certificate
-from . import lemke, logistic, nasty, statements
+from . import lemke, logistic, nasty, squares, statements
 from .attacks import close
 from .statements import ATTACKS, Tally, counts, run
 from .verifier import (
     BEYOND,
+    HALF,
     SVM,
     Claim,
     CrammerSinger,
@@ -93,6 +94,13 @@ def test_exact_numbers_are_those_that_floats_are():
     )
     assert ((Exact.vector(thirds) - a) * 3).fractions() == [-2 * v for v in exactly]
     assert Exact.vector(thirds).above(a).tolist() == [v < 0 for v in a]
+
+
+def test_P_of_huber_regression():
+    """w = 1/2, b = 1, s = 1/4: residuals 1/4, an inlier, and -4."""
+    posed = squares.Huber([[1.0], [2.0]], [1.75, -2.0], [2.0, 3.0], 1.5)
+    outlier = Fraction(1, 4) + Fraction(3, 2) * (8 - Fraction(3, 8))
+    assert posed.primal([0.5], (1.0, 0.25)) == Fraction(1, 8) + 2 * HALF + 3 * outlier
 
 
 LOSSES = {
@@ -431,6 +439,11 @@ def tight(found):
     return dataclasses.replace(found, certificate=certificate(exact, exact))
 
 
+def closed(found):
+    """Claim that the model of a certificate is optimal."""
+    return certificate(found.primal, found.primal)
+
+
 #: Attack, what is forged (a class or a module, and a name), how, and words of a fault.
 LIES = [
     ("optimum-linear", LinearSVC, "decision_bounds", middle, "fit: decision_bounds"),
@@ -461,6 +474,8 @@ LIES = [
     ("proofs", statements, "check", lambda pairs: [(d, d) for _, d in pairs], "P ="),
     ("simplex", statements, "solve", tight, "is above P*"),
     ("logistic", logistic, "solve", tight, "is above P*"),
+    ("ridge", squares, "certify", closed, "is above P*"),
+    ("huber", squares, "certify", closed, "is above P*"),
     ("sigmoid", statements, "semidefinite", lambda _: True, "trains indefinite"),
 ]  # fmt: skip
 
