@@ -9,12 +9,31 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.data.tables import Table, kind_of, read_table
+from dualgap.data.arrays import read_arrays
+from dualgap.data.features import Features, Learner, Words
+from dualgap.data.kinds import kind_of, refuse_kind
+from dualgap.data.table_file import TableOptions
+from dualgap.data.tables import Table, read_table
 
 
-def read(text: str | bytes, kind: str = "csv", **options: Any) -> Table:
-    content = text.encode() if isinstance(text, str) else text
-    return read_table(io.BytesIO(content), kind, "t", **options)
+def read(
+    text: str | bytes,
+    kind: str = "csv",
+    known: Features | None = None,
+    needs_label: bool = True,
+    training: bool = True,
+    **options: Any,
+) -> Table:
+    content = io.BytesIO(text.encode() if isinstance(text, str) else text)
+    wanted = TableOptions(**options)
+    return read_table(
+        content, kind, "t", wanted, known, needs_label=needs_label, training=training
+    )
+
+
+def labels(table: Table) -> Any:
+    assert table.rows.y is not None
+    return table.rows.y.tolist()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +50,18 @@ def read(text: str | bytes, kind: str = "csv", **options: Any) -> Table:
         (b"\n1;2;3\n", ("csv", None)),
         (b"PAR1...", ("parquet", None)),
         (b"ARROW1..", ("arrow", None)),
-        (b"PK\x03\x04..", ("npz", None)),
+        (b"PK\x03\x04" + bytes(22) + b"\5\0\0\0X.npy", ("npz", None)),
+        (b"PK\x03\x04" + bytes(22) + b"\5\0\0\0a.csv", ("svmlight", ".zip")),
+        (b"PK\x03\x04" + bytes(22) + b"\6\0\0\0xl/abc", ("xlsx", None)),
+        (b"a|b|label\n1|2|x\n", ("csv", None)),
+        (b"5.1 3.5 setosa\n", ("csv", None)),
+        (b"  1   -0.5  3\n", ("csv", None)),
+        (b"1 1:2 # words\n", ("svmlight", None)),
+        ("a,b\n1,2\n".encode("utf-16"), ("csv", None)),
+        (b"\xef\xbb\xbf1 1:1\n", ("svmlight", None)),
+        (b'{"a": 1}\n', ("json", None)),
+        (b'[{"a": 1}]\n', ("json", None)),
+        (b"% iris\n@RELATION iris\n", ("arff", None)),
         (b"\x93NUMPY", ("npy", None)),
         (b"\x89PNG\r\n\x1a\n\0\0", ("binary", None)),
         (b"\x1f\x8b....", ("svmlight", ".gz")),
@@ -44,15 +74,187 @@ def test_the_first_bytes_tell_the_kind(start: bytes, kind: Any) -> None:
     assert kind_of(start) == kind
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_header_and_labels(mark: str) -> None:
-    rows = ["a,b,species", "1,2.5,x", "", "-3,4e2,y"]
-    table = read("\r\n".join(rows).replace(",", mark))
-    np.testing.assert_array_equal(table.X, [[1, 2.5], [-3, 400]])
-    assert table.y is not None
-    assert table.y.tolist() == ["x", "y"]
-    assert (table.names, table.label) == (["a", "b"], "species")
-    assert table.columns == ["a", "b"]
+@pytest.mark.parametrize("kind", ["xlsx", "json", "arff", "binary"])
+def test_what_no_command_reads_is_named(kind: str) -> None:
+    with pytest.raises(ValueError, match=r"^t is .*(CSV|csv)"):
+        refuse_kind(kind, "t")
+
+
+ROWS = "a,b,species\n1,2.5,x\n\n-3,4e2,y\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROWS,
+        ROWS.replace(",", ";"),
+        ROWS.replace(",", "|"),
+        ROWS.replace(",", "\t").replace("\n", "\r\n"),
+        ROWS.replace(",", "  ").replace("1", "  1"),
+        ROWS.replace("\n", "\r"),
+        ROWS.replace(",", ";").replace(".", ","),
+        ROWS.replace("\n", ",\n").replace(",\n,\n", ",\n\n"),
+        "# made by, a program\n\n" + ROWS,
+        "\ufeff" + ROWS,
+        ROWS.encode("utf-16"),
+        ROWS.encode("utf-16-be").join([b"\xfe\xff", b""]),
+        ",a,b,species\n0,1,2.5,x\n1,-3,400,y\n",
+        "Unnamed: 0,a,b,species\n7,1,2.5,x\n3,-3,400,y\n",
+    ],
+)
+def test_a_table_in_many_forms(text: str | bytes) -> None:
+    table = read(text)
+    np.testing.assert_array_equal(table.rows.X, [[1, 2.5], [-3, 400]])
+    assert labels(table) == ["x", "y"]
+    assert table.features.names == ["a", "b"]
+    assert table.features.label == "species"
+
+
+def test_decimal_commas_and_thousands() -> None:
+    table = read('a,y\n"1,5",0\n"2,25",1\n', decimal=",")
+    assert table.rows.X.tolist() == [[1.5], [2.25]]
+    assert read("1,5;2,5;3,5\n1;2,5;0,5\n", label="3").rows.X.tolist() == [
+        [1.5, 2.5],
+        [1, 2.5],
+    ]
+    for text, words in (
+        ('a,y\n"1,000",0\n"2,500",1\n', "column 'a': '1,000' has thousands sep"),
+        ('a,y\n1,0\n"2,500",1\n', r"line 3, column 1 \('a'\): '2,500' has thousands"),
+        ('a,y\n1,0\n"2,5",1\n', "'2,5' has a decimal comma; give decimal=','"),
+        ("a;y\n1.000,5;0\n2;1\n", "'1.000,5' has thousands separators"),
+        ("a,y\n5%,0\n6%,1\n", "'5%' is a number with a sign"),
+        ("a,y\n2020-01-31,0\n2020-02-01,1\n", "column 'a': '2020-01-31' is a date"),
+        ("a,y\n31.01.2020,0\n1.2.2020,1\n", "is a date"),
+        ("a,y\n12:30,0\n13:00,1\n", "is a time of day"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "named"), [(",a,y", 2), ("b,a,y", 2), ("Unnamed: 0,a,y", 2)]
+)
+def test_row_numbers_are_no_feature_unless_they_are_asked_for(
+    first: str, named: int
+) -> None:
+    text = f"{first}\n5,1,0\n2,3,1\n"
+    table = read(text)
+    index = not first.startswith("b")
+    assert table.rows.X.tolist() == ([[1], [3]] if index else [[5, 1], [2, 3]])
+    assert table.said == ["column 1 numbers the rows: left out"][:index] or (
+        "Unnamed" in first and "(Unnamed: 0) numbers the rows" in table.said[0]
+    )
+    assert read(text, columns=["1", "2"]).rows.X.tolist() == [[5, 1], [2, 3]]
+
+
+def test_words_become_one_feature_each() -> None:
+    text = "size,colour,ok,y\n1,red,True,0\n2,blue,false,1\n3,red,TRUE,0\n"
+    table = read(text)
+    assert table.features.names == ["size", "colour=blue", "colour=red", "ok"]
+    expected = [[1, 0, 1, 1], [2, 1, 0, 0], [3, 0, 1, 1]]
+    np.testing.assert_array_equal(table.rows.X, expected)
+    table = read(text, one_hot=["size", "ok"], columns=["size", "ok"])
+    assert table.features.names == [
+        *("size=1", "size=2", "size=3", "ok=TRUE", "ok=True", "ok=false"),
+    ]
+    assert table.rows.X.sum() == 6
+    known = read(text).features
+    other = "y,extra,ok,colour,size\n1,7,1,green,5\n0,7,0,blue,6\n"
+    table = read(other, known=known, needs_label=False, training=False)
+    np.testing.assert_array_equal(table.rows.X, [[5, 0, 0, 1], [6, 1, 0, 0]])
+    assert table.said == [
+        "not used: extra",
+        "words that the model does not know are ignored: colour (1)",
+    ]
+    with pytest.raises(ValueError, match="t has no columns 'size', 'ok'; its columns"):
+        read("colour,y\nred,1\n", known=known, needs_label=False)
+    assert Features.from_json(known.to_json()) == known
+    for damage in (("blue", "zinc"), ('"size"', "7"), ("{", "[")):
+        with pytest.raises(ValueError, match="description of the columns was damaged"):
+            Features.from_json(known.to_json().replace(*damage))
+
+
+def test_many_words_make_a_sparse_matrix() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in rng.integers(0, 40, 3000)]
+    text = "x,w,v,y\n" + "\n".join(f"{k},{w},{w},{k % 2}" for k, w in enumerate(words))
+    table = read(text)
+    every = sorted(set(words))
+    expected = np.zeros((3000, 1 + 2 * len(every)))
+    expected[:, 0] = np.arange(3000)
+    for k, word in enumerate(words):
+        expected[k, [1 + every.index(word), 1 + len(every) + every.index(word)]] = 1
+    assert sparse.issparse(table.rows.X)
+    np.testing.assert_array_equal(table.rows.X.toarray(), expected)
+    text = "x,name,y\n" + "\n".join(f"{k},n{k},{k % 2}" for k in range(200))
+    told = r"more than 100 different words in 'name' \(200\).*columns='x', or.*one_hot"
+    with pytest.raises(ValueError, match=told):
+        read(text)
+    assert read(text, one_hot=["name"]).features.width == 201
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_missing_values_are_filled_or_left_out(kind: str) -> None:
+    columns: dict[str, list[Any]] = {
+        "a": [1, None, 4, 1], "w": ["u", "v", None, "u"], "y": [0, 1, 0, 1],
+    }  # fmt: skip
+    if kind == "csv":
+        rows = zip(*columns.values(), strict=True)
+        lines = [",".join("?" if v is None else str(v) for v in row) for row in rows]
+        content: Any = "\n".join(["a,w,y", *lines])
+    else:
+        content = written("parquet", **columns)
+    found = {
+        mode: read(content, kind, missing=mode).rows
+        for mode in ("mean", "most-frequent", "drop")
+    }
+    np.testing.assert_array_equal(
+        found["mean"].X, [[1, 1, 0], [2, 0, 1], [4, 1, 0], [1, 1, 0]]
+    )
+    np.testing.assert_array_equal(
+        found["most-frequent"].X, [[1, 1, 0], [1, 0, 1], [4, 1, 0], [1, 1, 0]]
+    )
+    np.testing.assert_array_equal(found["drop"].X, [[1, 1, 0], [1, 1, 0]])
+    assert found["drop"].y is not None
+    assert found["drop"].y.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="the value is missing; fill it with missing="):
+        read(content, kind)
+    known = read(content, kind, missing="mean").features
+    assert read("a,w\n?,\n", known=known, needs_label=False).rows.X.tolist() == [
+        [2, 1, 0]
+    ]
+    for mode in ("drop", None):
+        text = content if mode else "a,w,y\n1,u,0\n2,v,1\n"
+        known = read(text, kind if mode else "csv", missing=mode).features
+        with pytest.raises(ValueError, match="the value is missing"):
+            read("a,w\n?,u\n", known=known, needs_label=False, training=False)
+
+
+def test_later_rows_are_read_like_the_first_ones() -> None:
+    rows = [f"{k % 3},w{k % 2},{k % 2}" for k in range(3000)]
+    text = "a,w,y\n" + "\n".join([*rows, "1,7,0"])
+    assert read(text).features.names == ["a", "w=7", "w=w0", "w=w1"]
+    with pytest.raises(ValueError, match=r"line 3002, column 1 .*found 'red'.*one_hot"):
+        read("a,w,y\n" + "\n".join([*rows, "red,w1,0"]))
+
+
+def test_labels_of_new_rows() -> None:
+    known = read("a,kind\n1,no\n2,yes\n").features
+    assert known.classes == ("no", "yes")
+    ask: Any = {"known": known, "needs_label": False, "training": False}
+    assert read("a\n1\n", "csv", label="kind", **ask).rows.y is None
+    assert read("a,kind\n1,\n2,\n", **ask).rows.y is None
+    assert labels(read("kind,a\n0,2\n1,3\n", **ask)) == ["0", "1"]
+    with pytest.raises(ValueError, match="row 2: the label is missing"):
+        read("a,kind\n1,no\n2,\n", **ask)
+
+
+def test_the_most_frequent_of_several_is_the_smallest() -> None:
+    learner = Learner(["a", "w"], (), "most-frequent")
+    column = np.array([3.0, 1.0, np.nan])
+    learner.add([column, Words(np.array([1, 0, -1], np.int32), ["v", "u"])])
+    numbers, words = learner.learnt("t", [False, True])
+    assert (numbers.fill, words.fill, words.words) == (1.0, "u", ("u", "v"))
 
 
 @pytest.mark.parametrize(
@@ -69,20 +271,20 @@ def test_header_and_labels(mark: str) -> None:
 )
 def test_columns_by_name_and_number(text: str, options: Any, X: Any, y: Any) -> None:
     table = read(text, **options)
-    np.testing.assert_array_equal(table.X, X)
-    assert table.y is not None
-    assert table.y.tolist() == y
+    np.testing.assert_array_equal(table.rows.X, X)
+    assert labels(table) == y
 
 
 def test_labels_need_not_be_there() -> None:
     table = read("a,b\n1,2\n", label="y", columns=["b"], needs_label=False)
-    assert (table.y, table.X.tolist()) == (None, [[2.0]])
+    assert (table.rows.y, table.rows.X.tolist()) == (None, [[2.0]])
     # Without a header the columns after that of the labels move up.
-    table = read("1,2\n", label="1", columns=["2", "3"], needs_label=False)
-    assert (table.y, table.X.tolist()) == (None, [[1.0, 2.0]])
-    table = read("5,1,2\n6,3,4\n", label="1", columns=["2", "3"], needs_label=False)
-    assert table.y is not None
-    assert (table.y.tolist(), table.X.tolist()) == ([5, 6], [[1, 2], [3, 4]])
+    known = read("5,1,2\n6,3,4\n", label="1").features
+    assert known.names is None
+    table = read("1,2\n", known=known, needs_label=False)
+    assert (table.rows.y, table.rows.X.tolist()) == (None, [[1.0, 2.0]])
+    table = read("5,1,2\n6,3,4\n", known=known, needs_label=False)
+    assert (labels(table), table.rows.X.tolist()) == ([5, 6], [[1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +304,12 @@ def test_labels_need_not_be_there() -> None:
         ("a,y\n1,2\n", {"columns": ["y"]}, "among the features"),
         ("a,a,y\n1,2,3\n", {}, "several columns named 'a'"),
         ("y,\n", {}, "has no rows"),
-        (b"a,y\n\xff,1\n", {}, "not text in UTF-8"),
+        (b"a,y\nu,1\n\xff,1\n", {}, r"line 3, column 1: b'\\xff' is not text in UTF-8"),
+        (b"gr\xf6\xdfe,y\n1,1\n", {}, "line 1, column 1: .* iconv -f latin1"),
+        ("a,b,y\n1,2,1\n", {"weight": "z"}, "no weight column 'z'"),
+        ("a,b,y\n1,2,1\n", {"one_hot": ["y"]}, "'y' of one_hot is not among"),
+        ("a,b,y\n1,2,1\n", {"missing": "median"}, "missing='median' is unknown"),
+        ("a,b,y\n1,2,1\n", {"decimal": ";"}, "decimal=';' is unknown"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(
@@ -112,37 +319,62 @@ def test_what_is_wrong_is_told_with_its_place(
         read(text, **options)
 
 
+def written(kind: str, /, **columns: Any) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    sink, table = io.BytesIO(), pyarrow.table(columns)
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, sink)
+    else:
+        with pyarrow.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+    return sink.getvalue()
+
+
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_parquet_and_arrow(kind: str) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    pytest.importorskip("pyarrow.parquet")
-
-    def write(**columns: Any) -> bytes:
-        sink, table = io.BytesIO(), pyarrow.table(columns)
-        if kind == "parquet":
-            pyarrow.parquet.write_table(table, sink)
-        else:
-            with pyarrow.ipc.new_file(sink, table.schema) as file:
-                file.write_table(table)
-        return sink.getvalue()
-
-    table = read(write(a=[1, 2], b=[True, False], c=["u", "v"]), kind)
-    np.testing.assert_array_equal(table.X, [[1, 1], [2, 0]])
-    assert table.y is not None
-    assert (table.y.tolist(), table.label) == (["u", "v"], "c")
-    for columns, words in (
+    table = read(written(kind, a=[1, 2], b=[True, False], c=["u", "v"]), kind)
+    np.testing.assert_array_equal(table.rows.X, [[1, 1], [2, 0]])
+    assert labels(table) == ["u", "v"]
+    assert table.features.label == "c"
+    words = pyarrow.array(["s", None, "s "]).dictionary_encode()
+    numbers = pyarrow.array([5, 6, 5]).dictionary_encode()
+    content = written(kind, w=words, n=numbers, y=[0, 1, 0])
+    table = read(content, kind, missing="most-frequent")
+    assert table.features.names == ["w=s", "n"]
+    np.testing.assert_array_equal(table.rows.X, [[1, 5], [1, 6], [1, 5]])
+    days = pyarrow.array([0, 1], pyarrow.date32())
+    for columns, told in (
         ({"a": [1, None], "y": [1, 2]}, "row 2, column 'a': the value is missing"),
-        (
-            {"a": [1.0, np.nan], "y": [1, 2]},
-            "row 2, column 'a': the value is NaN or infinite",
-        ),
-        ({"a": ["u", "v"], "y": [1, 2]}, "column 'a' has type string, not numbers"),
+        ({"a": [1.0, np.inf], "y": [1, 2]}, "row 2, column 'a': the value is infinite"),
+        ({"a": days, "y": [1, 2]}, "column 'a' has dates or times"),
+        ({"a": [[1], [2]], "y": [1, 2]}, r"'a' has type list.*, not numbers or words"),
         ({"a": [1, 2], "y": [1, None]}, "row 2, column 'y': the value is missing"),
     ):
-        with pytest.raises(ValueError, match=words):
-            read(write(**columns), kind)
+        with pytest.raises(ValueError, match=told):
+            read(written(kind, **columns), kind)
     with pytest.raises(ValueError, match="cannot be read"):
-        read(write(a=[1], y=[1])[:-9], kind)
+        read(written(kind, a=[1], y=[1])[:-9], kind)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_the_index_of_pandas_is_left_out(kind: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": [1.0, 2, 3], "y": [0, 1, 0]}, index=[2, 0, 1])
+    sink = io.BytesIO()
+    if kind == "parquet":
+        frame.to_parquet(sink)
+    else:
+        import pyarrow
+
+        table = pyarrow.Table.from_pandas(frame)
+        with pyarrow.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+    found = read(sink.getvalue(), kind)
+    assert found.features.names == ["a"]
+    assert found.said == ["column 3 (__index_level_0__) numbers the rows: left out"]
 
 
 def npz(**arrays: Any) -> bytes:
@@ -151,24 +383,26 @@ def npz(**arrays: Any) -> bytes:
     return sink.getvalue()
 
 
+def arrays(content: bytes) -> Any:
+    return read_arrays(io.BytesIO(content), "npz", "t")
+
+
 def test_npz() -> None:
     X = np.array([[1, 2], [3, 4]])
-    table = read(npz(X=X, y=np.array(["a", "b"])), "npz")
-    np.testing.assert_array_equal(table.X, X)
-    assert table.y is not None
-    assert table.y.tolist() == ["a", "b"]
+    found, y = arrays(npz(X=X, y=np.array(["a", "b"])))
+    np.testing.assert_array_equal(found, X)
+    assert y.tolist() == ["a", "b"]
     sink = io.BytesIO()
     sparse.save_npz(sink, sparse.csr_matrix(X))
-    table = read(sink.getvalue(), "npz", needs_label=False)
-    assert (table.X != X).sum() == 0
+    found, y = arrays(sink.getvalue())
+    assert (found != X).sum() == 0
+    assert y is None
     for content, words in (
-        (sink.getvalue(), "has no labels"),
         (npz(a=X), "has the arrays a; expected X and y"),
         (npz(X=X, y=np.ones(3)), "expected labels of shape"),
         (npz(X=X * np.nan, y=np.ones(2)), "NaN"),
         (npz(X=X, y=np.ones(2))[:-30], "cannot be read"),
+        (npz(X=X, y=np.array(["a", 1], object)), "save y with dtype=str"),
     ):
         with pytest.raises(ValueError, match=words):
-            read(content, "npz")
-    with pytest.raises(ValueError, match=r"label=\.\.\. is for tables"):
-        read(npz(X=X, y=np.ones(2)), "npz", label="y")
+            arrays(content)

@@ -7,16 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .data import (
-    columns_of,
-    facts_of,
-    read_data,
-    refuse_no_model,
-    refuse_store,
-    refuse_unreadable,
-    rescaled,
-    uncalibrated,
-)
+from .data import facts_of, read_data, reading_of, rescaled, uncalibrated
+from .files import refuse_no_model, refuse_store, refuse_unreadable
 from .options import Options
 from .parser import Values
 from .quality import is_novelty
@@ -83,6 +75,7 @@ def add_model_and_data(command: Options, *, bounds: bool = True) -> None:
         text = "Seconds. If time runs out, the bound holds but may be loose."
         command.options.append(replace(told["time_limit"], help=text))
     command.table_options(trained=True)
+    command.weights()
     command.jobs("predicting with a kernel")
     command.common()
 
@@ -97,7 +90,7 @@ def run(o: Values) -> None:
     trained = vars(fitted).pop("certificate_", None)
     found = certify(
         fitted, examples.X, examples.y, tol=o.tol, time_limit=o.time_limit,
-        random_state=0,
+        random_state=0, sample_weight=examples.weight,
     )  # fmt: skip
     fitted.certificate_ = found
     certificates = by_problem(fitted)
@@ -147,9 +140,9 @@ def read_with_data(
     remedy = f"give data like the training data of {model}"
     size = None if kind == "LIBSVM" else fitted.n_features_in_
     needed = o.label is not None or not is_novelty(fitted)
-    columns = columns_of(notes, o.label)._replace(needs_label=needed)
+    reading = reading_of(notes, o, needed, training=True)
     base = bool(notes["zero_based"])
-    examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, columns, base)
+    examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, reading, base)
     examples = rescaled(examples, scaling)
     rows = notes.get("examples", examples.shape[0])
     if rows != examples.shape[0]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
-from .data import refuse_model
+from .data import table_options
+from .files import refuse_model
 from .options import Options
 from .parser import Argument, Values
 from .report import print_json
@@ -42,16 +44,10 @@ def add(command: Options) -> None:
     command.add(
         "--memory", text, megabytes, "SIZE", default=megabytes(size), shown=size
     )
-    text = "Column of the labels in tables."
-    command.add(
-        "--label", text, str, "COLUMN", default="label", shown="label", group="Data"
-    )
-    text = "Column of the weights in tables."
-    command.add("--weight", text, str, "COLUMN", group="Data")
     text = ".npy file with the labels, for .npy and .npz files without labels."
     command.add("--labels", text, str, "FILE", group="Data")
     command.n_features("IN")
-    command.zero_based("IN")
+    command.table_options("IN")
     command.flag("--single", "Round values to float32.", "Output")
     command.flag("--overwrite", "Replace an existing store.", "Output")
     command.jobs()
@@ -77,11 +73,12 @@ def run(o: Values) -> None:
         overwrite=o.overwrite,
         zero_based="auto" if o.zero_based is None else o.zero_based,
         n_features=o.n_features,
-        label=o.label,
-        weight=o.weight,
+        **table_options(o)._asdict(),
         y=o.labels,
     )
     seconds = time.perf_counter() - begun
+    if store.features is not None and (said := store.features.said()):
+        print(f"{o.store}: {'; '.join(said)}.", file=sys.stderr)
     if o.json:
         print_json(
             {

@@ -1,23 +1,25 @@
-"""Data files of the commands: reading examples, and checks of outputs."""
+"""Data files of the commands: reading examples."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
+
+from .files import STDIN, is_store, refuse_no_model, refuse_store, refuse_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
 
+    from ..data.features import Features
     from ..data.model_file import Scalar
     from ..data.scaling import Scaling
+    from ..data.table_file import TableOptions
     from ..data.types import Label, MatrixLike
     from .parser import Values
 
@@ -34,11 +36,12 @@ class FileExamples(NamedTuple):
     zero_based: bool
     #: Whether y contains labels; else it is all 0.
     labelled: bool = True
-    #: For tables: names of the features, the label column, and the feature columns by
-    #: name or number.
-    names: list[str] | None = None
-    label: str | None = None
-    columns: list[str] | None = None
+    #: For tables, and stores of tables: what the columns became.
+    features: Features | None = None
+    #: Weights of the examples.
+    weight: NDArray[np.float64] | None = None
+    #: Sentences about what was changed or left out.
+    said: Sequence[str] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,124 +53,53 @@ class FileExamples(NamedTuple):
         found = getattr(self.X, "nnz", None)
         return int((self.X != 0.0).sum() if found is None else found)
 
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the features of a table."""
+        return None if self.features is None else self.features.names
 
-class Columns(NamedTuple):
-    """Columns of a table that a command uses."""
 
-    label: str | None = None
-    features: list[str] | None = None
+class TableReading(NamedTuple):
+    """How a command reads the columns of a table."""
+
+    options: TableOptions | None = None
+    #: The features of a model.
+    known: Features | None = None
     #: Whether a table without labels raises an error.
     needs_label: bool = True
-    #: Whether an option named columns.
-    asked: bool = False
+    #: Whether rows may be left out as in training.
+    training: bool = True
+    #: File of weights.
+    weights: str | None = None
+
+    @property
+    def asked(self) -> list[str]:
+        """The options that are for tables alone."""
+        given = self.options._asdict() if self.options else {}
+        return [
+            f"--{key.replace('_', '-')}"
+            for key, value in given.items()
+            if value not in (None, ())
+        ]
 
 
-def chosen_columns(label: str | None, columns: str | None) -> Columns:
-    """Return the columns that the options --label and --columns name."""
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    return Columns(label, names, asked=label is not None or names is not None)
+def table_options(o: Values) -> TableOptions:
+    """Return what the options say about the columns of a table."""
+    from ..data.table_file import TableOptions
 
-
-def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> None:
-    """Raise an error for a missing file, a folder or a model, before any work.
-
-    The error for a model ends with the remedy.
-    """
-    if path == STDIN:
-        return
-    os.stat(path)  # raises the usual error for a missing file
-    if os.path.isdir(path):
-        if is_store(path):
-            return
-        raise IsADirectoryError(
-            errno.EISDIR, "is a folder, not a data file or a store", path
-        )
-    if not os.access(path, os.R_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    refuse_model(path, remedy)
-
-
-def is_store(path: str) -> bool:
-    """Whether a path is a row store, made by convert."""
-    from ..data.description import DESCRIPTION
-
-    return os.path.isfile(os.path.join(path, DESCRIPTION))
-
-
-def refuse_store(path: str, reader: str) -> None:
-    """Raise an error for a row store in the place of a data file."""
-    if is_store(path):
-        raise ValueError(
-            f"{path} is a store, which {reader} cannot use; give a data file"
-        )
-
-
-def whose_model(path: str) -> str | None:
-    """Return the package whose model a file contains, from its first bytes; or None."""
-    with open(path, "rb") as file:
-        start = file.read(12)
-    if start.startswith(b"solver_type"):
-        return "LIBLINEAR"
-    if start.startswith(b"svm_type"):
-        return "LIBSVM"
-    # A safetensors file begins with the length of its JSON header, and the header.
-    header = int.from_bytes(start[:8], "little") <= os.path.getsize(path)
-    return "dualgap" if header and start[8:9] == b"{" else None
-
-
-def refuse_model(path: str, remedy: str = "give a data file") -> None:
-    """Raise an error for a model file in the place of data."""
-    if os.path.isfile(path) and whose_model(path) is not None:
-        raise ValueError(f"{path} is a model file, not a data file; {remedy}")
-
-
-def refuse_no_model(path: str, others: bool = False) -> str:
-    """Return the package that wrote a model file, or raise an error."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "is a folder, not a model file", path)
-    whose = whose_model(path)
-    if whose is None:
-        known = "dualgap, LIBLINEAR or LIBSVM" if others else "dualgap"
-        raise ValueError(
-            f"{path} is not a model file of {known}; give a file that train has written"
-        )
-    if whose != "dualgap" and not others:
-        raise ValueError(
-            f"{path} is a model file of {whose}; give a file of dualgap train"
-        )
-    return whose
-
-
-def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
-    """Raise an error for an output that cannot be written, or is an input."""
-    from ..data.atomic import check_target
-
-    check_target(path)
-    for other in inputs:
-        if other == STDIN:
-            continue
-        if os.path.exists(path) and os.path.samefile(path, other):
-            raise ValueError(f"{path} is the input; choose another name for the output")
-
-
-def refuse_overwriting(path: str, of: str, known: Callable[[bytes], bool]) -> None:
-    """Raise an error if output would replace a file of another kind, such as data.
-
-    `known` tells from 15 bytes whether a file is one `of` the kind.
-    """
-    if not os.path.exists(path):
-        return
-    with open(path, "rb") as file:
-        start = file.read(15)
-    if start and not known(start):
-        raise ValueError(
-            f"{path} exists and is not {of}; remove it first, or choose another name"
-        )
-
-
-def refuse_overwriting_by_model(path: str) -> None:
-    """Raise an error if a model would replace another file."""
-    refuse_overwriting(path, "a model file", lambda start: start[8:9] == b"{")
+    names = {
+        key: [name.strip() for name in value.split(",")]
+        for key in ("columns", "one_hot")
+        if (value := getattr(o, key, None)) is not None
+    }
+    return TableOptions(
+        o.label,
+        names.get("columns"),
+        getattr(o, "weight", None),
+        names.get("one_hot", ()),
+        getattr(o, "missing", None),
+        o.decimal,
+    )
 
 
 def read_data(
@@ -176,7 +108,7 @@ def read_data(
     n_jobs: int | None,
     n_features: int | None = None,
     remedy: str = "",
-    columns: Columns | None = None,
+    reading: TableReading | None = None,
     base: bool | None = None,
 ) -> FileExamples:
     """Read the examples of a data file of any kind; whole labels become int64.
@@ -185,53 +117,103 @@ def read_data(
     error with the remedy. `base` tells whether indices start at 0 if `zero_based` is
     None.
     """
-    from ..data.tables import read_table
-
+    reading = reading or TableReading()
+    if reading.weights is not None:
+        own = reading._replace(weights=None)
+        found = read_data(path, zero_based, n_jobs, n_features, remedy, own, base)
+        return _weighted(found, reading.weights)
     if is_store(path):
-        return _opened(path, zero_based, n_features, remedy, columns)
-    wanted = columns or Columns()
+        return _opened(path, zero_based, n_features, remedy, reading)
     with _source(path) as (kind, content, name):
+        from ..data.kinds import refuse_kind
+
+        refuse_kind(kind, name)
         if kind == "svmlight":
-            if wanted.asked:
+            if reading.asked:
                 raise ValueError(
-                    f"{name} is svmlight text, not a table; leave --label and "
-                    "--columns out"
+                    f"{name} is svmlight text, not a table; leave "
+                    f"{' and '.join(reading.asked)} out"
                 )
             base = base if zero_based is None else zero_based
             return _svmlight(content, name, base, n_jobs, n_features, remedy)
-        if kind == "binary":
-            raise ValueError(
-                f"{name} is not a data file; give svmlight text, CSV, TSV, Parquet, "
-                "Arrow or .npz"
-            )
         if zero_based is not None:
             raise ValueError(
                 f"{name} is a table, not svmlight text; leave --zero-based and "
                 "--one-based out"
             )
-        arrays = kind in ("npz", "npy") and not wanted.asked
-        label, features = (None, None) if arrays else wanted[:2]
-        table = read_table(content, kind, name, label, features, wanted.needs_label)
-    import numpy as np
-
-    n, d = table.X.shape
+        found = _table(content, kind, name, reading)
+    n, d = found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
     if n_features not in (None, d):
         raise ValueError(f"{name} has {d} features, not {n_features}; {remedy}")
+    return found
+
+
+def _weighted(examples: FileExamples, path: str) -> FileExamples:
+    """Return examples with the weights in a file, one on each line."""
+    import numpy as np
+
+    if examples.weight is not None:
+        raise ValueError(f"--weight and -W {path} exclude each other; leave one out")
+    refuse_store(examples.path, "-W")
+    with open(path, encoding="utf-8") as file:
+        try:
+            weight = np.array([float(line) for line in file if line.strip()])
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is not a file of weights, one number on each line: {error}"
+            ) from None
+    if len(weight) != examples.shape[0]:
+        raise ValueError(
+            f"{path} has {len(weight):,} weights, but {examples.path} has "
+            f"{examples.shape[0]:,} examples; give one for each"
+        )
+    return examples._replace(weight=_checked_weights(weight, path))
+
+
+def _checked_weights(
+    weight: NDArray[np.float64] | None, name: str
+) -> NDArray[np.float64] | None:
+    """Return weights that are finite and not negative."""
+    if weight is not None and not (0.0 <= weight.min() <= weight.max() < float("inf")):
+        raise ValueError(
+            f"{name} has weights that are negative or not finite; give numbers from 0"
+        )
+    return weight
+
+
+def _table(
+    content: BinaryIO, kind: str, name: str, reading: TableReading
+) -> FileExamples:
+    """Read a table, or arrays."""
+    import numpy as np
+
+    if kind in ("npz", "npy"):
+        if reading.asked:
+            raise ValueError(
+                f"{name} has arrays X and y, not columns; leave "
+                f"{' and '.join(reading.asked)} out"
+            )
+        from ..data.arrays import read_arrays
+
+        X, y = read_arrays(content, kind, name)
+        if y is None and reading.needs_label:
+            raise ValueError(f"{name} has no labels; save an array y with X")
+        labels = np.zeros(X.shape[0]) if y is None else y
+        return FileExamples(name, X, _whole(labels), False, y is not None)
+    from ..data.tables import read_table
+
+    rows, features, said = read_table(
+        content, kind, name, reading.options, reading.known,
+        needs_label=reading.needs_label, training=reading.training,
+    )  # fmt: skip
+    y = np.zeros(rows.X.shape[0]) if rows.y is None else rows.y
+    labelled = rows.y is not None
+    weight = _checked_weights(rows.weight, name)
     return FileExamples(
-        name,
-        table.X,
-        _whole(np.zeros(n) if table.y is None else table.y),
-        False,
-        table.y is not None,
-        table.names,
-        table.label,
-        None if arrays else table.columns,
+        name, rows.X, _whole(y), False, labelled, features, weight, said
     )
-
-
-STDIN = "-"
 
 
 class _NamedBytes(io.BytesIO):
@@ -246,9 +228,8 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
 
     The content of svmlight text is the path itself if the file can be read directly.
     """
+    from ..data.kinds import START, kind_of
     from ..data.svmlight import decompressed
-    from ..data.tables import kind_of
-    from ..data.text_sources import START
 
     def held(pieces: Iterable[bytes]) -> _NamedBytes:
         stream = _NamedBytes()
@@ -266,7 +247,8 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
             file = stack.enter_context(open(path, "rb"))
             if not os.path.isfile(path):  # a pipe can be read only once
                 file = held([file.read()])
-        kind, suffix = kind_of(file.read(START))
+        start = file.read(START)
+        kind, suffix = kind_of(start)
         file.seek(0)
         if suffix is not None:
             kind, _ = kind_of(next(decompressed(file, suffix, name), b""))
@@ -274,6 +256,8 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
             named_so = os.path.splitext(path)[1].lower() == suffix
             if kind != "svmlight" or not named_so or isinstance(file, _NamedBytes):
                 file = held(decompressed(file, suffix, name))
+        if kind == "svmlight" and start.startswith(b"\xef\xbb\xbf"):
+            file = held(decompressed(file, "", name))
         plain = kind == "svmlight" and not isinstance(file, _NamedBytes)
         yield kind, path if plain else file, name
 
@@ -338,7 +322,7 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
     examples = read_data(
         o.data, o.zero_based, o.n_jobs, fitted.n_features_in_,
         f"give data like the training data of {o.model}",
-        columns_of(notes, o.label), base_of(notes),
+        reading_of(notes, o, needs_label=False, training=False), base_of(notes),
     )  # fmt: skip
     return fitted, rescaled(examples, scaling)
 
@@ -362,14 +346,18 @@ def base_of(notes: Mapping[str, Scalar]) -> bool | None:
     return base if isinstance(base, bool) else None
 
 
-def columns_of(notes: Mapping[str, Scalar], label: str | None) -> Columns:
-    """Return the columns that a model was trained on; labels are optional."""
+def reading_of(
+    notes: Mapping[str, Scalar], o: Values, needs_label: bool, training: bool
+) -> TableReading:
+    """Return how to read data like those that a model was trained on."""
     text = notes.get("columns")
-    names = json.loads(text) if isinstance(text, str) else None
-    if label is not None:
-        return Columns(label, names, asked=True)
-    known = notes.get("label")
-    return Columns(known if isinstance(known, str) else None, names, False)
+    known = None
+    if isinstance(text, str):
+        from ..data.features import Features
+
+        known = Features.from_json(text)
+    weights = getattr(o, "weights", None)
+    return TableReading(table_options(o), known, needs_label, training, weights)
 
 
 def _opened(
@@ -377,16 +365,16 @@ def _opened(
     zero_based: bool | None,
     n_features: int | None,
     remedy: str,
-    columns: Columns | None,
+    reading: TableReading,
 ) -> FileExamples:
     """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
     from ..data import RowStore
 
-    if columns is not None and columns.asked:
+    if reading.asked:
         raise ValueError(
-            f"{path} is a store, not a table; leave --label and --columns out"
+            f"{path} is a store, not a table; leave {' and '.join(reading.asked)} out"
         )
 
     if zero_based is not None:
@@ -401,7 +389,9 @@ def _opened(
         )
     y = store.y
     y = y.astype(np.int64) if y.dtype.kind == "i" else y
-    return FileExamples(path, store, y, store.zero_based)
+    if store.classes is not None:
+        y = np.array(store.classes)[y]
+    return FileExamples(path, store, y, store.zero_based, features=store.features)
 
 
 def refuse_untrainable(examples: FileExamples, command: str = "train") -> None:
@@ -480,10 +470,8 @@ def notes_of(examples: FileExamples) -> dict[str, Scalar]:
         "zero_based": examples.zero_based,
         "examples": examples.shape[0],
     }
-    if examples.columns is not None:
-        notes["columns"] = json.dumps(examples.columns)
-    if examples.label is not None:
-        notes["label"] = examples.label
+    if examples.features is not None:
+        notes["columns"] = examples.features.to_json()
     return notes
 
 
@@ -500,12 +488,18 @@ def shortened(labels: Sequence[Label]) -> str:
     return ", ".join(map(str, labels[:10])) + more
 
 
+def tell(examples: FileExamples) -> None:
+    """Print what was changed or left out in reading, if anything was."""
+    if examples.said:
+        print(f"{examples.path}: {'; '.join(examples.said)}.", file=sys.stderr)
+
+
 def summary(examples: FileExamples, task: str = "classification") -> str:
     """Return a line with the size of the data."""
     n, d = examples.shape
     text = f"{examples.path}: {n:,} examples, {d:,} features"
-    if examples.label is not None:
-        text += f", labels in column {examples.label}"
+    if examples.features is not None and examples.features.label is not None:
+        text += f", labels in column {examples.features.label}"
     if task == "one-class":
         return text
     found = labels_of(examples)

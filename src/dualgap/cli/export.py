@@ -8,12 +8,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from .certify import read_model
-from .data import refuse_overwriting, refuse_unwritable, uncalibrated, whose_model
+from .data import uncalibrated
+from .files import refuse_overwriting, refuse_unwritable, whose_model
 from .options import Options
 from .parser import UsageError, Values
 from .report import print_json
 
 if TYPE_CHECKING:
+    from ..data.model_file import Scalar
     from ..data.scaling import Scaling
     from .data import Model
 
@@ -67,7 +69,7 @@ def run(o: Values) -> None:
     if whole is not fitted and format_ == "onnx":
         whole.estimator_ = fitted  # without the scaling
         fitted = whole
-    _write(fitted, output, format_)
+    _write(fitted, output, format_, notes.get("columns"))
     if o.json:
         print_json({"model": o.model, "output": output, "format": format_})
         return
@@ -107,14 +109,19 @@ def _format_of(output: str) -> str | None:
     return _EXTENSIONS[extension]
 
 
-def _write(model: Model, output: str, format_: str) -> None:
-    """Write a model in a format, or refuse a model that the format cannot hold."""
+def _write(model: Model, output: str, format_: str, columns: Scalar) -> None:
+    """Write a model in a format, or refuse a model that the format cannot hold.
+
+    ONNX has a place for the description of the columns.
+    """
     import dualgap
 
     if format_ == "onnx":
         from ..data.atomic import write_atomically
 
         proto = dualgap.to_onnx(model)
+        if isinstance(columns, str):
+            proto.metadata_props.add(key="dualgap.columns", value=columns)
         with write_atomically(output) as file:
             file.write(proto.SerializeToString())
         return

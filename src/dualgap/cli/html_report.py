@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .certify import add_model_and_data, read_with_data
-from .data import facts_of, refuse_overwriting, refuse_unwritable
+from .data import facts_of
+from .files import refuse_overwriting, refuse_unwritable
 from .options import Options
 from .parser import Values
 from .report import print_json
@@ -42,7 +43,7 @@ def run(o: Values) -> None:
         names = [str(k + 1) for k in range(examples.shape[1])]
     page = page_about(
         fitted, examples.X, examples.y, feature_names=names, tol=o.tol,
-        time_limit=o.time_limit, random_state=0,
+        time_limit=o.time_limit, random_state=0, sample_weight=examples.weight,
     )  # fmt: skip
     page.save(output)
     if o.json:

@@ -7,13 +7,14 @@ from typing import Any
 
 from .data import (
     FileExamples,
-    chosen_columns,
+    TableReading,
     facts_of,
-    is_store,
     read_data,
-    refuse_unreadable,
     shortened,
+    table_options,
+    tell,
 )
+from .files import is_store, refuse_unreadable
 from .options import Options
 from .parser import Values
 from .report import print_json
@@ -36,9 +37,8 @@ def run(o: Values) -> None:
     refuse_unreadable(
         o.data, "give a data file, or describe a model with dualgap report DATA MODEL"
     )
-    chosen = chosen_columns(o.label, o.columns)
-    chosen = chosen._replace(needs_label=o.label is not None)
-    examples = read_data(o.data, o.zero_based, o.n_jobs, columns=chosen)
+    reading = TableReading(table_options(o), needs_label=o.label is not None)
+    examples = read_data(o.data, o.zero_based, o.n_jobs, reading=reading)
     if o.verify:
         if not is_store(o.data):
             raise ValueError(f"{o.data} is not a store; leave --verify out")
@@ -48,6 +48,7 @@ def run(o: Values) -> None:
     if o.json:
         print_json(facts)
         return
+    tell(examples)
     norm, classes = more["row_norm"], more["classes"]
     counts = [f"{c['label']}: {c['count']}" for c in classes]
     many = len(counts) > 20
@@ -71,9 +72,10 @@ def run(o: Values) -> None:
 
 
 def _numbering(examples: FileExamples) -> str:
-    if examples.columns is None:
+    if examples.features is None:
         return f"from {0 if examples.zero_based else 1}"
-    return shortened(examples.columns)
+    names = examples.names or [column.name for column in examples.features.columns]
+    return shortened(names)
 
 
 def _more_facts(examples: FileExamples) -> dict[str, Any]:

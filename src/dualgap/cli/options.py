@@ -233,7 +233,7 @@ class Options(Command):
             "--output -o", text, str, "FILE", name=name, shown=shown, group="Output"
         )
 
-    def table_options(self, *, trained: bool = False) -> None:
+    def table_options(self, of: str = "DATA", *, trained: bool = False) -> None:
         """Add the options about columns and indices of DATA."""
         text = "Label column of a table: its name, or its number, counted from 1."
         shown = (
@@ -244,7 +244,26 @@ class Options(Command):
             text = "Feature columns of a table: names, or numbers, counted from 1."
             shown = "all but the labels"
             self.add("--columns", text, str, "COLUMN,...", shown=shown, group="Data")
-        self.zero_based("DATA", trained=trained)
+            text = "Column of the weights of the examples in a table."
+            self.add("--weight", text, str, "COLUMN", group="Data")
+            text = "Columns of a table with words that look like numbers."
+            shown = "columns of at most 100 words"
+            self.add("--one-hot", text, str, "COLUMN,...", shown=shown, group="Data")
+            text = (
+                "Fill missing values of a table with the mean of the column, or its "
+                "most frequent value (always for words), or drop the rows."
+            )
+            modes = ("mean", "most-frequent", "drop")
+            self.choice("--missing", text, modes, "Data", "refuse them")
+        text = "Decimal point of text: , or ."
+        shown = "as the first lines are"
+        self.add("--decimal", text, one_of(",", "."), "MARK", shown=shown, group="Data")
+        self.zero_based(of, trained=trained)
+
+    def weights(self) -> None:
+        """Add the file with weights of the examples."""
+        text = "File of weights of the examples, one on each line."
+        self.add("--weights -W", text, str, "FILE", group="Data")
 
     def zero_based(self, of: str, *, trained: bool = False) -> None:
         """Add the option about the first index of svmlight text."""
@@ -322,6 +341,7 @@ def _named() -> tuple[dict[str, str], re.Pattern[str]]:
     """Return parameters with their options, and a pattern of a parameter's value."""
     keys = {key for fields in stored().values() for key in fields} - _LEFT_OUT
     keys |= {"n_jobs", "label", "columns", "memory", "weight", "n_features", "seed"}
+    keys |= {"one_hot", "missing", "decimal"}
     found = {key: option_of(key) for key in keys}
     found |= {"y": "--labels", "n_Cs": "--n-Cs"}
     return found, re.compile(

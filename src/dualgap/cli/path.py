@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
 from .data import (
-    chosen_columns,
+    TableReading,
     facts_of,
     read_data,
+    refuse_untrainable,
+    standardized,
+    summary,
+    table_options,
+    tell,
+)
+from .files import (
     refuse_overwriting_by_model,
     refuse_store,
     refuse_unreadable,
-    refuse_untrainable,
     refuse_unwritable,
-    standardized,
-    summary,
 )
 from .options import Options, parameters_of
 from .parser import UsageError, Values
@@ -55,6 +59,7 @@ def add_grid(command: Options, *searches: str, without: Sequence[str] = ()) -> N
     """Add the options of commands that train for many values of C."""
     command.data()
     command.table_options()
+    command.weights()
     command.standardize()
     without = ("checkpoint", "checkpoint_every", *without)
     command.fields_of(*searches, without=without)
@@ -75,7 +80,8 @@ def run(o: Values) -> int:
     if o.picture is not None:
         picture_format(o.picture)
     with plainly():
-        found = svm_path(examples.X, examples.y, **parameters)
+        weight = examples.weight
+        found = svm_path(examples.X, examples.y, sample_weight=weight, **parameters)
     rows = []
     for C, coefs, certificate in zip(
         found.Cs, found.coefs, found.certificates, strict=True
@@ -129,14 +135,15 @@ def read_for(
             refuse_unwritable(name, [o.data])
     if getattr(o, "model", None) is not None:
         refuse_overwriting_by_model(o.model)
-    chosen = chosen_columns(o.label, o.columns)
-    examples = read_data(o.data, o.zero_based, o.n_jobs, columns=chosen)
+    reading = TableReading(table_options(o), weights=o.weights)
+    examples = read_data(o.data, o.zero_based, o.n_jobs, reading=reading)
     examples, scaling = standardized(examples, o.standardize)
     refuse_untrainable(examples, command)
     if command == "tune":
         refuse_folds(o.cv or 5, examples)
     if not o.quiet:
         print(summary(examples), file=sys.stderr)
+        tell(examples)
     return examples, scaling
 
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .data import read_as_trained, refuse_unreadable, refuse_unwritable
+from .data import read_as_trained, tell
+from .files import refuse_unreadable, refuse_unwritable
 from .options import Options
 from .parser import UsageError, Values
 from .quality import in_words, predictions, quality, with_undecided
@@ -74,6 +75,7 @@ def run(o: Values) -> None:
     if o.proba:
         values = fitted._probabilities(values)
     figures, remark = quality(fitted, examples, labels)
+    tell(examples)
     wanted = values if o.scores or o.proba else labels
     if o.undecided is not None:
         wanted = with_undecided(fitted, examples.X, labels, o.undecided)

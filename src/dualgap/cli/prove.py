@@ -6,7 +6,7 @@ import os
 import sys
 
 from .certify import add_model_and_data, read_with_data
-from .data import refuse_overwriting, refuse_unwritable
+from .files import refuse_overwriting, refuse_unwritable
 from .options import Options
 from .parser import Values
 from .report import by_problem, in_json, print_json, reach, worst_problem
@@ -45,6 +45,7 @@ def run(o: Values) -> None:
             examples.X,
             examples.y,
             output,
+            sample_weight=examples.weight,
             tol=o.tol,
             data=data if comparable else None,
             zero_based=examples.zero_based,
@@ -72,7 +73,7 @@ def run(o: Values) -> None:
 
 def _is_text(path: str) -> bool:
     """Whether a path names a file of plain svmlight text."""
-    from ..data.tables import kind_of
+    from ..data.kinds import kind_of
 
     if not os.path.isfile(path):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .data import facts_of, read_as_trained
+from .data import facts_of, read_as_trained, tell
 from .options import Options
 from .parser import Values
 from .quality import auc, in_words, is_regression, predictions, quality
@@ -37,6 +37,7 @@ def run(o: Values) -> None:
     if all(value is None for value in figures.values()):
         remedy = "" if examples.labelled else "; name their column with --label"
         raise ValueError(f"{o.data} cannot be scored: {remark}{remedy}")
+    tell(examples)
     if not is_regression(fitted):
         figures["auc"] = auc(fitted, examples, values)
     if o.json:

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING
 from . import NOT_CERTIFIED
 from .data import (
     FileExamples,
-    chosen_columns,
+    TableReading,
     facts_of,
-    is_store,
     labels_of,
     notes_of,
     read_data,
-    refuse_overwriting_by_model,
-    refuse_store,
     refuse_unfit,
-    refuse_unreadable,
     refuse_untrainable,
-    refuse_unwritable,
     shortened,
     standardized,
     summary,
+    table_options,
+    tell,
+)
+from .files import (
+    is_store,
+    refuse_overwriting_by_model,
+    refuse_store,
+    refuse_unreadable,
+    refuse_unwritable,
 )
 from .options import PLACES, TASKS, Options, in_options, parameters_of
 from .parser import UsageError, Values
@@ -78,6 +82,7 @@ def add(command: Options) -> None:
     )
     command.output("MODEL", text, name="model")
     command.table_options()
+    command.weights()
     command.standardize()
     text = (
         "classification; regression, which predicts numbers (-s 11 to 13 of LIBLINEAR, "
@@ -122,10 +127,11 @@ def run(o: Values) -> int:
     if not o.quiet:
         _tell_of(examples, o.task, seconds)
     with plain_warnings():
-        whole = model = _model(name, parameters, o.bounds or o.probability, examples.X)
+        beyond = o.bounds or o.probability or examples.weight is not None
+        whole = model = _model(name, parameters, beyond, examples.X)
         _fit(model, examples, o.quiet)
         if o.bounds:
-            model.bound_optimum(examples.X, examples.y)
+            model.bound_optimum(examples.X, examples.y, examples.weight)
         if o.probability:
             whole = _calibrated(model, examples)
     _save(whole, o.model, examples, scaling)
@@ -238,7 +244,9 @@ def _fit(model: Model, examples: FileExamples, quiet: bool) -> None:
         kind = "ovo" if hasattr(model, "kernel") else getattr(model, "multi_class", "")
         problems = _problems(kind, examples) if is_classifier(model) else 1
         with progress(quiet, model.tol, problems) as on_epoch:
-            weight = getattr(examples.X, "sample_weight", None)  # only stores have it
+            weight = examples.weight
+            if weight is None:
+                weight = getattr(examples.X, "sample_weight", None)  # of a store
             model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
 
 
@@ -250,7 +258,8 @@ def _calibrated(model: Model, examples: FileExamples) -> Model:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
-        return calibrated(model, examples.X, examples.y)
+        weight = examples.weight
+        return calibrated(model, examples.X, examples.y, sample_weight=weight)
 
 
 def _save(
@@ -313,11 +322,10 @@ def _refuse_files(o: Values) -> None:
 
 def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
     """Read the examples and, if asked, standardise them."""
-    chosen = chosen_columns(o.label, o.columns)
-    if o.task == "one-class":
-        chosen = chosen._replace(needs_label=o.label is not None)
+    needed = o.task != "one-class" or o.label is not None
+    reading = TableReading(table_options(o), needs_label=needed, weights=o.weights)
     remedy = "leave --n-features out, or give a larger number"
-    examples = read_data(o.data, o.zero_based, o.n_jobs, o.n_features, remedy, chosen)
+    examples = read_data(o.data, o.zero_based, o.n_jobs, o.n_features, remedy, reading)
     examples, scaling = standardized(examples, o.standardize)
     if o.task == "classification":
         refuse_untrainable(examples)
@@ -343,6 +351,7 @@ def _refuse_few(examples: FileExamples) -> None:
 def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
     """Print the size of the data, and advice if the labels look like numbers."""
     print(f"{summary(examples, task)}, read in {seconds:.2f} s", file=sys.stderr)
+    tell(examples)
     number = len(labels_of(examples))
     if task == "classification" and number > max(20, 0.1 * examples.shape[0]):
         print(

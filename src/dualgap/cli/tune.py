@@ -49,7 +49,8 @@ def run(o: Values) -> int:
     from .. import estimators
 
     with plainly():
-        found = getattr(estimators, search)(**parameters).fit(examples.X, examples.y)
+        model = getattr(estimators, search)(**parameters)
+        found = model.fit(examples.X, examples.y, examples.weight)
     results = found.cv_results_
     folds = range(found.n_splits_)
     gaps = np.stack([results[f"split{f}_relative_gap"] for f in folds])

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .features import Features
+from .table_file import TableOptions
 from .types import Matrix
 
 #: Bytes to read at a time from arrays whose file gives their size.
@@ -36,8 +38,7 @@ class Reading:
     dtype: np.dtype[np.generic]
     chunk: int  # bytes
     zero_based: bool | Literal["auto"]
-    label: str
-    weight: str | None
+    table: TableOptions
     y: ArrayLike | None
     sample_weight: ArrayLike | None
 
@@ -78,6 +79,8 @@ class Source(ABC):
 
     name: str
     kind: str
+    #: What the columns of tables became.
+    features: Features | None = None
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:

@@ -22,7 +22,7 @@ import functools
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, TypeVar
 
@@ -39,6 +39,7 @@ from .gather import Gather, InOrder, Run, StorePlan
 from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
+from .table_file import TableOptions
 from .types import MatrixLike
 
 __all__ = ["convert"]
@@ -65,8 +66,12 @@ def convert(
     overwrite: bool = False,
     zero_based: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
-    label: str = "label",
+    label: str | None = None,
     weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    one_hot: Sequence[str] = (),
+    missing: Literal["mean", "most-frequent", "drop"] | None = None,
+    decimal: Literal[".", ","] | None = None,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     buffer: int = BUFFER,
@@ -104,10 +109,19 @@ def convert(
         file has an index 0.
     n_features : int, optional
         Number of columns. None uses the largest number in the data.
-    label, weight : str
-        Columns of tables with the labels and, if given, the weights. All other columns
-        are features. In CSV and TSV files that lack the column "label", the labels are
-        in the column target, class or y, or in the only column of text.
+    label, weight : str, optional
+        Columns of tables with the labels and the weights, by name or number. Without
+        `label` the column named label, target, class or y has the labels, or else the
+        only column of text. Labels may be words; the store keeps them.
+    columns : sequence of str, optional
+        Columns of tables that are features; None uses all that are left.
+    one_hot : sequence of str
+        Columns of tables whose values are words, though they may look like numbers.
+        Columns of at most 100 words become one feature per word by themselves.
+    missing : {"mean", "most-frequent", "drop"}, optional
+        What to do about missing values in tables. None refuses them.
+    decimal : {".", ","}, optional
+        Decimal point of CSV files; None looks at the first lines.
     y, sample_weight : array-like or path of a .npy file, optional
         Labels and weights of ``.npy`` and ``.npz`` files that do not contain them.
     buffer : int, default=2**28
@@ -122,7 +136,7 @@ def convert(
     ------
     ValueError
         If an input is malformed (the message names file and line), a value is NaN or
-        infinite, labels are not numbers, an argument is out of range, or another
+        infinite, an argument is out of range, or another
         conversion is writing to this path.
     FileExistsError
         If the path exists and `overwrite` is False, or it is not a store.
@@ -148,11 +162,11 @@ def convert(
         dtype=_checked_dtype(dtype),
         chunk=memory // Gather.settings.chunks,
         zero_based=zero_based,
-        label=label,
-        weight=weight,
+        table=TableOptions(label, columns, weight, one_hot, missing, decimal),
         y=y,
         sample_weight=sample_weight,
     )
+    reading.table.check()
     source = sources.source_of(inputs, reading)
     plan = StorePlan(
         format=format,
@@ -173,7 +187,7 @@ def convert(
             with ThreadPoolExecutor(threads) as pool:
                 in_order = functools.partial(_in_order, pool, threads)
                 runs = _scatter(source, plan, folder, in_order)
-                Gather(folder, plan, runs).run(in_order)
+                Gather(folder, plan, runs, source.features).run(in_order)
             _publish(folder, target)
     return RowStore.open(target, buffer=buffer)
 

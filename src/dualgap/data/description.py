@@ -12,7 +12,9 @@ from typing import TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT, FORMAT_VERSION = "dualgap-store", 3
+from .features import Features
+
+FORMAT, FORMAT_VERSION = "dualgap-store", 4
 DESCRIPTION = "store.json"
 #: What to do about a damaged store.
 REMEDY = "make it again with dualgap convert"
@@ -46,6 +48,8 @@ class Description(TypedDict):
     shuffled: bool
     seed: int
     zero_based: bool
+    #: Features of a table, in JSON, or nothing.
+    columns: str
     #: Data types of the arrays, and CRC-32C of every 64 KiB of them, in hexadecimal.
     arrays: dict[str, str]
     checksums: dict[str, str]
@@ -113,6 +117,10 @@ def parse(text: str) -> Description:
         raise ValueError(
             f"it describes a longest row of {longest} entries with {d} features"
         )
+    if description["columns"]:
+        width = Features.from_json(description["columns"]).width
+        if width != d:
+            raise ValueError(f"its columns become {width} features, not {d}")
     _check_arrays(cast(Description, description))
     return cast(Description, description)
 

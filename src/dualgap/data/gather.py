@@ -26,6 +26,7 @@ from .description import (
     header,
     shape_of,
 )
+from .features import Features
 from .types import Array, Matrix
 
 T = TypeVar("T")
@@ -158,8 +159,15 @@ class Gather:
 
     settings: ClassVar[StoreWritingSettings] = StoreWritingSettings()
 
-    def __init__(self, folder: str, plan: StorePlan, runs: list[Run]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        plan: StorePlan,
+        runs: list[Run],
+        features: Features | None = None,
+    ) -> None:
         self.folder, self.plan, self.runs = os.path.join(folder, "store"), plan, runs
+        self.features = features
         some = [run for run in runs if run.rows]
         if len({"weight" in run.sections for run in some}) > 1:
             raise ValueError(
@@ -297,6 +305,9 @@ class Gather:
             "zero_based": self.shift == 0
             if plan.zero_based == "auto"
             else bool(plan.zero_based),
+            "columns": self.features.to_json()
+            if self.features is not None and self.features.width == self.d
+            else "",
             "arrays": self.dtypes,
         }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +17,17 @@ from .chunks import (
     Chunk,
     FileSource,
     Reading,
-    Rows,
     Source,
-    _column,
-    _named,
+    _tidy,
     array_chunk,
     refuse_labels,
 )
+from .features import Features
 from .kinds import kind_of_file
 from .numpy_sources import _Batches, _Numpy
-from .tables import pyarrow_for
-from .text_sources import _Csv, _Text
-
-if TYPE_CHECKING:
-    import pyarrow
+from .table_file import TableFile
+from .tables import Encoder, TableLearner, TableRows, joined, known_wants, open_table
+from .text_sources import _Text, piece_stream
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
@@ -70,100 +66,95 @@ def _paths(inputs: object) -> list[str] | None:
     return [os.fsdecode(item) for item in inputs]
 
 
-# ------------------------------------------------------------------ Parquet and Arrow
+# ----------------------------------------------------------------------------- tables
 
 
-class _Table(FileSource):
+class _Tables(FileSource):
+    """Tables of text, Parquet or Arrow, with the same columns by name."""
+
     kind, labelled = "table", "tables, which contain them as columns"
 
     def chunks(self) -> Iterator[Chunk]:
-        first, names = 0, None
+        self.features = known = self._learnt()
+        first = 0
+        row = 12 * (len(known.columns) if known.sparse else known.width)
+        size = max(1, self.reading.chunk // row)
         for path in self.paths:
-            for batch in self._batches(path):
-                with self._told(path):
-                    found = batch.schema.names
-                    if names is None:
-                        names = found
-                    if found != names:
-                        raise ValueError(
-                            f"{path} has other columns than {self.paths[0]}; convert "
-                            "them one by one"
-                        )
-                    X, y, weight = self._arrays(path, batch)
-                yield array_chunk(path, first, X, y, weight)
-                first += len(y)
-
-    def _batches(self, path: str) -> Iterator[pyarrow.RecordBatch]:
-        pyarrow = pyarrow_for(path)
-        with self._told(path):
-            if kind_of_file(path) == "parquet":
-                with pyarrow.parquet.ParquetFile(path) as file:
-                    step = self._step(len(file.schema_arrow.names))
-                    yield from file.iter_batches(batch_size=step)
-                return
-            with pyarrow.memory_map(path) as mapped:
-                reader = pyarrow.ipc.open_file(mapped)
-                for k in range(reader.num_record_batches):
-                    batch = reader.get_batch(k)
-                    step = self._step(batch.num_columns)
-                    for at in range(0, batch.num_rows, step):
-                        yield batch.slice(at, step)
-
-    def _told(self, path: str) -> contextlib.AbstractContextManager[None]:
-        import pyarrow
-
-        kinds = (pyarrow.ArrowException, UnicodeDecodeError, OSError)
-        return _named(path, kinds)
-
-    def _step(self, columns: int) -> int:
-        return max(1, self.reading.chunk // (12 * max(columns, 1)))
-
-    def _arrays(self, path: str, batch: pyarrow.RecordBatch) -> Rows:
-        columns = list(batch.schema.names)
-        twice = [name for name in columns if columns.count(name) > 1]
-        if twice:
-            raise ValueError(
-                f"{path} has the column {twice[0]!r} {columns.count(twice[0])} times; "
-                "rename one of them"
-            )
-        for role in ("label", "weight"):
-            name = getattr(self.reading, role)
-            if name is not None and name not in columns:
-                raise ValueError(
-                    f"{path} has no column {name!r} for the {role}s; give another name "
-                    f"with {role}=... Its columns are {', '.join(columns[:20])}"
+            with self._opened(path) as table:
+                layout = table.placed(known, None, True, True)
+                encoder = Encoder(known, layout)
+                blocks = table.blocks(
+                    known_wants(table, layout, known, True, True), size
                 )
-        features = [
-            name
-            for name in columns
-            if name not in (self.reading.label, self.reading.weight)
-        ]
-        n = batch.num_rows
-        X = np.empty((n, len(features)), self.reading.dtype)
-        with np.errstate(over="ignore"):
-            for j, name in enumerate(features):
-                X[:, j] = self._numbers(path, batch, name)
-        y = self._numbers(path, batch, self.reading.label)
-        weight = None
-        if self.reading.weight is not None:
-            weight = self._numbers(path, batch, self.reading.weight)
-        return X, y, weight
+                for rows in _gathered(map(encoder.rows, blocks), size):
+                    y = self._numbers(path, rows)
+                    X = _tidy(rows.X, self.reading.dtype)
+                    yield array_chunk(path, first, X, y, rows.weight)
+                    first += len(y)
 
-    def _numbers(
-        self, path: str, batch: pyarrow.RecordBatch, name: str
-    ) -> NDArray[np.float64]:
-        column = batch.column(batch.schema.names.index(name))
-        if column.null_count:
-            raise ValueError(f"{path}: column {name!r} has nulls; fill or drop them")
-        values = column.to_numpy(zero_copy_only=False)
-        return _column(f"{path}: column {name!r}", values, batch.num_rows)
+    def _learnt(self) -> Features:
+        """Return the description of the columns; a second reading has the rows."""
+        learner = None
+        for path in self.paths:
+            with self._opened(path) as table:
+                if learner is None:
+                    layout = table.layout(self.reading.table, True)
+                    learner = TableLearner(table, layout, self.reading.table)
+                else:
+                    layout = table.placed(learner.described(), None, True, True)
+                for _ in learner.blocks(table, layout, _LOOK, True):
+                    if learner.plain:
+                        return learner.learnt()
+        assert learner is not None
+        return learner.learnt()
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[TableFile]:
+        kind = kind_of_file(path)
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(open(path, "rb")) if kind != "csv" else None
+            content = file or piece_stream(path)
+            table = open_table(content, kind, path, self.reading.table.decimal)
+            stack.callback(table.close)
+            yield table
+
+    def _numbers(self, path: str, rows: TableRows) -> NDArray[np.float64]:
+        """Return labels as numbers: those of the words, if they are words."""
+        y = rows.y
+        assert y is not None
+        if y.dtype.kind != "U":
+            return y.astype(np.float64)
+        classes = None if self.features is None else self.features.classes
+        if classes is None:
+            odd = next(label for label in y if not label.replace(".", "", 1).isdigit())
+            raise ValueError(
+                f"{path}: the label {odd[:40]!r} is not a number, unlike the first ones"
+            )
+        return np.searchsorted(np.array(classes), y).astype(np.float64)
+
+
+#: Rows to look at when learning about columns.
+_LOOK = 2**16
+
+
+def _gathered(parts: Iterable[TableRows], size: int) -> Iterator[TableRows]:
+    """Yield rows in parts of about `size`."""
+    some, count = list[TableRows](), 0
+    for part in parts:
+        some.append(part)
+        count += part.X.shape[0]
+        if count >= size:
+            yield joined(some)
+            some, count = [], 0
+    if some:
+        yield joined(some)
 
 
 _KINDS: dict[str, type[FileSource]] = {
     "svmlight": _Text,
-    "csv": _Csv,
+    "csv": _Tables,
     "npy": _Numpy,
     "npz": _Numpy,
-    "parquet": _Table,
-    "arrow": _Table,
+    "parquet": _Tables,
+    "arrow": _Tables,
 }

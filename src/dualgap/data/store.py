@@ -43,6 +43,7 @@ from .description import (
     shape_of,
     size_of,
 )
+from .features import Features
 from .files import Arrays, StoredArray, Task, pages
 from .types import Array, Matrix, MatrixLike
 
@@ -99,6 +100,8 @@ class RowStore(RowSource):
         Whether the rows have weights.
     zero_based : bool
         Whether column 0 had the index 0 in the original text.
+    classes : tuple of str or None
+        Words that are the labels, whose numbers are in `y`; None if labels are numbers.
     buffer : int
         Bytes of the blocks that an epoch holds in memory.
     fingerprint : str
@@ -129,6 +132,10 @@ class RowStore(RowSource):
         self.shuffled = description["shuffled"]
         self.zero_based = description["zero_based"]
         self.largest_row = description["largest_row"]
+        text = description["columns"]
+        #: What the columns of a table became, which models keep.
+        self.features = Features.from_json(text) if text else None
+        self.classes = None if self.features is None else self.features.classes
         # A cache that cannot hold the rows until the next epoch only costs time.
         size = sum(size_of(description, name) for name in description["arrays"])
         direct = size > StoredArray.settings.cached * machine_memory()

@@ -10,10 +10,11 @@ import mmap
 import os
 import stat
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import BinaryIO, Literal, overload
+from typing import IO, BinaryIO, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -277,6 +278,7 @@ def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
     decompress: Callable[[BinaryIO], Iterator[bytes]]
     decompress = _DECOMPRESSORS.get(extension, _plain)
     pieces = decompress(file)
+    mark = b"\xef\xbb\xbf"  # of UTF-8, at the start of text
     while True:
         try:
             piece = next(pieces, None)
@@ -286,13 +288,14 @@ def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
             raise ValueError(f"{name} cannot be decompressed: {error}") from error
         if piece is None:
             return
-        yield piece
+        yield piece.removeprefix(mark)
+        mark = b""
 
 
 # ------------------------------------------------------------------ compressed files
 
 
-def _plain(file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
+def _plain(file: IO[bytes] | io.BufferedIOBase) -> Iterator[bytes]:
     while piece := file.read(_SMALL):
         yield piece
 
@@ -347,9 +350,25 @@ def _zst(file: BinaryIO) -> Iterator[bytes]:
         raise EOFError("the file ends within a zstandard frame")
 
 
+def _zip(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the only member of an archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = [n for n in archive.namelist() if n[-1:] != "/" and n[:2] != "__"]
+            if len(names) != 1:
+                raise OSError(
+                    f"it has {len(names)} files; unpack it and give one of them"
+                )
+            with archive.open(names[0]) as reader:
+                yield from _plain(reader)
+    except (zipfile.BadZipFile, RuntimeError) as error:  # encrypted: RuntimeError
+        raise OSError(str(error)) from error
+
+
 _DECOMPRESSORS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
     ".gz": _gzip,
     ".bz2": _bz2,
     ".xz": _xz,
     ".zst": _zst,
+    ".zip": _zip,
 }

@@ -1,4 +1,4 @@
-"""Rows in svmlight text and in CSV."""
+"""Rows in svmlight text, and text as a stream of bytes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
 from ..core import parse_svmlight
-from .chunks import Chunk, FileSource, Reading, Rows, _tidy, array_chunk
+from .chunks import Chunk, FileSource, Reading, Rows
+from .kinds import START, kind_of
 from .svmlight import decompressed, text_pieces
-from .tables import csv_blocks, kind_of
 
 #: Longest line of text, in chunks.
 _LONGEST_LINE = 8
@@ -30,10 +30,6 @@ def _pieces(path: str) -> Iterator[bytes]:
         file.seek(0)
         suffix = suffix or os.path.splitext(path)[1].lower()
         yield from decompressed(file, suffix, path)
-
-
-#: Bytes that determine the kind of a file.
-START = 2**16
 
 
 # ---------------------------------------------------------------------- svmlight text
@@ -109,11 +105,11 @@ def _text_chunk(
     return Chunk(first, load, place, columns=False)
 
 
-# ------------------------------------------------------------------------ CSV and TSV
+# --------------------------------------------------------------------- text as a file
 
 
 class _PieceStream(io.RawIOBase):
-    """Pieces of bytes as a file."""
+    """The pieces of a file as a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.pieces, self.rest = pieces, b""
@@ -129,33 +125,6 @@ class _PieceStream(io.RawIOBase):
         return len(part)
 
 
-class _Csv(FileSource):
-    kind, labelled = "csv", "tables, which contain them as columns"
-
-    def chunks(self) -> Iterator[Chunk]:
-        first, columns = 0, None
-        # Without a column "label", the obvious one has the labels.
-        label = None if self.reading.label == "label" else self.reading.label
-        wanted = self.reading.weight
-        for path in self.paths:
-            file: Any = io.BufferedReader(_PieceStream(_pieces(path)))
-            for block in csv_blocks(file, path, label, self.reading.chunk // 12):
-                columns = columns or block.columns
-                if block.columns != columns:
-                    raise ValueError(
-                        f"{path} has other columns than {self.paths[0]}; convert them "
-                        "one by one"
-                    )
-                X, weight = block.X, None
-                if wanted is not None:
-                    if wanted not in columns:
-                        raise ValueError(
-                            f"{path} has no column {wanted!r} for the weights; give "
-                            "another name with weight=... Its columns are "
-                            f"{', '.join(columns[:20])}"
-                        )
-                    at = columns.index(wanted)
-                    weight, X = X[:, at], np.delete(X, at, axis=1)
-                X = _tidy(X, self.reading.dtype)
-                yield array_chunk(path, first, X, block.y, weight)
-                first += len(block.y)
+def piece_stream(path: str) -> BinaryIO:
+    """Return the decompressed content of a file as a file."""
+    return io.BufferedReader(_PieceStream(_pieces(path)))

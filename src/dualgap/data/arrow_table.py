@@ -1,0 +1,176 @@
+"""Reader of Parquet and Arrow files; pyarrow is imported when one is opened."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from .chunks import _named
+from .features import Column, Words
+from .table_file import TableFile, Want
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["ArrowTable"]
+
+
+class ArrowTable(TableFile):
+    """A table in a Parquet or Arrow file."""
+
+    def __init__(self, content: BinaryIO, kind: str, name: str) -> None:
+        pyarrow = _pyarrow_for(name)
+        self.name = name
+        self._kinds = (pyarrow.ArrowException, UnicodeDecodeError, OSError)
+        self._parquet = kind == "parquet"
+        with self._told():
+            if self._parquet:
+                self._file = pyarrow.parquet.ParquetFile(content)
+                schema = self._file.schema_arrow
+            else:
+                self._file = pyarrow.ipc.open_file(content)
+                schema = self._file.schema
+        names: list[str] = list(schema.names)
+        self.names, self.count = names, len(names)
+        # pandas writes the numbers of the rows into columns of their own.
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        index = about.get("index_columns", [])
+        self.index = [j for j, title in enumerate(names) if title in index]
+        types = pyarrow.types
+        self.texts = [j for j, f in enumerate(schema) if _is_text(types, f.type)]
+
+    def _told(self) -> contextlib.AbstractContextManager[None]:
+        return _named(f"{self.name} cannot be read", self._kinds)
+
+    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
+        first, batches = 0, self._batches(list(wants), size)
+        while True:
+            with self._told():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield [
+                self._column(batch.column(self.title(j)), j, want, first)
+                for j, want in wants.items()
+            ]
+            first += batch.num_rows
+
+    def _batches(self, wanted: list[int], size: int) -> Iterator[pyarrow.RecordBatch]:
+        if self._parquet:
+            names = [self.title(j) for j in wanted]
+            yield from self._file.iter_batches(batch_size=size, columns=names)
+            return
+        for k in range(self._file.num_record_batches):
+            batch = self._file.get_batch(k)
+            for at in range(0, batch.num_rows, size):
+                yield batch.slice(at, size)
+
+    def _column(self, array: pyarrow.Array, j: int, want: Want, first: int) -> Column:
+        import pyarrow
+
+        title, types = self.title(j), pyarrow.types
+        if types.is_dictionary(array.type) and not _is_text(types, array.type):
+            array = array.dictionary_decode()
+        kind = array.type
+        where = f"{self.name}: column {title!r}"
+        found: Column
+        if _is_text(types, kind) or want.words:
+            text = pyarrow.string()
+            if not types.is_dictionary(kind):
+                array = array.cast(text).dictionary_encode()
+            codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            words = array.dictionary.cast(text).to_pylist()
+            found = _stripped(codes.astype(np.int32), words)
+            if want.words is False:
+                numbers = found.numbers()
+                flags = found.flags() if numbers is None else numbers
+                if flags is None:
+                    raise ValueError(
+                        f"{where} has words such as {found.words[0]!r}, where the "
+                        "model has numbers; give data like its training data"
+                    )
+                found = flags
+        elif types.is_temporal(kind):
+            raise ValueError(
+                f"{where} has dates or times ({kind}), which are no features; turn "
+                "them into numbers, or leave the column out with columns=..."
+            )
+        elif not _is_number(types, kind):
+            raise ValueError(
+                f"{where} has type {kind}, not numbers or words; leave the column out "
+                "with columns=..."
+            )
+        else:
+            if types.is_boolean(kind):
+                array = array.cast(pyarrow.uint8())
+            elif types.is_decimal(kind) or types.is_null(kind):
+                array = array.cast(pyarrow.float64())
+            values = array.to_numpy(zero_copy_only=False)
+            found = values.astype(np.float64, copy=False)
+        self._check(found, f"{self.name}, row ", f", column {title!r}", want, first)
+        return found
+
+    @staticmethod
+    def _check(found: Column, head: str, tail: str, want: Want, first: int) -> None:
+        """Refuse a value that is infinite, or missing unless it may be."""
+        if isinstance(found, Words):
+            gaps = found.codes == -1
+        else:
+            gaps, bad = np.isnan(found), np.isinf(found)
+            if bad.any():
+                row = first + int(bad.argmax()) + 1
+                raise ValueError(
+                    f"{head}{row}{tail}: the value is infinite; replace it or drop the "
+                    "row"
+                )
+        if want.remedy is not None and gaps.any():
+            row = first + int(gaps.argmax()) + 1
+            raise ValueError(f"{head}{row}{tail}: the value is missing; {want.remedy}")
+
+
+def _stripped(codes: np.ndarray, words: list[str | None]) -> Words:
+    """Return a column of words without blanks around them; empty ones are missing."""
+    place: dict[str, int] = {}
+    new = [
+        place.setdefault(word.strip(), len(place)) if word and word.strip() else -1
+        for word in words
+    ]
+    return Words(np.array([*new, -1], np.int32)[codes], list(place))
+
+
+def _pyarrow_for(name: str) -> ModuleType:
+    """Return the module pyarrow, which reads a file of this name."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(
+            f"reading {name} needs the package pyarrow; install it with: "
+            "pip install 'dualgap[arrow]'"
+        ) from None
+    return pyarrow
+
+
+def _is_text(types: ModuleType, kind: pyarrow.DataType) -> bool:
+    if types.is_dictionary(kind):
+        return _is_text(types, kind.value_type)
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+    )
+
+
+def _is_number(types: ModuleType, kind: pyarrow.DataType) -> bool:
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )

@@ -1,0 +1,318 @@
+"""Reader of tables in text: CSV, TSV, and columns between semicolons, pipes or blanks.
+
+The first lines tell the separator, the decimal point, and whether there are names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import BinaryIO
+
+import numpy as np
+
+from .features import Column, Words, look_of
+from .table_file import TableFile, Want, is_index
+
+__all__ = ["SEPARATORS", "CsvTable"]
+
+SEPARATORS = "\t;|,"
+#: Lines that tell what the columns are.
+_SAMPLE = 100
+#: Rows to hold as Python objects, which should stay in the cache of the processor.
+_ROWS = 512
+_MISSING = {
+    *("", "na", "n/a", "nan", "null", "none", "?", "-", "<na>", "#n/a"),
+}
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
+_DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
+
+Number = Callable[[str], float]
+
+
+def _with_comma(text: str) -> float:
+    """Return a number with a decimal comma."""
+    if "." in text:
+        raise ValueError
+    return float(text.replace(",", "."))
+
+
+class CsvTable(TableFile):
+    """A table in text.
+
+    Parameters
+    ----------
+    content : binary file
+        The open file.
+    name : str
+        Its name, for messages.
+    decimal : {".", ","}, optional
+        Decimal point; None looks at the first lines.
+    """
+
+    def __init__(self, content: BinaryIO, name: str, decimal: str | None) -> None:
+        self.name = name
+        buffered = io.BufferedReader(content)  # type: ignore[type-var]
+        wide = buffered.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+        # A byte that is no UTF-8 is an error only in a column that is used.
+        self._text = io.TextIOWrapper(
+            buffered,
+            encoding="utf-16" if wide else "utf-8-sig",
+            errors="replace" if wide else "surrogateescape",
+            newline="",
+        )
+        lines: Iterable[str] = self._text
+        self._before, head = 0, list[str]()
+        for line in lines:
+            if head or (line.strip() and not line.startswith("#")):
+                head.append(line)
+            else:
+                self._before += 1
+            if len(head) == _SAMPLE:
+                break
+        self.separator = _separator(head)
+        if self.separator == " ":
+            head = [" ".join(line.split()) for line in head]
+            lines = (" ".join(line.split()) for line in lines)
+        sample = [row for row in csv.reader(head, delimiter=self.separator) if any(row)]
+        self.decimal = decimal or self._decimal(sample[:-1] or sample)
+        self._number: Number = _with_comma if self.decimal == "," else float
+        self._reader = csv.reader(
+            chain(head, lines), delimiter=self.separator, strict=True
+        )
+        self.count = len(sample[0]) if sample else 0
+        self.names = None
+        if self._is_header(sample):
+            self.names = [field.strip() for field in sample[0]]
+            self._header(sample)
+        rows = [row for row in sample if len(row) == self.count][: _SAMPLE - 1]
+        columns = [[field.strip() for field in column] for column in zip(*rows)]  # noqa: B905
+        self.texts = [j for j, column in enumerate(columns) if self._is_text(column)]
+        self.index = [0] if columns and is_index(self.names, columns[0]) else []
+        self.empty = [
+            j
+            for j, column in enumerate(columns)
+            if self._nameless(j) and not any(column) and j == self.count - 1
+        ]
+
+    def _nameless(self, j: int) -> bool:
+        return self.names is None or not self.names[j]
+
+    def _decimal(self, sample: Sequence[Sequence[str]]) -> str:
+        """Return the decimal point of the numbers in the first lines."""
+        fields = [field for row in sample for field in row]
+        comma = self.separator != "," and any(map(_DECIMAL_COMMA.fullmatch, fields))
+        return "," if comma and not any(map(_DECIMAL_POINT.fullmatch, fields)) else "."
+
+    def _is_number(self, text: str) -> bool:
+        try:
+            self._number(text)
+        except ValueError:
+            return False
+        return True
+
+    def _is_text(self, column: Sequence[str]) -> bool:
+        """Whether the first value of a column is a word."""
+        found = [text for text in column if text.lower() not in _MISSING]
+        return bool(found) and not self._is_number(found[0])
+
+    def _is_header(self, sample: Sequence[Sequence[str]]) -> bool:
+        """Whether the first row has the names of the columns."""
+        if not sample:
+            return False
+        first, second = sample[0], sample[1] if len(sample) > 1 else []
+        if not any(map(self._is_number, first)):
+            # Names do not come again in their columns, and differ from each other.
+            again = any(
+                above == below and above.strip()
+                for row in sample[1:]
+                for above, below in zip(first, row, strict=False)
+            )
+            words = [word for word in first if word.strip()]
+            numbers = any(self._is_number(t) for row in sample[1:] for t in row)
+            return numbers or not (again or len(set(words)) < len(words))
+        return any(
+            self._is_number(below)
+            and not self._is_number(above)
+            and above.strip().lower() not in _MISSING
+            for above, below in zip(first, second, strict=False)
+        )
+
+    def _header(self, sample: list[list[str]]) -> None:
+        """Read the names, and check them."""
+        del sample[0]
+        if not sample:
+            raise ValueError(f"{self.name} has no rows; give a file with data")
+        next(filter(any, self._reader), None)
+        for j, field in enumerate(self.names or ()):
+            self._check_text(field, self._before + self._reader.line_num, j)
+
+    def close(self) -> None:
+        with contextlib.suppress(ValueError):  # closed already
+            self._text.detach().detach()
+
+    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
+        reader = self._reader
+        while True:
+            begun = self._before + reader.line_num
+            try:
+                rows = list(islice(reader, min(size, _ROWS)))
+            except csv.Error as error:
+                line = self._before + reader.line_num
+                raise ValueError(f"{self.name}, line {line}: {error}") from None
+            if not rows:
+                return
+            block = _Block(rows, begun)
+            if {*map(len, rows)} != {self.count}:
+                self._remove_blanks(block)
+            if block.rows:
+                columns = list(zip(*block.rows, strict=True))
+                yield [
+                    self._column(block, j, columns[j], want)
+                    for j, want in wants.items()
+                ]
+
+    def _remove_blanks(self, block: _Block) -> None:
+        """Remove blank lines, and refuse rows with other numbers of columns."""
+        kept = []
+        for k, row in enumerate(block.rows):
+            if not row or (len(row) == 1 and not row[0].strip()):
+                continue
+            if len(row) != self.count:
+                raise ValueError(
+                    f"{self.name}, line {block.line(k)}: expected {self.count} columns "
+                    f"as in the first line, found {len(row)}"
+                )
+            kept.append(k)
+        block.keep(kept)
+
+    def _column(
+        self, block: _Block, j: int, texts: Sequence[str], want: Want
+    ) -> Column:
+        found: Column | None = None
+        if want.words is not True:
+            found = self._numbers(texts)
+        if found is None:
+            found = self._mixed(block, j, texts, want)
+        if isinstance(found, Words):
+            gaps = found.codes == -1
+            for word in found.words:
+                if not word.isascii():
+                    row = next(k for k, t in enumerate(texts) if t.strip() == word)
+                    self._check_text(word, block.line(block.kept[row]), j)
+        else:
+            if np.isfinite(found).all():
+                return found
+            gaps, bad = np.isnan(found), np.isinf(found)
+            if bad.any():
+                self._refuse(block, j, texts, int(bad.argmax()))
+        if want.remedy is not None and gaps.any():
+            where = self._where(block, j, int(gaps.argmax()))
+            raise ValueError(f"{where}: the value is missing; {want.remedy}")
+        return found
+
+    def _numbers(self, texts: Sequence[str]) -> Column | None:
+        try:
+            return np.fromiter(map(self._number, texts), np.float64, len(texts))
+        except ValueError:
+            return None
+
+    def _mixed(self, block: _Block, j: int, texts: Sequence[str], want: Want) -> Column:
+        """Return a column with values that are not numbers."""
+        values, place, code = dict[str, float](), dict[str, int](), dict[str, int]()
+        for raw in set(texts):  # few, where they are words
+            text = raw.strip()
+            if text.lower() in _MISSING:
+                values[raw], code[raw] = math.nan, -1
+            elif want.words is not True and self._is_number(text):
+                values[raw], code[raw] = self._number(text), -1
+            else:
+                code[raw] = place.setdefault(text, len(place))
+        if not place and want.words is not True:
+            each = map(values.__getitem__, texts)
+            return np.fromiter(each, np.float64, len(texts))
+        codes = np.fromiter(map(code.__getitem__, texts), np.int32, len(texts))
+        found = Words(codes, list(place))
+        numbers = not all(map(math.isnan, values.values()))
+        if want.words is False or numbers:
+            flags = None if numbers else found.flags()
+            if flags is not None:
+                return flags
+            self._refuse(block, j, texts, int((codes >= 0).argmax()))
+        return found
+
+    def _where(self, block: _Block, j: int, row: int) -> str:
+        named = f" ({self.names[j]!r})" if self.names else ""
+        return f"{self.name}, line {block.line(block.kept[row])}, column {j + 1}{named}"
+
+    def _refuse(self, block: _Block, j: int, texts: Sequence[str], row: int) -> None:
+        """Raise an error for a value that is not a finite number.
+
+        Raises
+        ------
+        ValueError
+            Naming line and column.
+        """
+        text = texts[row].strip()
+        where = self._where(block, j, row)
+        look = look_of(text)
+        if look is not None:
+            raise ValueError(f"{where}: {text[:40]!r} {look}")
+        remedy = f"one_hot={self.title(j)!r}, or leave the column out with columns=..."
+        raise ValueError(
+            f"{where}: expected a finite number, found {text[:40]!r}; take its values "
+            f"as words with {remedy}"
+        )
+
+    def _check_text(self, text: str, line: int, j: int) -> None:
+        """Raise an error for bytes that are no UTF-8."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raw = text.encode("utf-8", "surrogateescape")[:40]
+            raise ValueError(
+                f"{self.name}, line {line}, column {j + 1}: {raw!r} is not text in "
+                "UTF-8; convert the file, from Latin-1 with: iconv -f latin1 -t utf-8"
+            ) from None
+
+
+class _Block:
+    """Rows of text, and the lines that they end in."""
+
+    def __init__(self, rows: list[list[str]], begun: int) -> None:
+        self.rows = self._all = rows
+        self.begun = begun
+        self.kept: Sequence[int] = range(len(rows))
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Keep some rows."""
+        self.rows, self.kept = [self._all[k] for k in kept], kept
+
+    def line(self, k: int) -> int:
+        """Return the last line of a row."""
+        inner = sum(f.count("\n") for row in self._all[: k + 1] for f in row)
+        return self.begun + k + 1 + inner
+
+
+def _separator(head: Sequence[str]) -> str:
+    """Return what stands between the columns of the first lines.
+
+    A comma between other separators is a decimal comma.
+    """
+    some = [line for line in head[:20] if line.strip()]
+    if not some:
+        return ","
+    for mark in SEPARATORS[:-1]:
+        rows = list(csv.reader(some, delimiter=mark))
+        if len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows[:-1]):
+            fields = [field for row in rows[1:] or rows for field in row]
+            commas = [field for field in fields if "," in field]
+            if all(map(_DECIMAL_COMMA.fullmatch, commas)) or "," not in some[0]:
+                return mark
+    best = max(SEPARATORS, key=some[0].count)
+    return best if best in some[0] else " "

@@ -1,0 +1,359 @@
+"""Features of a table: how its columns became numbers, learnt once and kept.
+
+Numbers stay as they are. A column of words gets one feature per word (one-hot). Missing
+values are filled with what was learnt, or refused. The description travels with models
+and stores, and later tables are read by the names in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .types import Matrix
+
+__all__ = ["Column", "Feature", "Features", "Learner", "Numbers", "Words"]
+
+#: Most words of a column that becomes features without being named.
+MOST_WORDS = 100
+#: Part of the entries below which encoded rows are sparse.
+_DENSE = 0.3
+
+Numbers: TypeAlias = NDArray[np.float64]
+
+_LOOKS = {
+    r"\d{4}-\d\d?-\d\d?\b.*|\d\d?[./]\d\d?[./]\d{2,4}\b.*|\d{4}/\d\d?/\d\d?\b.*": (
+        "is a date, which is no feature; turn it into numbers, or leave it out with "
+        "columns=..."
+    ),
+    r"\d\d?:\d\d(:\d\d(\.\d+)?)?": (
+        "is a time of day, which is no feature; turn it into numbers, or leave it out "
+        "with columns=..."
+    ),
+    r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?": (
+        "has thousands separators; write 1000 for 1,000, or give decimal=',' if the "
+        "comma is the decimal point"
+    ),
+    r"[-+]?\d{1,3}(\.\d{3})+(,\d*)?": (
+        "has thousands separators; write 1000 for 1.000, or give decimal='.' if the "
+        "dot is the decimal point"
+    ),
+    r"[-+]?\d*,\d+([eE][-+]?\d+)?": "has a decimal comma; give decimal=','",
+    r"[-+]?\d*\.\d+([eE][-+]?\d+)?": "has a decimal point; give decimal='.'",
+    r"[-+]?[$€£¥]\s?[-+]?\d[\d.,]*|[-+]?\d[\d.,]*\s?[%$€£¥]": (
+        "is a number with a sign; write the number alone"
+    ),
+}
+_BOOLEANS = {"true": 1.0, "false": 0.0}
+
+
+def look_of(text: str) -> str | None:
+    """Return what a word looks like that is meant as a number or date; None if not."""
+    told = (saying for look, saying in _LOOKS.items() if re.fullmatch(look, text))
+    return next(told, None)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A column of words: for each row the number of its word, -1 where missing."""
+
+    codes: NDArray[np.int32]
+    words: list[str]
+
+    def flags(self) -> Numbers | None:
+        """Return a column of True and False as 1 and 0; None if it has other words."""
+        if not self.words or not all(w.lower() in _BOOLEANS for w in self.words):
+            return None
+        return self.mapped([_BOOLEANS[word.lower()] for word in self.words])
+
+    def mapped(self, values: Sequence[float]) -> Numbers:
+        """Return a number for every row; NaN where the word is missing."""
+        return np.array([*values, np.nan])[self.codes]
+
+    def numbers(self) -> Numbers | None:
+        """Return the words as numbers; None if one of them is no number."""
+        try:
+            return self.mapped([float(word) for word in self.words])
+        except ValueError:
+            return None
+
+
+Column: TypeAlias = Numbers | Words
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of a table, and the features that it becomes."""
+
+    name: str
+    #: Words, sorted, each of which is a feature; None for a column of numbers.
+    words: tuple[str, ...] | None = None
+    #: What a missing value becomes; None if it is refused.
+    fill: float | str | None = None
+
+    @property
+    def width(self) -> int:
+        return 1 if self.words is None else len(self.words)
+
+    @property
+    def names(self) -> list[str]:
+        if self.words is None:
+            return [self.name]
+        return [f"{self.name}={word}" for word in self.words]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns of a table, by name or number, and what became of them."""
+
+    columns: tuple[Feature, ...]
+    label: str | None = None
+    #: Words that are the labels, sorted; None if the labels are numbers.
+    classes: tuple[str, ...] | None = None
+    weight: str | None = None
+    #: Whether the table had names of columns.
+    named: bool = True
+    #: What was done about missing values: "mean", "most-frequent", "drop" or None.
+    missing: str | None = None
+    decimal: str | None = None
+
+    @property
+    def width(self) -> int:
+        return sum(column.width for column in self.columns)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the features are the columns themselves."""
+        return all(column.words is None for column in self.columns)
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the features; None if these are columns without a name."""
+        if self.plain and not self.named:
+            return None
+        return [name for column in self.columns for name in column.names]
+
+    @property
+    def sparse(self) -> bool:
+        return len(self.columns) < _DENSE * self.width
+
+    def said(self) -> list[str]:
+        """Return sentences about words and missing values."""
+        words = [c for c in self.columns if c.words is not None]
+        found = []
+        if words:
+            parts = ", ".join(f"{c.name} ({c.width})" for c in words)
+            found.append(f"one feature per word (one-hot): {parts}")
+        if self.missing == "drop":
+            found.append("rows with missing values left out")
+        elif self.missing is not None:
+            found.append(f"missing values filled ({self.missing})")
+        return found
+
+    def encode(self, columns: Sequence[Column], unknown: Counter[str]) -> Matrix:
+        """Return the rows of features, and count words that are not known.
+
+        Rows with a value that is missing and is not filled have NaN.
+        """
+        n = len(columns[0].codes if isinstance(columns[0], Words) else columns[0])
+        if self.plain:
+            X = np.empty((n, len(columns)))
+            for j, (feature, column) in enumerate(
+                zip(self.columns, columns, strict=True)
+            ):
+                assert isinstance(column, np.ndarray)
+                X[:, j] = _filled(column, feature)
+            return X
+        places = np.zeros((n, len(columns)), np.int64)
+        values = np.ones((n, len(columns)))
+        at = 0
+        for j, (feature, column) in enumerate(zip(self.columns, columns, strict=True)):
+            if feature.words is None:
+                assert isinstance(column, np.ndarray)
+                values[:, j], places[:, j] = _filled(column, feature), at
+            else:
+                assert isinstance(column, Words)
+                codes = self._codes(feature, column, unknown)
+                values[codes == -1, j] = 0.0
+                values[codes == -2, j] = np.nan
+                places[:, j] = at + np.maximum(codes, 0)
+            at += feature.width
+        if not self.sparse:
+            X = np.zeros((n, at))
+            X[np.arange(n)[:, None], places] = values
+            return X
+        kept = values != 0.0
+        ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        parts = values[kept], places[kept].astype(np.int32), ends.astype(np.int32)
+        return sparse.csr_matrix(parts, shape=(n, at))
+
+    @staticmethod
+    def _codes(
+        feature: Feature, column: Words, unknown: Counter[str]
+    ) -> NDArray[np.int64]:
+        """Return the place of each row's word; -1 if unknown, -2 if missing."""
+        assert feature.words is not None
+        place = {word: k for k, word in enumerate(feature.words)}
+        missing = -2 if feature.fill is None else place[str(feature.fill)]
+        codes = np.array([*(place.get(w, -1) for w in column.words), missing])
+        found = codes[column.codes]
+        if strange := int((found == -1).sum()):
+            unknown[feature.name] += strange
+        return found
+
+    def to_json(self) -> str:
+        """Return the description as JSON."""
+        plain = {**vars(self), "columns": [vars(column) for column in self.columns]}
+        return json.dumps(plain, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Features:
+        """Return the description that :meth:`to_json` wrote, after checking it.
+
+        Raises
+        ------
+        ValueError
+            If the text is anything else.
+        """
+        try:
+            plain = json.loads(text)
+            columns = tuple(
+                Feature(c["name"], _tuple(c["words"]), c["fill"])
+                for c in plain.pop("columns")
+            )
+            plain["classes"] = _tuple(plain["classes"])
+            found = cls(columns, **plain)
+            sound = found.to_json() == text and columns and all(map(_sound, columns))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            sound = False
+        strings = (str, type(None))
+        if not sound or not all(
+            isinstance(value, strings)
+            for value in (found.label, found.weight, found.missing, found.decimal)
+        ):
+            raise ValueError("its description of the columns was damaged or edited")
+        return found
+
+
+def _filled(column: Numbers, feature: Feature) -> Numbers:
+    """Return numbers with missing ones filled."""
+    if feature.fill is None:
+        return column
+    return np.where(np.isnan(column), feature.fill, column)
+
+
+def _tuple(words: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if words is None else tuple(words)
+
+
+def _sound(feature: Feature) -> bool:
+    """Whether a description of a column is consistent."""
+    name, words, fill = feature.name, feature.words, feature.fill
+    if words is None:
+        return isinstance(name, str) and not isinstance(fill, (str, bool))
+    return (
+        isinstance(name, str)
+        and all(isinstance(word, str) for word in words)
+        and list(words) == sorted(set(words))
+        and (fill is None or fill in words)
+    )
+
+
+# ---------------------------------------------------------------------------- learning
+
+
+class Learner:
+    """Learns from blocks of rows how the columns of a table become features."""
+
+    def __init__(
+        self, names: Sequence[str], one_hot: Collection[str], missing: str | None
+    ) -> None:
+        self.names, self.one_hot, self.missing = names, one_hot, missing
+        self.counts: list[Counter[str | float]] = [Counter() for _ in names]
+        self.sums = np.zeros((len(names), 2))  # of the numbers, and how many
+
+    def add(self, columns: Sequence[Column]) -> None:
+        """Take in some rows."""
+        for j, column in enumerate(columns):
+            if isinstance(column, Words):
+                codes = column.codes[column.codes >= 0]
+                places, counts = np.unique(codes, return_counts=True)
+                words = map(column.words.__getitem__, places)
+                self.counts[j].update(dict(zip(words, counts.tolist(), strict=True)))
+                continue
+            if self.missing is None or self.missing == "drop":
+                continue
+            known = column[~np.isnan(column)]
+            self.sums[j] += known.sum(), len(known)
+            if self.missing == "most-frequent":
+                values, counts = np.unique(known, return_counts=True)
+                self.counts[j].update(
+                    dict(zip(values.tolist(), counts.tolist(), strict=True))
+                )
+
+    def learnt(self, name: str, words: Sequence[bool]) -> tuple[Feature, ...]:
+        """Return the features; `words` tells the columns that are of words.
+
+        `name` is that of the table, for messages.
+        """
+        found = [self._feature(name, j, own) for j, own in enumerate(words)]
+        large = [
+            f for f in found if f.width > MOST_WORDS and f.name not in self.one_hot
+        ]
+        if large:
+            parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
+            others = [f.name for f in found if f not in large]
+            kept = ",".join(others) if 0 < len(others) <= 30 else "..."
+            raise ValueError(
+                f"{name} has more than {MOST_WORDS} different words in {parts}; leave "
+                f"such columns out with columns={kept!r}, or keep them with one_hot=..."
+            )
+        return tuple(found)
+
+    def _feature(self, name: str, j: int, words: bool) -> Feature:
+        title, counts = self.names[j], self.counts[j]
+        filled = self.missing in ("mean", "most-frequent")
+        flags = all(str(word).lower() in _BOOLEANS for word in counts)
+        if words and flags and title not in self.one_hot:
+            self._flags(j)
+            words = False
+        if words:
+            every = sorted(map(str, counts))
+            odd = [w for w in every if look_of(w)] if title not in self.one_hot else []
+            if odd:
+                raise ValueError(
+                    f"{name}, column {title!r}: {odd[0]!r} {look_of(odd[0])}"
+                )
+            return Feature(title, tuple(every), _commonest(counts) if filled else None)
+        if not filled:
+            return Feature(title)
+        total, count = self.sums[j].tolist()
+        counts = self.counts[j]
+        if not count:
+            raise ValueError(
+                f"{name}: column {title!r} has no values; leave it out with columns=..."
+            )
+        if self.missing == "mean":
+            return Feature(title, fill=total / count)
+        return Feature(title, fill=_commonest(counts))
+
+    def _flags(self, j: int) -> None:
+        """Count the words of a column of True and False as 1 and 0."""
+        counts: Counter[str | float] = Counter()
+        for word, count in self.counts[j].items():
+            counts[_BOOLEANS[str(word).lower()]] += count
+        self.counts[j], self.sums[j] = counts, (counts[1.0], sum(counts.values()))
+
+
+def _commonest(counts: Mapping[str | float, int]) -> str | float:
+    """Return the most frequent value, the smallest of several."""
+    most = max(counts.values())
+    return min(value for value, count in counts.items() if count == most)

@@ -1,0 +1,241 @@
+"""What readers of tables share: which columns there are, and where they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from .features import Column, Features
+
+__all__ = ["Layout", "TableFile", "TableOptions", "Want"]
+
+#: Default names of the column with the labels.
+_LABEL_NAMES = ("label", "target", "class", "y")
+_UNNAMED = ("", "Unnamed: 0")
+
+
+class TableOptions(NamedTuple):
+    """What a caller says about the columns of a table; each by name or number.
+
+    Attributes
+    ----------
+    label : str or None
+        Column of the labels. None uses the column named label, target, class or y, or
+        else the only column of text.
+    columns : sequence of str or None
+        Columns of the features. None uses all that are left.
+    weight : str or None
+        Column of the weights of the examples.
+    one_hot : sequence of str
+        Columns whose values are words, though they may look like numbers.
+    missing : {"mean", "most-frequent", "drop"} or None
+        What to do about missing values. None refuses them.
+    decimal : {".", ","} or None
+        Decimal point of text; None looks at the first lines.
+    """
+
+    label: str | None = None
+    columns: Sequence[str] | None = None
+    weight: str | None = None
+    one_hot: Sequence[str] = ()
+    missing: str | None = None
+    decimal: str | None = None
+
+    def check(self) -> None:
+        """Raise an error for values that are unknown."""
+        modes = ("mean", "most-frequent", "drop")
+        if self.missing is not None and self.missing not in modes:
+            raise ValueError(
+                f"missing={self.missing!r} is unknown; use {', '.join(modes)}"
+            )
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal={self.decimal!r} is unknown; use '.' or ','")
+
+
+class Want(NamedTuple):
+    """How to read a column."""
+
+    #: True for words, False for numbers, None for what the values are.
+    words: bool | None = None
+    #: What to do about a missing value, for the error; None if it may be missing.
+    remedy: str | None = None
+
+
+class Layout(NamedTuple):
+    """Positions of the columns that are read."""
+
+    features: list[int]
+    label: int | None
+    weight: int | None
+    #: Names of columns that are not read although nobody said so.
+    ignored: list[str]
+
+    @property
+    def read(self) -> list[int]:
+        more = [j for j in (self.label, self.weight) if j is not None]
+        return [*self.features, *more]
+
+
+class TableFile(ABC):
+    """An open table, whose rows are read once, in blocks."""
+
+    name: str
+    names: list[str] | None
+    count: int
+    #: Columns that hold the numbers of the rows, and columns that hold nothing.
+    index: Sequence[int] = ()
+    empty: Sequence[int] = ()
+    #: Columns of text.
+    texts: Sequence[int] = ()
+    decimal: str | None = None
+
+    @abstractmethod
+    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
+        """Yield the wanted columns of the next `size` rows."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of the file, which stays open."""
+
+    def title(self, j: int) -> str:
+        """Return the name of a column, or its number if it has none."""
+        return str(j + 1) if self.names is None else self.names[j] or str(j + 1)
+
+    def position(self, wanted: str, role: str = "column") -> int:
+        """Return the position of a column by name or number, or raise an error."""
+        if self.names is not None and wanted in self.names:
+            return self.names.index(wanted)
+        if wanted.isdecimal() and 1 <= int(wanted) <= self.count:
+            return int(wanted) - 1
+        raise ValueError(
+            f"{self.name} has no {role} {wanted!r}; its columns are {self.known()}"
+        )
+
+    def known(self) -> str:
+        """Return the names of the columns for a message."""
+        if self.names is None:
+            return f"1 to {self.count}"
+        names = [self.title(j) for j in range(self.count)]
+        return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+    def layout(self, options: TableOptions, needs_label: bool) -> Layout:
+        """Return where the columns are that options name."""
+        self._check_names()
+        features = [self.position(name) for name in options.columns or ()]
+        weight = None
+        if options.weight is not None:
+            weight = self.position(options.weight, "weight column")
+        label = self._label(options.label, needs_label, {*features, weight})
+        for j, role in ((label, "label"), (weight, "weight")):
+            if j in features:
+                raise ValueError(
+                    f"{self.name}: the {role} column is among the features; remove it "
+                    "from columns"
+                )
+        if options.columns is None:
+            others = {label, weight, *self.index, *self.empty}
+            features = [j for j in range(self.count) if j not in others]
+        if not features:
+            raise ValueError(
+                f"{self.name} has no columns besides the labels; add features"
+            )
+        for name in options.one_hot:
+            if self.position(name) not in features:
+                raise ValueError(
+                    f"{self.name}: column {name!r} of one_hot is not among the features"
+                )
+        return Layout(features, label, weight, [])
+
+    def _check_names(self) -> None:
+        names = [name for name in self.names or () if name]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"{self.name} has several columns named {twice!r}; rename all but one"
+            )
+
+    def _label(
+        self, label: str | None, needs_label: bool, taken: set[int | None]
+    ) -> int | None:
+        if label is not None:
+            # A missing label column is an error only if labels are required.
+            found = self._find(label)
+            return self.position(label, "label column") if needs_label else found
+        lower = [column.lower() for column in self.names or ()]
+        likely = [lower.index(word) for word in _LABEL_NAMES if word in lower]
+        texts = [j for j in self.texts if j not in (*self.index, *self.empty)]
+        likely = likely or (texts if len(texts) == 1 else [])
+        # A column that was named as a feature is one.
+        likely = [j for j in likely if j not in taken] if not needs_label else likely
+        if not likely and needs_label:
+            raise ValueError(
+                f"{self.name} has no obvious label column; name it with label=... Its "
+                f"columns are {self.known()}"
+            )
+        return likely[0] if likely else None
+
+    def placed(
+        self, known: Features, label: str | None, needs_label: bool, strict: bool
+    ) -> Layout:
+        """Return where the columns are that a description names.
+
+        With `strict`, the weights have to be there too.
+        """
+        self._check_names()
+        wanted = [column.name for column in known.columns]
+        if self.names is None and not needs_label and self.count == len(wanted):
+            # The label column was removed.
+            return Layout(list(range(self.count)), None, None, [])
+        lacking = [name for name in wanted if self._find(name) is None]
+        if lacking:
+            several = "s" * (len(lacking) > 1)
+            names = ", ".join(map(repr, lacking[:8])) + ", ..." * (len(lacking) > 8)
+            raise ValueError(
+                f"{self.name} has no column{several} {names}; its columns are "
+                f"{self.known()}"
+            )
+        features = [self.position(name) for name in wanted]
+        name = known.label if label is None else label
+        at = None
+        if name is not None or needs_label:
+            at = self._label(name, needs_label, {*features})
+        weight = None
+        if known.weight is not None:
+            weight = self._find(known.weight)
+            if weight is None and strict:
+                weight = self.position(known.weight, "weight column")
+        used = {*features, at, weight, *self.index, *self.empty}
+        if label is not None and known.label is not None:
+            used.add(self._find(known.label))
+        rest = [self.title(j) for j in range(self.count) if j not in used]
+        return Layout(features, at, weight, rest)
+
+    def _find(self, name: str) -> int | None:
+        try:
+            return self.position(name)
+        except ValueError:
+            return None
+
+    def left_out(self, layout: Layout) -> list[str]:
+        """Return sentences about columns that are not read."""
+        found = [
+            f"column {j + 1}{f' ({name})' if (name := self._own(j)) else ''} numbers "
+            "the rows: left out"
+            for j in self.index
+            if j not in layout.read
+        ]
+        if layout.ignored:
+            names = ", ".join(layout.ignored[:8])
+            names += ", ..." * (len(layout.ignored) > 8)
+            found.append(f"not used: {names}")
+        return found
+
+    def _own(self, j: int) -> str:
+        return "" if self.names is None else self.names[j]
+
+
+def is_index(names: Sequence[str] | None, values: Sequence[str]) -> bool:
+    """Whether the first column of text counts the rows, as pandas writes it."""
+    if not names or names[0] not in _UNNAMED or len(names) < 2:
+        return False
+    return all(v.isdecimal() for v in values) and len(set(values)) == len(values)

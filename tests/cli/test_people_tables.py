@@ -1,0 +1,357 @@
+"""Tables as people have them, against the same pipelines in scikit-learn."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from dualgap import LinearSVC, load_model
+from dualgap.data import RowStore
+
+from .running import call, refused, write
+
+pandas = pytest.importorskip("pandas")
+
+
+def adult(n: int = 900) -> Any:
+    """A table like the Adult data: numbers, words, and gaps among the words."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "age": rng.integers(17, 80, n),
+            "workclass": rng.choice(["Private", "State-gov", "Self-emp"], n),
+            "education": rng.choice(["HS-grad", "Bachelors", "Doctorate"], n),
+            "hours": rng.integers(10, 80, n),
+            "sex": rng.choice(["Male", "Female"], n),
+        }
+    )
+    score = 0.05 * (frame.age - 40) + 0.05 * (frame.hours - 40)
+    score += 2.0 * (frame.education == "Doctorate") + (frame.workclass == "Self-emp")
+    score += rng.normal(size=n)
+    frame["income"] = np.where(score > 1, ">50K", "<=50K")
+    frame.loc[rng.random(n) < 0.05, "workclass"] = None
+    return frame
+
+
+def titanic(n: int = 800) -> Any:
+    """A table like the Titanic's: names, missing ages, few missing ports."""
+    rng = np.random.default_rng(1)
+    frame = pandas.DataFrame(
+        {
+            "Survived": 0,
+            "Pclass": rng.integers(1, 4, n),
+            "Name": [f"Passenger, Mr. {k}" for k in range(n)],
+            "Sex": rng.choice(["male", "female"], n),
+            "Age": rng.uniform(1, 80, n).round(1),
+            "Embarked": rng.choice(["S", "C", "Q"], n),
+        }
+    )
+    score = 2.5 * (frame.Sex == "female") - frame.Pclass - 0.02 * frame.Age
+    frame["Survived"] = (score + rng.normal(size=n) > -1.3).astype(int)
+    frame.loc[rng.random(n) < 0.2, "Age"] = None
+    frame.loc[rng.random(n) < 0.01, "Embarked"] = None
+    return frame
+
+
+def wine(n: int = 800) -> Any:
+    """A table like that of wine quality: numbers alone, three labels."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(n, 4)) * [1, 2, 5, 10] + [7, 3, 20, 100]
+    frame = pandas.DataFrame(X.round(2), columns=["acid", "sugar", "so2", "alcohol"])
+    score = (frame.alcohol - 100) / 10 + frame.acid - 7 + 0.5 * rng.normal(size=n)
+    frame["quality"] = np.digitize(score, [-0.8, 0.8]) + 5
+    return frame
+
+
+def dummies(n: int = 800) -> Any:
+    frame = adult(n).dropna()
+    return pandas.get_dummies(frame, columns=["workclass", "education", "sex"])
+
+
+def plain(frame: Any, name: str, **options: Any) -> None:
+    frame.to_csv(name, index=False, **options)
+
+
+def adult_text(frame: Any, name: str) -> None:
+    """Without names, with blanks after the commas, and ? for what is missing."""
+    rows = frame.astype(object).fillna("?").to_numpy().tolist()
+    lines = [", ".join(map(str, row)) for row in rows]
+    Path(name).write_text("\n".join(lines) + "\n\n")
+
+
+def nullable(frame: Any, name: str) -> None:
+    """Parquet with nullable and categorical columns, in a random order."""
+    pytest.importorskip("pyarrow")
+    types = {"age": "Int64", "workclass": "category", "sex": "category"}
+    frame.astype(types).sample(frac=1, random_state=0).to_parquet(name)
+
+
+def excel(frame: Any, name: str) -> None:
+    frame = frame.assign(hours=frame.hours + 0.25)
+    plain(frame, name, sep=";", decimal=",", encoding="utf-16")
+
+
+SETTINGS: dict[str, tuple[Any, Any, str, str, list[str]]] = {
+    "adult": (adult, plain, "csv", "income", ["--missing", "most-frequent"]),
+    "adult without names": (adult, adult_text, "csv", "6", ["--missing", "mean"]),
+    "adult with row numbers": (
+        adult, lambda frame, name: frame.to_csv(name), "csv", "income",
+        ["--missing", "mean"],
+    ),
+    "adult, Excel": (adult, excel, "csv", "income", ["--missing", "mean"]),
+    "adult, Parquet": (adult, nullable, "parquet", "income", ["--missing", "mean"]),
+    "wine": (
+        wine, lambda frame, name: plain(frame, name, sep=";"), "csv", "quality", []
+    ),
+    "titanic": (
+        titanic, plain, "csv", "Survived",
+        ["--columns", "Pclass,Sex,Age,Embarked", "--missing", "mean"],
+    ),
+    "dummies": (dummies, plain, "csv", "income", []),
+}  # fmt: skip
+
+
+def pipeline(frame: Any, features: list[str], fill: str) -> Any:
+    """The same in scikit-learn, around the same classifier."""
+    words = [c for c in features if frame[c].dtype.kind not in "biufM"]
+    numbers = [c for c in features if c not in words]
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    steps = ColumnTransformer(
+        [
+            ("numbers", SimpleImputer(strategy=fill), numbers),
+            ("words", make_pipeline(SimpleImputer(strategy="most_frequent"), encoder),
+             words),
+        ],
+        sparse_threshold=0.0,
+    )  # fmt: skip
+    return make_pipeline(steps, StandardScaler(), LinearSVC(tol=1e-6))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_table_trains_predicts_and_scores_as_in_scikit_learn(name: str) -> None:
+    make, save, kind, label, options = SETTINGS[name]
+    frame = make()
+    half = len(frame) // 2
+    old, new = frame[:half], frame[half:]
+    save(old, f"old.{kind}")
+    save(new, f"new.{kind}")
+    target = "income" if label == "6" else label
+    features = [c for c in frame.columns if c not in (target, "Name")]
+    fill = "most_frequent" if "most-frequent" in options else "mean"
+    model = pipeline(old, features, fill).fit(old[features], old[target])
+    expected = model.score(new[features], new[target])
+    more = ["--label", label, *options, "--standardize", "--tol", "1e-6"]
+    call("train", f"old.{kind}", "m", *more)
+    report = json.loads(call("score", f"new.{kind}", "m", "--json").stdout)
+    assert report["accuracy"] == pytest.approx(expected, abs=0.005)
+    assert report["n"] == len(new)
+    assert report["d"] == model[-1].n_features_in_
+    predicted = call("predict", f"new.{kind}", "m").stdout.split()
+    assert set(predicted) <= set(map(str, old[target].unique()))
+    assert len(predicted) == len(new)
+    proved = call("certify", f"old.{kind}", "m", "--json").stdout
+    for certificate in json.loads(proved)["certificates"]:
+        assert certificate["relative_gap"] <= 1e-3
+
+
+def test_too_many_words_are_refused_with_the_columns_to_keep() -> None:
+    plain(titanic(), "t.csv")
+    told = refused("train", "t.csv", "m", "--label", "Survived", "--missing", "mean")
+    assert "more than 100 different words in 'Name' (800)" in told
+    assert "--columns Pclass,Sex,Age,Embarked" in told
+    assert "--one-hot" in told
+    told = refused("train", "t.csv", "m", "--label", "Survived")
+    assert "--missing mean" in told
+
+
+def test_columns_go_by_name_in_any_order_and_words_may_be_new() -> None:
+    frame = adult().dropna()
+    plain(frame, "old.csv")
+    call("train", "old.csv", "m", "--label", "income")
+    expected = call("predict", "old.csv", "m").stdout
+    model = load_model("m")
+    names = model.feature_names_in_.tolist()
+    assert names == [
+        "age", "workclass=Private", "workclass=Self-emp", "workclass=State-gov",
+        "education=Bachelors", "education=Doctorate", "education=HS-grad", "hours",
+        "sex=Female", "sex=Male",
+    ]  # fmt: skip
+    by_hand = np.column_stack(
+        [
+            frame[name] if "=" not in name
+            else frame[name.split("=")[0]] == name.split("=")[1]
+            for name in names
+        ]
+    ).astype(float)  # fmt: skip
+    same = LinearSVC(random_state=0).fit(by_hand, frame.income)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    turned = frame[frame.columns[::-1]].assign(note="kept")
+    plain(turned, "new.csv", sep="\t")
+    told = call("predict", "new.csv", "m")
+    assert told.stdout == expected
+    assert "new.csv: not used: note." in told.stderr
+    plain(frame.replace("Private", "Never"), "strange.csv")
+    count = int((frame.workclass == "Private").sum())
+    told = call("predict", "strange.csv", "m")
+    assert f"does not know are ignored: workclass ({count})." in told.stderr
+    zeros = by_hand.copy()
+    zeros[:, 1] = 0
+    assert told.stdout.split() == same.predict(zeros).tolist()
+    plain(frame.drop(columns=["sex", "age"]), "few.csv")
+    told = refused("predict", "few.csv", "m")
+    assert "few.csv has no columns 'age', 'sex'; its columns are" in told
+
+
+def test_a_model_of_a_store_takes_the_table_that_made_it() -> None:
+    frame = adult()
+    plain(frame, "t.csv")
+    options = ["--label", "income", "--missing", "mean"]
+    call("convert", "t.csv", "s.store", *options, "--no-shuffle")
+    store = RowStore.open("s.store")
+    assert store.classes == ("<=50K", ">50K")
+    labels = np.array(store.classes)[store.y]
+    np.testing.assert_array_equal(labels, frame.income)
+    call("train", "t.csv", "direct", *options)
+    call("train", "s.store", "m")
+    (block,) = store.blocks()
+    direct = LinearSVC(random_state=0).fit(block.X, labels)
+    np.testing.assert_allclose(load_model("direct").coef_, direct.coef_, rtol=1e-12)
+    model = load_model("m")
+    assert model.classes_.tolist() == ["<=50K", ">50K"]
+    assert model.certificate_.certified
+    names = load_model("direct").feature_names_in_.tolist()
+    assert model.feature_names_in_.tolist() == names
+    for data in ("t.csv", "s.store"):
+        report = json.loads(call("score", data, "m", "--json").stdout)
+        assert report["accuracy"] == direct.score(block.X, labels)
+    call("convert", "t.csv", "t.csv", "two.store", *options)
+    assert RowStore.open("two.store").n_samples == 2 * len(frame)
+    call("convert", "t.csv", "dropped", "--label", "income", "--missing", "drop")
+    assert RowStore.open("dropped").n_samples == len(frame.dropna())
+
+
+def test_rows_with_gaps_are_left_out_but_not_in_prediction() -> None:
+    frame = adult()
+    plain(frame, "t.csv")
+    whole = frame.dropna()
+    plain(whole, "whole.csv")
+    told = call("train", "t.csv", "m", "--label", "income", "--missing", "drop")
+    gone = len(frame) - len(whole)
+    assert f"{gone} rows with missing values left out" in told.stderr
+    call("train", "whole.csv", "n", "--label", "income")
+    np.testing.assert_array_equal(load_model("m").coef_, load_model("n").coef_)
+    assert "m is within" in call("certify", "t.csv", "m").stdout
+    assert "the value is missing; fill it" in refused("predict", "t.csv", "m")
+
+
+def test_weights_are_a_column_or_a_file() -> None:
+    frame = adult(400).dropna()
+    weight = np.random.default_rng(0).integers(1, 5, len(frame)).astype(float)
+    plain(frame, "t.csv")
+    plain(frame.assign(w=weight), "w.csv")
+    np.savetxt("weights", weight)
+    call("train", "w.csv", "m", "--label", "income", "--weight", "w")
+    call("train", "t.csv", "n", "--label", "income", "-W", "weights")
+    X = pandas.get_dummies(frame.drop(columns="income"), dtype=float, prefix_sep="=")
+    model = load_model("m")
+    same = LinearSVC(random_state=0)
+    same.fit(X[model.feature_names_in_].to_numpy(), frame.income, weight)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    np.testing.assert_array_equal(load_model("n").coef_, same.coef_)
+    call("certify", "w.csv", "m")
+    call("certify", "t.csv", "n", "-W", "weights")
+    assert "no weight column 'w'" in refused("certify", "t.csv", "m")
+    assert "t.csv: " not in call("predict", "t.csv", "m").stderr
+    call("convert", "w.csv", "s", "--label", "income", "--weight", "w", "--no-shuffle")
+    np.testing.assert_array_equal(RowStore.open("s").sample_weight, weight)
+    write("data", [-1, 1])
+    np.savetxt("weights", np.arange(60.0))
+    call("train", "data", "k", "-W", "weights")
+    Path("odd").write_text("1\nmany\n")
+    for file, words in (
+        ("odd", "is not a file of weights"), ("t.csv", "is not a file of weights"),
+    ):  # fmt: skip
+        assert words in refused("train", "data", "k2", "-W", file)
+    np.savetxt("odd", np.arange(3.0))
+    assert "odd has 3 weights, but data has 60" in refused(
+        "train", "data", "k2", "-W", "odd"
+    )
+    np.savetxt("odd", -np.arange(60.0))
+    assert "negative" in refused("train", "data", "k2", "-W", "odd")
+
+
+def test_a_csv_in_a_zip_and_svmlight_text_with_a_mark() -> None:
+    plain(adult().dropna(), "t.csv")
+    with zipfile.ZipFile("t.zip", "w") as archive:
+        archive.write("t.csv")
+    for name in ("t.csv", "t.zip"):
+        call("train", name, f"{name}.model", "--label", "income")
+    coef = [load_model(f"{name}.model").coef_ for name in ("t.csv", "t.zip")]
+    np.testing.assert_array_equal(*coef)
+    call("convert", "t.zip", "s", "--label", "income", "--no-shuffle")
+    assert RowStore.open("s").n_samples == len(pandas.read_csv("t.csv"))
+    with zipfile.ZipFile("two.zip", "w") as archive:
+        archive.write("t.csv")
+        archive.writestr("other.csv", "a")
+    assert "it has 2 files; unpack it" in refused("train", "two.zip", "m")
+    write("data", [-1, 1])
+    Path("marked").write_bytes(b"\xef\xbb\xbf" + Path("data").read_bytes())
+    for name in ("data", "marked"):
+        call("train", name, f"{name}.model")
+    coef = [load_model(f"{name}.model").coef_ for name in ("data", "marked")]
+    np.testing.assert_array_equal(*coef)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1}\n', "is JSON; save the table as CSV"),
+        (b"@relation iris\n@data\n", "is ARFF (Weka)"),
+        ("1 1:2\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_other_formats_are_named(content: bytes, words: str) -> None:
+    Path("t").write_bytes(content)
+    for command in ("train", "convert"):
+        assert words in refused(command, "t", "out")
+
+
+def test_a_workbook_is_named() -> None:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+    Path("t.xlsx").write_bytes(sink.getvalue())
+    for command in ("train", "convert"):
+        assert "is a workbook of Excel; save" in refused(command, "t.xlsx", "out")
+
+
+def test_onnx_has_the_description_of_the_columns() -> None:
+    onnx = pytest.importorskip("onnx")
+    plain(adult().dropna(), "t.csv")
+    call("train", "t.csv", "m", "--label", "income")
+    call("export", "m", "m.onnx")
+    (entry,) = onnx.load("m.onnx").metadata_props
+    assert entry.key == "dualgap.columns"
+    assert entry.value == load_model("m", return_notes=True)[1]["columns"]
+
+
+def test_a_description_that_was_edited_is_refused() -> None:
+    plain(adult().dropna(), "t.csv")
+    call("train", "t.csv", "m", "--label", "income")
+    from dualgap import save_model
+
+    model, notes = load_model("m", return_notes=True)
+    assert isinstance(notes["columns"], str)
+    broken = notes["columns"].replace("Private", "Zero")
+    save_model(model, "n", notes={**notes, "columns": broken})
+    assert "was damaged or edited" in refused("predict", "t.csv", "n")
