@@ -32,6 +32,7 @@ class ArrowTable(TableFile):
             if self._parquet:
                 self._file = pyarrow.parquet.ParquetFile(content)
                 schema = self._file.schema_arrow
+                self.rows = self._file.metadata.num_rows
             else:
                 self._file = pyarrow.ipc.open_file(content)
                 schema = self._file.schema
@@ -63,7 +64,8 @@ class ArrowTable(TableFile):
     def _batches(self, wanted: list[int], size: int) -> Iterator[pyarrow.RecordBatch]:
         if self._parquet:
             names = [self.title(j) for j in wanted]
-            yield from self._file.iter_batches(batch_size=size, columns=names)
+            for k in range(self._file.num_row_groups):  # else it holds the whole file
+                yield from self._file.iter_batches(size, [k], names)
             return
         for k in range(self._file.num_record_batches):
             batch = self._file.get_batch(k)
@@ -111,7 +113,7 @@ class ArrowTable(TableFile):
             elif types.is_decimal(kind) or types.is_null(kind):
                 array = array.cast(pyarrow.float64())
             values = array.to_numpy(zero_copy_only=False)
-            found = values.astype(np.float64, copy=False)
+            found = values.astype(np.float64)  # a copy, so that the batch can go
         self._check(found, f"{self.name}, row ", f", column {title!r}", want, first)
         return found
 

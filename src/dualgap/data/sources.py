@@ -144,10 +144,10 @@ def _gathered(parts: Iterable[TableRows], size: int) -> Iterator[TableRows]:
         some.append(part)
         count += part.X.shape[0]
         if count >= size:
-            yield joined(some)
+            yield joined(some, count)
             some, count = [], 0
     if some:
-        yield joined(some)
+        yield joined(some, count)
 
 
 _KINDS: dict[str, type[FileSource]] = {

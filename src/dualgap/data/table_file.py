@@ -89,6 +89,8 @@ class TableFile(ABC):
     #: Columns of text.
     texts: Sequence[int] = ()
     decimal: str | None = None
+    #: Number of rows, where the file tells it.
+    rows: int | None = None
 
     @abstractmethod
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -121,40 +122,54 @@ def _read(
     needs_label: bool,
     training: bool,
 ) -> Table:
-    learns = known is None
-    if known is None:
+    if learns := known is None:
         layout = table.layout(options, needs_label)
         learner = TableLearner(table, layout, options)
-        blocks = list(learner.blocks(table, layout, _ROWS, needs_label))
+        blocks = learner.blocks(table, layout, _ROWS, needs_label)
+        held = list(islice(blocks, 1))
+        count = table.rows
+        if count is None or not learner.plain:  # else the rest teaches nothing
+            held += blocks
+            count = sum(map(_length, held))
+        blocks = chain(_emptied(held), blocks)
         known = learner.learnt()
     else:
         layout = table.placed(known, options.label, needs_label, training)
         wants = known_wants(table, layout, known, needs_label, training)
-        blocks = list(table.blocks(wants, _ROWS))
-    if not blocks:
+        held = list(table.blocks(wants, _ROWS))
+        count, blocks = sum(map(_length, held)), _emptied(held)
+    if not count:
         raise ValueError(f"{table.name} has no rows; give a file with data")
     encoder = Encoder(known, layout)
-    rows = joined(_emptied(blocks, encoder))
+    rows = joined(map(encoder.rows, blocks), count)
     said = [*table.left_out(layout), *(known.said() if learns else []), *encoder.said()]
     return Table(rows._replace(y=_known_labels(table.name, rows.y)), known, said)
 
 
-def _emptied(blocks: list[list[Column]], encoder: Encoder) -> Iterator[TableRows]:
-    """Yield the rows of blocks, and free the blocks."""
+def _emptied(blocks: list[list[Column]]) -> Iterator[list[Column]]:
+    """Yield blocks, and free each one."""
     blocks.reverse()
     while blocks:
-        yield encoder.rows(blocks.pop())
+        yield blocks.pop()
 
 
-def joined(parts: Iterable[TableRows]) -> TableRows:
-    """Return all rows together."""
-    X, y, weight = zip(*parts, strict=True)
-    if len(X) == 1:
-        return TableRows(X[0], y[0], weight[0])
+def joined(parts: Iterable[TableRows], n: int) -> TableRows:
+    """Return the rows of parts together, at most n, and free each part."""
+    X, at = list[Matrix](), 0
+    y, weight = list[NDArray[np.generic]](), list[Numbers]()
+    for part in parts:
+        if sparse.issparse(part.X):
+            X.append(part.X)
+        else:
+            X = X or [np.empty((n, part.X.shape[1]))]
+            X[0][at : at + len(part.X)] = part.X
+            at += len(part.X)
+        y += [] if part.y is None else [part.y]
+        weight += [] if part.weight is None else [part.weight]
     return TableRows(
-        sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X),
-        None if y[0] is None else np.concatenate(y),
-        None if weight[0] is None else np.concatenate(weight),
+        sparse.vstack(X, "csr") if sparse.issparse(X[0]) else X[0][:at],
+        np.concatenate(y) if y else None,
+        np.concatenate(weight) if weight else None,
     )
 
 
@@ -318,6 +333,11 @@ class Encoder:
             names = ", ".join(f"{k} ({n:,})" for k, n in self.unknown.items())
             found.append(f"words that the model does not know are ignored: {names}")
         return found
+
+
+def _length(block: list[Column]) -> int:
+    first = block[0]
+    return len(first.codes if isinstance(first, Words) else first)
 
 
 def _is_empty(column: Column) -> bool:
