@@ -283,6 +283,9 @@ def test_labels_need_not_be_there() -> None:
     assert known.names is None
     table = read("1,2\n", known=known, needs_label=False)
     assert (table.rows.y, table.rows.X.tolist()) == (None, [[1.0, 2.0]])
+    # A feature may stand where the labels stood.
+    table = read("3,x,2\n5,6,7\n8,9,10\n", known=known, needs_label=False)
+    assert (table.rows.y, table.rows.X.tolist()) == (None, [[7, 5], [10, 8]])
     table = read("5,1,2\n6,3,4\n", known=known, needs_label=False)
     assert (labels(table), table.rows.X.tolist()) == ([5, 6], [[1, 2], [3, 4]])
 
@@ -306,6 +309,8 @@ def test_labels_need_not_be_there() -> None:
         ("y,\n", {}, "has no rows"),
         (b"a,y\nu,1\n\xff,1\n", {}, r"line 3, column 1: b'\\xff' is not text in UTF-8"),
         (b"gr\xf6\xdfe,y\n1,1\n", {}, "line 1, column 1: .* iconv -f latin1"),
+        ('"a"b,c\n1,2\n', {}, "line 1: ',' expected after"),
+        ("a,b,y\n1,2,1\n", {"columns": ["a", "1"]}, "column 'a' is used twice"),
         ("a,b,y\n1,2,1\n", {"weight": "z"}, "no weight column 'z'"),
         ("a,b,y\n1,2,1\n", {"one_hot": ["y"]}, "'y' of one_hot is not among"),
         ("a,b,y\n1,2,1\n", {"missing": "median"}, "missing='median' is unknown"),

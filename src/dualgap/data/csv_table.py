@@ -148,7 +148,11 @@ class CsvTable(TableFile):
         del sample[0]
         if not sample:
             raise ValueError(f"{self.name} has no rows; give a file with data")
-        next(filter(any, self._reader), None)
+        try:
+            next(filter(any, self._reader), None)
+        except csv.Error as error:
+            line = self._before + self._reader.line_num
+            raise ValueError(f"{self.name}, line {line}: {error}") from None
         for j, field in enumerate(self.names or ()):
             self._check_text(field, self._before + self._reader.line_num, j)
 

@@ -146,7 +146,7 @@ class TableFile(ABC):
                 raise ValueError(
                     f"{self.name}: column {name!r} of one_hot is not among the features"
                 )
-        return Layout(features, label, weight, [])
+        return self._distinct(Layout(features, label, weight, []))
 
     def _check_names(self) -> None:
         names = [name for name in self.names or () if name]
@@ -201,6 +201,8 @@ class TableFile(ABC):
         at = None
         if name is not None or needs_label:
             at = self._label(name, needs_label, {*features})
+        if at in features and label is None and not needs_label:
+            at = None  # a table without labels, whose columns have numbers
         weight = None
         if known.weight is not None:
             weight = self._find(known.weight)
@@ -210,7 +212,18 @@ class TableFile(ABC):
         if label is not None and known.label is not None:
             used.add(self._find(known.label))
         rest = [self.title(j) for j in range(self.count) if j not in used]
-        return Layout(features, at, weight, rest)
+        return self._distinct(Layout(features, at, weight, rest))
+
+    def _distinct(self, layout: Layout) -> Layout:
+        """Return a layout in which no column is read twice, or raise an error."""
+        read = layout.read
+        twice = [self.title(j) for j in read if read.count(j) > 1]
+        if twice:
+            raise ValueError(
+                f"{self.name}: column {twice[0]!r} is used twice; name every column "
+                "once, for one purpose"
+            )
+        return layout
 
     def _find(self, name: str) -> int | None:
         try:
