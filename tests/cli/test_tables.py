@@ -255,7 +255,7 @@ def test_a_pipeline_is_saved_as_it_is() -> None:
         (("certify", "odd.model", "t.csv"), "DATA comes before MODEL"),
         (("score", "t.csv", "t.csv"), "give a file that train has written"),
         (("convert", "t.csv", "s", "--labels", "c"), "--labels c is for .npy and .npz"),
-        (("train", "data", "m", "--zero-based", "--label", "1"), "leave --label and"),
+        (("train", "data", "m", "--zero-based", "--label", "1"), "leave --label out"),
         (("train", "zero", "m", "--one-based"), "least 1 (--zero-based reads indices"),
         (("train", "picture.csv", "m"), "is not a data file; give svmlight text, CSV"),
         (("convert", "picture.csv", "s.store"), "is not a data file; give svmlight"),
