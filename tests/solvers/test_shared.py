@@ -74,7 +74,8 @@ def test_steps_are_those_of_the_twin(few):
         for k in problems
     ]
     for _ in range(5):
-        point.look(lambda: False)
+        point.look()
+        point.aim(lambda: False, np.ones(4, bool))
         for k, other in enumerate(twins):
             w = point.W[k]
             np.testing.assert_allclose(w, other.w, rtol=1e-6, atol=1e-9)
@@ -93,6 +94,41 @@ def test_a_few_eigenvalues_precondition_wide_rows():
         assert all(bounds.meets(1e-6) for bounds in fit.proofs.values())
         gaps.append(len(fit.epochs[0]))
     assert gaps[0] <= 2 * gaps[1] + 4
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_a_sample_saves_products(C, monkeypatch):
+    rng, seen = np.random.default_rng(2), [0]
+    y = np.arange(12_000) % 20
+    X = (rng.normal(size=(20, 24))[y] + 4.0 * rng.normal(size=(12_000, 24))).astype("f")
+    scores = DenseRows.scores
+
+    def counted(rows, X, W):
+        seen[-1] += len(X) * len(W)
+        return scores(rows, X, W)
+
+    monkeypatch.setattr(DenseRows, "scores", counted)
+    batch = batch_of(X, y, C=C)
+    for share in (0.5, 0.0):
+        rows = rows_of(batch, sample_share=share, active_entries=0, active_share=0.0)
+        fit = SharedFit(rows, batch, job())
+        fit.run()
+        assert all(bounds.meets(1e-3) for bounds in fit.proofs.values())
+        seen.append(0)
+    assert seen[0] < 0.9 * seen[1]
+
+
+def test_problems_that_are_near_get_no_step(monkeypatch):
+    gaps, aim = [], steps.SharedPoint.aim
+
+    def seen(point, stopped, exact):
+        gaps.extend((point.primal - point.dual) / np.maximum(point.dual, 1e-300))
+        aim(point, stopped, exact)
+
+    monkeypatch.setattr(steps.SharedPoint, "aim", seen)
+    found = solve_shared(SHARED, squared(4, n=600, d=4, classes=6), job())
+    assert all(bounds.meets(1e-3) for bounds in found.bounds)
+    assert min(gaps) > 0.9e-3
 
 
 # --------------------------------------------------------------------------- proofs
@@ -297,7 +333,7 @@ def test_a_time_limit_keeps_the_models(data, monkeypatch):
     model = LinearSVC(C=10.0, solver=SHARED, tol=1e-8)._fit(*data, stop=core_stop)
     assert {part.status for part in model.certificate_} == {Status.TIME_LIMIT}
     assert all(0.0 < part.relative_gap < np.inf for part in model.certificate_)
-    assert model.n_iter_ == 2
+    assert model.n_iter_ == 1  # after a step with a sample
 
 
 def test_too_few_epochs_are_reported(data):
@@ -313,9 +349,10 @@ def test_chunks_bound_the_memory(data, monkeypatch):
     sizes = []
     start = steps.SharedPoint.start
 
-    def counted(rows, batch, problems, W):
-        sizes.append(len(problems))
-        return start(rows, batch, problems, W)
+    def counted(rows, batch, problems, W, sample=None):
+        if sample is None:
+            sizes.append(len(problems))
+        return start(rows, batch, problems, W, sample)
 
     monkeypatch.setattr(steps.SharedPoint, "start", counted)
     whole = LinearSVC(solver=SHARED).fit(X, y)
@@ -392,9 +429,9 @@ def wide():
 def test_a_path_of_wide_rows_shares_passes_from_model_to_model(wide, monkeypatch):
     begun, start = [], steps.SharedPoint.start
 
-    def seen(rows, batch, problems, W):
+    def seen(rows, batch, problems, W, sample=None):
         begun.append(None if W is None else W.copy())
-        return start(rows, batch, problems, W)
+        return start(rows, batch, problems, W, sample)
 
     monkeypatch.setattr(steps.SharedPoint, "start", seen)
     batch = batch_of(*wide)

@@ -34,6 +34,8 @@ class DenseRowsSettings:
 
     #: Rows of a block: their products with 100 vectors stay in the cache.
     block: int = 256
+    #: The same for products in float32 alone, whose sums cost much for short blocks.
+    block_of_floats: int = 1024
     #: Strips that threads share; each has sums of its own.
     strips: int = 8
 
@@ -46,10 +48,14 @@ def unchecked() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def blocks_of(stop: int, start: int = 0) -> Iterator[slice]:
-    """Yield the blocks of a stretch of rows."""
-    for begin in range(start, stop, SETTINGS.block):
-        yield slice(begin, min(begin + SETTINGS.block, stop))
+def blocks_of(
+    stop: int, start: int = 0, kind: DTypeLike = np.float64
+) -> Iterator[slice]:
+    """Yield the blocks of a stretch of rows, for products of this type."""
+    floats = np.dtype(kind) == np.float32
+    size = SETTINGS.block_of_floats if floats else SETTINGS.block
+    for begin in range(start, stop, size):
+        yield slice(begin, min(begin + size, stop))
 
 
 class DenseRows:
@@ -71,9 +77,9 @@ class DenseRows:
             slice(begin, min(begin + each, self.n)) for begin in range(0, self.n, each)
         ]
 
-    def blocks(self, strip: slice) -> Iterator[slice]:
-        """Yield the blocks of a strip."""
-        return blocks_of(strip.stop, strip.start)
+    def blocks(self, strip: slice, kind: DTypeLike = np.float64) -> Iterator[slice]:
+        """Yield the blocks of a strip, for products of this type."""
+        return blocks_of(strip.stop, strip.start, kind)
 
     def take(self, block: slice, kind: DTypeLike) -> Floats:
         """Return the rows of a block in this type."""
@@ -105,7 +111,7 @@ class DenseRows:
 
         def of_strip(strip: slice) -> Vector:
             total = np.zeros(shape)
-            for block in self.blocks(strip):
+            for block in self.blocks(strip, kind):
                 add(block, self.take(block, kind), total)
             return total
 
@@ -198,7 +204,7 @@ def prove_together(
     - `W`: shape (problems, width).
     """
     alpha, unit = np.empty((len(W), rows.n)), Rounding.unit
-    positive, cost = batch.signs(problems) > 0, batch.costs(problems)
+    signs, cost = batch.signs(problems), batch.costs(problems)
     squares = (W[:, : rows.d] ** 2).sum(axis=1)
     lengths = np.sqrt(squares * (1.0 + Rounding.summed) + _SMALL)
     last = np.abs(rows.constant * W[:, -1]) if rows.constant else np.zeros(len(W))
@@ -211,9 +217,10 @@ def prove_together(
         sums = _Sums(np.zeros(W.shape), *np.zeros((5, len(W))))
         for block in rows.blocks(strip):
             X = rows.X[block].astype(np.float64, copy=False)
-            scores, own, c = rows.scores(X, W), positive[:, block].T, cost[:, block].T
-            residual[:, block] = (np.where(own, 1.0, -1.0) - scores).T
-            short = 1.0 - np.where(own, scores, -scores)
+            scores, c = rows.scores(X, W), cost[:, block].T
+            sign = signs[:, block].T.astype(np.float64)
+            residual[:, block] = (sign - scores).T
+            short = 1.0 - sign * scores
             # No term of a score passes more roundings than w has entries, and a few.
             off = size[block] * lengths + last
             off *= Rounding.slack * unit * (rows.width + 4)
@@ -226,7 +233,7 @@ def prove_together(
             sums.diagonal[:] += (dual * short).sum(axis=0)
             sums.reach[:] += (dual * (size[block] + rows.constant)).sum(axis=0)
             sums.used[:] += np.count_nonzero(dual, axis=0)
-            rows.add_sums(X, np.where(own, dual, -dual), sums.v)
+            rows.add_sums(X, sign * dual, sums.v)
         return sums
 
     with unchecked():

@@ -70,7 +70,7 @@ class SparseRows(DenseRows):
             for s in self.strips
         }
 
-    def blocks(self, strip: slice) -> Iterator[slice]:
+    def blocks(self, strip: slice, kind: DTypeLike = np.float64) -> Iterator[slice]:
         yield strip
 
     def take(self, block: slice, kind: DTypeLike) -> sparse.csr_matrix:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..blas import one_thread
 from ..certificate import Bounds, Status
+from ..losses import Vector
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.dense import SETTINGS as BLOCKS
@@ -56,6 +57,8 @@ class SharedSettings:
     most_idle: int = 6
     #: A problem is given up after this many proofs that did not find its gap.
     most_rejected: int = 3
+    #: Steps with a sample of the rows, before those with all of them.
+    rough_steps: int = 1
     #: Predicted matrix products with all rows.
     products: float = 14.0
     #: Predicted products of each problem with its active rows alone.
@@ -131,7 +134,7 @@ class SharedFit:
         count = len(problems)
         self.statuses += [None] * count
         near = self.job.models
-        W = np.array([near[k] for k in problems]) if near else None
+        W = np.array([near[k] for k in problems]) if near else self._rough(problems)
         point = SharedPoint.start(self.rows, self.batch, problems, W)
         self._note(point)
         unproved = problems
@@ -146,6 +149,7 @@ class SharedFit:
             elif ended is None:
                 if left.any():
                     point.keep(~left)
+                point.aim(self.stopped, self.idle[point.problems] > 0)
                 point.move()
                 self._note(point)
             if ended is not None:
@@ -154,10 +158,25 @@ class SharedFit:
                     self.statuses[k] = ended
                 return
 
+    def _rough(self, problems: Numbers) -> Vector | None:
+        """Return the models of a few steps with a sample, None without one."""
+        rows = self.rows.small
+        if rows is None or not self.batch.same_costs:
+            return None
+        point = SharedPoint.start(
+            rows, self.batch, problems, None, sample=self.rows.sample
+        )
+        exact = np.ones(len(problems), bool)
+        for _ in range(SETTINGS.rough_steps):
+            point.look()
+            point.aim(self.stopped, exact)
+            point.move()
+        return point.W
+
     def _note(self, point: SharedPoint) -> None:
         """Look at the models of an epoch, keep them, and tell of them."""
         self.W[point.problems] = point.W
-        point.look(self.stopped)
+        point.look()
         values = zip(point.problems, point.primal, point.dual, strict=True)
         gap = point.primal - point.dual
         for k, primal, dual in values:
@@ -213,7 +232,7 @@ class SharedFit:
         point = SharedPoint.at(
             self.rows, self.batch, problems[again], W[again], residual
         )
-        point.look(self.stopped)
+        point.look()
         point.primal = np.array([found.bounds[j].primal for j in again])
         point.dual = np.array([found.bounds[j].dual for j in again])
         return point

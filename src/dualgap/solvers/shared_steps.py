@@ -6,10 +6,11 @@ Update     w <- the least P_k in the span of w, s and the constant feature, at n
            H s = -grad P_k(w), where
            H = I + 2 sum c_ik x_i x_i' over the active rows, u_ik > 0. Conjugate
            gradients solve that system over copies of the active rows, or, where these
-           are many, over all rows for all problems together, as matrix products. The
+           are many, over all rows for all problems together, as matrix products. There
+           a sample of the rows gives H, until the gap no longer falls by half. The
            largest eigenvalues of X'X, times the costs of the active rows, precondition
-           all problems. The first w is the ridge solution. Problems whose gap is small
-           enough leave.
+           all problems. The first w is the ridge solution, or a step from that of the
+           sample. Problems whose gap is small enough leave.
 Guarantee  P_k never rises but for rounding, and w_k -> w_k*. The dual point is
            a_i = 2 c_i max(0, u_i), and P - D = 1/2 ||grad P||^2.
 Cost       a step of K problems: one or two matrix products of 2 n d K operations, and
@@ -17,7 +18,7 @@ Cost       a step of K problems: one or two matrix products of 2 n d K operation
            gradient. Eigenvalues once: n d^2 operations, for at most 16 rows per
            column; beyond 1,200 columns 2,600 n d, for at most 19,200 rows. 9 bytes per
            row and problem (17 for float64), for at most 128 problems at a time; copies
-           of the active rows per thread, where these are few.
+           of the sample, and of the active rows per thread, where these are few.
 Source     Keerthi and DeCoste, JMLR 6, 2005, for one problem; what problems share is
            this package's.
 
@@ -27,12 +28,15 @@ float32 keeps a problem from its accuracy, the ordinary solver trains it.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ..losses import Vector
 from ..problems.batch import LinearBatch
@@ -62,6 +66,12 @@ class SharedStepsSettings:
     residual: float = 0.1
     #: Most conjugate gradients of a step.
     most_gradients: int = 40
+    #: Rows per column of the sample that gives steps of problems with many active rows,
+    sample_rows: int = 16
+    #: at most this part of all rows,
+    sample_share: float = 0.5
+    #: with at least this many active ones per column.
+    sample_active: float = 2.0
     #: A product of K problems with all rows costs as many plain ones, and `wide` more
     #: per problem. Copies of the active rows are used where they are fewer.
     narrow: float = 1.9
@@ -77,6 +87,8 @@ class SharedStepsSettings:
     group_share: float = 0.25
     #: Most steps of the search in the span of a few directions.
     search_steps: int = 30
+    #: Rows that it looks at together.
+    search_rows: int = 4096
     #: The search ends when a step would gain less than this part of what the first did,
     search_accuracy: float = 1e-4
     #: or less than this many roundings of P.
@@ -85,6 +97,8 @@ class SharedStepsSettings:
     least_gain: float = 1e-4
     #: Part of a step at which the search ends, for rounding hides its gain.
     shortest_search: float = 1e-4
+    #: Up to this relative gap, sums over the rows are in float64.
+    search_near: float = 1e-2
 
 
 SETTINGS = SharedStepsSettings()
@@ -127,6 +141,35 @@ class SharedRows:
         values = np.maximum(values, 0.0)
         rest = settings.rest * values.min() if len(values) < width else values.min()
         return cls(dense, values, vectors.astype(kind), float(rest), settings)
+
+    @functools.cached_property
+    def sample(self) -> Numbers:
+        """Rows that stand for all of them in a step that needs not be exact."""
+        count = self.settings.sample_rows * self.dense.width
+        random = np.random.default_rng(0)
+        return np.sort(random.choice(self.dense.n, count, replace=False))
+
+    @functools.cached_property
+    def sampled(self) -> DenseRows:
+        """Copies of these rows."""
+        dense = self.dense
+        return DenseRows(dense.X[self.sample], dense.constant, dense.pool)
+
+    @property
+    def small(self) -> SharedRows | None:
+        """The sample with the eigenvalues of all rows; None if it is not much fewer."""
+        if math.isinf(self.least_sampled):
+            return None
+        return replace(self, dense=self.sampled)
+
+    @property
+    def least_sampled(self) -> float:
+        """Fewest active rows of a problem whose steps use the sample."""
+        settings, dense = self.settings, self.dense
+        share = settings.sample_rows * dense.width / dense.n
+        if share > settings.sample_share:
+            return math.inf
+        return settings.sample_active * dense.width / share
 
     def most_active(self, problems: int) -> int:
         """Return up to how many active rows are copied, by counted cost."""
@@ -182,17 +225,10 @@ class Active(NamedTuple):
     X: Floats
     cost: Floats  # relative costs
 
-    def sums(self, weights: Floats) -> Vector:
-        """Return the sum of the rows with these weights, added block by block."""
-        total = np.zeros(self.dense.width)
-        for block in blocks_of(len(weights)):
-            self.dense.add_sums(self.X[block], weights[block, None], total[None])
-        return total
-
     def product(self, p: Vector, size: float) -> Vector:
         """Return the sum of ``c_i (x_i.p) x_i``, for the largest entry of p."""
         direction, total = (p / size).astype(self.X.dtype)[None], np.zeros(len(p))
-        for block in blocks_of(len(self.X)):
+        for block in blocks_of(len(self.X), kind=self.X.dtype):
             X = self.X[block]
             image = self.dense.scores(X, direction)
             image *= self.cost[block, None]
@@ -228,6 +264,9 @@ class SharedPoint:
     primal: Vector = field(init=False)
     dual: Vector = field(init=False)
     steps: Vector = field(init=False)
+    weight: Vector = field(init=False)
+    active: Vector = field(init=False)
+    exact: NDArray[np.bool_] = field(init=False)
 
     @classmethod
     def at(
@@ -237,28 +276,40 @@ class SharedPoint:
         problems: Numbers,
         W: Vector,
         F: Floats,
+        sample: Numbers | None = None,
     ) -> SharedPoint:
-        """Return the point of some problems of a batch, whose residuals are F."""
+        """Return the point of some problems of a batch, whose residuals are F.
+
+        A sample of the rows stands for all of them.
+        """
         cost = batch.costs(problems.tolist())
+        positive = batch.signs(problems.tolist()) > 0
+        if sample is not None:
+            cost = cost[:, sample] * (cost.shape[1] / len(sample))
+            positive = positive[:, sample]
         largest = cost.max(axis=1, keepdims=True)
         relative = (cost / largest).astype(F.dtype)
         each = np.broadcast_to(largest[:, 0], len(problems)).copy()
-        positive = batch.signs(problems.tolist()) > 0
         return cls(rows, problems, positive, relative, each, W, F)
 
     @classmethod
     def start(
-        cls, rows: SharedRows, batch: LinearBatch, problems: Numbers, W: Vector | None
+        cls,
+        rows: SharedRows,
+        batch: LinearBatch,
+        problems: Numbers,
+        W: Vector | None,
+        sample: Numbers | None = None,
     ) -> SharedPoint:
         """Return the point W, or the ridge solutions, where every row is active."""
         dense, kind, count = rows.dense, rows.dense.X.dtype, len(problems)
         residual, one = np.empty((count, dense.n), kind), kind.type(1)
         ridge = W is None
         W = np.zeros((count, dense.width)) if W is None else W
-        point = cls.at(rows, batch, problems, W, residual)
+        point = cls.at(rows, batch, problems, W, residual, sample)
         np.copyto(residual, np.where(point.positive, one, -one))
         if ridge:
-            sums = point.sums(count, lambda b: residual[:, b] * point.cost[:, b])
+            sums = point.class_sums()
             mean = point.cost.mean(axis=1, dtype=np.float64)
             factor = 2.0 * point.largest
             W[:] = rows.solve(factor[:, None] * sums, factor * dense.n * mean)
@@ -271,17 +322,34 @@ class SharedPoint:
         """Drop all but some problems."""
         if self.cost.shape[0] > 1:
             self.cost = self.cost[some]
-        for name in ("problems", "largest", "positive", "residual", "W", "steps"):
+        for name in (
+            "problems", "largest", "positive", "residual", "W", "steps", "primal",
+            "dual", "weight", "active",
+        ):  # fmt: skip
             setattr(self, name, getattr(self, name)[some])
 
-    def sums(self, count: int, weights: Callable[[slice], Floats]) -> Vector:
-        """Return sums of rows with weights, a block at a time, for several problems."""
-        dense = self.rows.dense
+    def class_sums(self) -> Vector:
+        """Return the sums of ``c_i y_i x_i``."""
+        dense, kind, cost = self.rows.dense, self.rows.dense.X.dtype, self.cost
+        few = (
+            len(cost) == 1 and 4 * np.count_nonzero(self.positive) < self.positive.size
+        )
 
         def add(block: slice, X: Floats, total: Vector) -> None:
-            dense.add_sums(X, weights(block).T, total)
+            own = self.positive[:, block]
+            if few:  # twice the positive rows, less all rows
+                both = sparse.csr_matrix(own * (2.0 * cost[:, block]).astype(kind))
+                total[:, : dense.d] += both @ X
+                if dense.constant:
+                    total[:, dense.d] += dense.constant * both.sum(axis=1).A1
+                every = np.zeros((1, dense.width))
+                dense.add_sums(X, cost[:, block].T, every)
+                total -= every
+            else:
+                weights = np.where(own, cost[:, block], -cost[:, block])
+                dense.add_sums(X, weights.T, total)
 
-        return dense.total((count, dense.width), add, dense.X.dtype)
+        return dense.total(self.W.shape, add, kind)
 
     def images(self, S: Vector, out: Floats) -> Vector:
         """Set the products of all rows with S, divided by sizes that it returns."""
@@ -290,7 +358,7 @@ class SharedPoint:
         directions = (S / sizes[:, None]).astype(out.dtype)
 
         def of_strip(strip: slice) -> None:
-            for block in dense.blocks(strip):
+            for block in dense.blocks(strip, out.dtype):
                 out[:, block] = dense.scores(dense.X[block], directions).T
 
         for _ in dense.over_strips(of_strip):
@@ -300,88 +368,102 @@ class SharedPoint:
     def _cost(self, k: int) -> Floats:
         return self.cost[k if len(self.cost) > 1 else 0]
 
-    def inside(self, k: int) -> NDArray[np.bool_]:
-        """Return which rows of problem k are active."""
-        return (self.residual[k] > 0) == self.positive[k]
+    def inside(self, k: int, some: slice | Numbers = slice(None)) -> NDArray[np.bool_]:
+        """Return which rows, or which of some, are active in problem k."""
+        return (self.residual[k, some] > 0) == self.positive[k, some]
 
-    def look(self, stopped: Callable[[], bool]) -> None:
-        """Compute P, D and a step of every problem.
+    def look(self) -> None:
+        """Compute P, D and the gradient of every problem, by one pass."""
+        dense, width = self.rows.dense, self.rows.dense.width
 
-        Conjugate gradients solve the system of a step: over copies of the active rows
-        where these are few, otherwise by matrix products with all rows.
+        def add(block: slice, X: Floats, total: Vector) -> None:
+            r, own = self.residual[:, block], self.positive[:, block]
+            active = (r > 0) == own
+            weights = active * self.cost[:, block]
+            values = total[:, width:].T
+            values[0] += np.count_nonzero(active, axis=1)
+            values[1] += weights.sum(axis=1)
+            weights *= r
+            dense.add_sums(X, weights.T, total[:, :width])
+            values[2] += np.abs(weights).sum(axis=1)
+            weights *= r
+            values[3] += weights.sum(axis=1)
+
+        shape = len(self.W), width + 4
+        sums = dense.total(shape, add, dense.X.dtype)
+        factor, v = 2.0 * self.largest, sums[:, :width]
+        v *= factor[:, None]
+        self.active, weight, total, loss = sums[:, width:].T.copy()
+        self.weight = factor * weight
+        self.primal = 0.5 * (_dots(self.W, self.W) + factor * loss)
+        # D of the best multiple of a_i = 2 c_i max(0, u_i).
+        bent = np.maximum(_dots(v, v) + factor * loss, TINY)
+        self.dual = 0.5 * (factor * total) ** 2 / bent
+        self.steps = self.W - v
+
+    def aim(self, stopped: Callable[[], bool], exact: NDArray[np.bool_]) -> None:
+        """Replace gradients by steps, by conjugate gradients.
+
+        They go over copies of the active rows where these are few, otherwise by matrix
+        products with all rows or, for problems that need no exact step, with a sample.
         """
-        count, dense = len(self.W), self.rows.dense
-        self.primal, self.dual, weight = np.empty((3, count))
-        self.steps = np.empty_like(self.W)
-        sizes = [int(np.count_nonzero(self.inside(k))) for k in range(count)]
-        most = self.rows.most_active(count)
-        few = [k for k in range(count) if sizes[k] <= most]
-        many = [k for k in range(count) if sizes[k] > most]
+        self.exact = exact
+        most, dense = self.rows.most_active(len(self.W)), self.rows.dense
+        sizes = self.active.astype(np.intp).tolist()
+        few = [k for k, size in enumerate(sizes) if size <= most]
 
         def together(group: list[int]) -> None:
             active = []
             for k in group:
                 place = np.flatnonzero(self.inside(k))
-                cost = self._cost(k)[place]
-                active.append(Active(dense, dense.X[place], cost))
-                sums = active[-1].sums(self.residual[k, place] * cost)
-                self.steps[k], weight[k] = self._values(k, place, sums)
+                active.append(Active(dense, dense.X[place], self._cost(k)[place]))
 
             def product(going: Numbers, P: Vector) -> Vector:
                 sizes = _sizes(P)
                 each = zip(going, P, sizes, strict=True)
                 return np.stack([active[j].product(p, size) for j, p, size in each])
 
-            self._gradients(group, product, weight[group], stopped)
+            self._gradients(group, product, stopped)
 
         for _ in dense.over(together, grouped(few, sizes, self.rows)):
             pass
-        if many:
-            self._look_at_all(many, weight, stopped)
+        least = self.rows.least_sampled if len(self.cost) == 1 else math.inf
+        many, rough = self.active > most, (self.active >= least) & ~exact
+        if (many & rough).any():
+            self._aim_together(np.flatnonzero(many & rough), self.rows.sample, stopped)
+        if (many & ~rough).any():
+            self._aim_together(np.flatnonzero(many & ~rough), None, stopped)
 
-    def _look_at_all(
-        self, many: list[int], weight: Vector, stopped: Callable[[], bool]
+    def _aim_together(
+        self, many: Numbers, sample: Numbers | None, stopped: Callable[[], bool]
     ) -> None:
-        """Set P, D and steps of problems with many active rows, by shared passes."""
-        dense = self.rows.dense
-        weights = np.stack([self.inside(k) * self._cost(k) for k in many])
-        sums = self.sums(len(many), lambda b: self.residual[many, b] * weights[:, b])
-        for k, own, row in zip(many, sums, weights, strict=True):
-            self.steps[k], weight[k] = self._values(k, np.flatnonzero(row), own)
+        """Set the steps of problems with many active rows, by shared passes."""
+        every = slice(None) if sample is None else sample
+        dense = self.rows.dense if sample is None else self.rows.sampled
+        weights = np.stack([self.inside(k, every) * self._cost(k)[every] for k in many])
+        if sample is not None:
+            share = self.weight[many] / (2.0 * self.largest[many])
+            share /= np.maximum(weights.sum(axis=1, dtype=np.float64), TINY)
+            weights *= share[:, None].astype(weights.dtype)
 
         def product(going: Numbers, P: Vector) -> Vector:
             sizes = _sizes(P)[:, None]
             directions = (P / sizes).astype(dense.X.dtype)
             own = weights[going]
 
-            def of_strip(strip: slice) -> Vector:
-                total = np.zeros(P.shape)
-                for block in dense.blocks(strip):
-                    images = dense.scores(dense.X[block], directions)
-                    images *= own[:, block].T
-                    dense.add_sums(dense.X[block], images, total)
-                return total
+            def add(block: slice, X: Floats, total: Vector) -> None:
+                images = dense.scores(X, directions)
+                images *= own[:, block].T
+                dense.add_sums(X, images, total)
 
-            return sizes * np.sum(list(dense.over_strips(of_strip)), axis=0)
+            return sizes * dense.total(P.shape, add, dense.X.dtype)
 
-        self._gradients(many, product, weight[many], stopped)
-
-    def _values(self, k: int, inside: Numbers, sums: Vector) -> tuple[Vector, float]:
-        """Set P and D of problem k; return its gradient and the weight of X'X/n."""
-        w, v = self.W[k], 2.0 * self.largest[k] * sums
-        r, cost = self.residual[k, inside].astype(np.float64), self._cost(k)[inside]
-        loss = self.largest[k] * float(cost @ r**2)
-        total = 2.0 * self.largest[k] * float(cost @ np.abs(r))
-        self.primal[k] = 0.5 * float(w @ w) + loss
-        # D of the best multiple of a_i = 2 c_i max(0, u_i).
-        self.dual[k] = 0.5 * total**2 / max(float(v @ v) + 2.0 * loss, TINY)
-        return w - v, 2.0 * self.largest[k] * float(cost.sum(dtype=np.float64))
+        self._gradients(many.tolist(), product, stopped)
 
     def _gradients(
         self,
         group: list[int],
         product: Callable[[Numbers, Vector], Vector],
-        weight: Vector,
         stopped: Callable[[], bool],
     ) -> None:
         """Replace gradients by steps of conjugate gradients, for some problems.
@@ -389,7 +471,7 @@ class SharedPoint:
         ``product(some, P)`` is the sum of ``c_i (x_i.p) x_i`` over the active rows of
         each of some problems of the group.
         """
-        rows, factor = self.rows, 2.0 * self.largest[group]
+        rows, factor, weight = self.rows, 2.0 * self.largest[group], self.weight[group]
         settings = rows.settings
         R = -self.steps[group]
         S, Y = np.zeros_like(R), rows.solve(R, weight)
@@ -416,45 +498,62 @@ class SharedPoint:
         dense, kind = self.rows.dense, images.dtype
         constant = np.zeros(dense.width)
         constant[-1] = 1.0
-        flat = np.full(dense.n, dense.constant, kind)
         few = 3 if dense.constant else 2
 
         def along(k: int) -> None:
             # Products of all rows with the three directions are known.
-            fitted = np.where(self.positive[k], kind.type(1), kind.type(-1))
-            fitted -= self.residual[k]
             directions = np.stack([self.steps[k] / sizes[k], self.W[k], constant][:few])
-            spanned = np.stack([images[k], fitted, flat][:few])
-            theta = self._lengths(k, directions, spanned)
+            spanned = np.empty((few + 1, dense.n), kind)
+            spanned[1] = images[k]
+            spanned[2] = self.positive[k]
+            spanned[2] *= 2.0
+            spanned[2] -= 1.0 + self.residual[k]
+            spanned[3:] = dense.constant
+            theta = self._lengths(k, directions, spanned, sizes[k])
             self.W[k] += theta @ directions
-            self.residual[k] -= theta.astype(kind) @ spanned
+            self.residual[k] -= theta.astype(kind) @ spanned[1:]
 
         for _ in dense.over(along, range(len(self.W))):
             pass
 
-    def _lengths(self, k: int, directions: Vector, spanned: Floats) -> Vector:
+    def _lengths(
+        self, k: int, directions: Vector, spanned: Floats, whole: float
+    ) -> Vector:
         """Return the lengths theta that minimise P(w + theta directions).
 
-        Newton's method with halved steps; P is piecewise quadratic. ``spanned`` are the
-        products of all rows with the directions.
+        Newton's method with halved steps; P is piecewise quadratic. ``spanned`` has the
+        products of all rows with the directions, below a row for the residuals. The
+        first step is to ``whole`` times the first direction, if P is smaller there.
         """
         settings, w, cost = self.rows.settings, self.W[k], self._cost(k)
-        gram, theta = directions @ directions.T, np.zeros(len(directions))
-        rounding = settings.search_rounding * float(np.finfo(spanned.dtype).eps)
-        first = 0.0
+        residual, positive = self.residual[k], self.positive[k]
+        rounding = float(np.finfo(spanned.dtype).eps)
+        gap = self.primal[k] - self.dual[k]
+        if self.exact[k] or gap <= settings.search_near * self.primal[k]:
+            rounding *= settings.search_rounding
+            residual, spanned = residual.astype(float), spanned.astype(float)
+        gram, factor = directions @ directions.T, 2.0 * self.largest[k]
+        shape = len(spanned), len(spanned)
 
         def at(theta: Vector) -> tuple[float, Vector, Vector]:
-            moved = w + theta @ directions
-            residual = self.residual[k] - theta.astype(spanned.dtype) @ spanned
-            active = np.flatnonzero((residual > 0) == self.positive[k])
-            r = residual[active].astype(np.float64)
-            weighted = 2.0 * self.largest[k] * cost[active].astype(np.float64)
-            Z = spanned[:, active].astype(np.float64)
-            value = 0.5 * (float(moved @ moved) + float(weighted @ r**2))
-            gradient = directions @ moved - Z @ (weighted * r)
-            return value, gradient, gram + (Z * weighted) @ Z.T
+            lengths, sums = theta.astype(spanned.dtype), np.zeros(shape)
+            for begin in range(0, len(cost), settings.search_rows):
+                piece = slice(begin, begin + settings.search_rows)
+                Z = spanned[:, piece]
+                np.subtract(residual[piece], lengths @ Z[1:], out=Z[0])
+                active = ((Z[0] > 0) == positive[piece]) * cost[piece]
+                sums += (Z * active) @ Z.T
+            moved, sums = w + theta @ directions, factor * sums
+            value = 0.5 * (float(moved @ moved) + float(sums[0, 0]))
+            return value, directions @ moved - sums[0, 1:], gram + sums[1:, 1:]
 
+        theta = np.zeros(len(directions))
+        theta[0] = whole
         value, gradient, bent = at(theta)
+        if not value < self.primal[k]:
+            theta[0] = 0.0
+            value, gradient, bent = at(theta)
+        first = max(self.primal[k] - value, 0.0)
         for _ in range(settings.search_steps):
             step = _newton_step(gradient, bent)
             gain = -float(gradient @ step)
