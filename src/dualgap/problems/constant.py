@@ -114,9 +114,9 @@ class Constants(NamedTuple):
 
         - `bounds`: problems whose bounds do not prove `tol` or `atol` are left out.
         - `norm`: returns ``||w||^2`` of the model of problem k.
-        - `moments`: returns its :meth:`LinearBatch.moments`. It is called where the loss of the
-          model is as large as the loss of a constant, and the bias alone does not
-          decide.
+        - `moments`: returns its :meth:`LinearBatch.moments`. It is called where the
+          loss of the model is as large as the loss of a constant, and the bias alone
+          does not decide.
         """
         suspects = self.suspects(part.primal for part in bounds)
         proved = [k for k in suspects if bounds[k].meets(tol, atol)]
