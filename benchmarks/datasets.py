@@ -130,7 +130,7 @@ def _kdd99(scaled: bool = True) -> Data:
 
 
 def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
-    """Text in the shape of RCV1: Zipf features, unit rows, a noisy separator."""
+    """Random numbers in the shape of RCV1: Zipf features, unit rows, noisy labels."""
     rng = np.random.default_rng(seed)
     weight = 1.0 / np.arange(1, d + 1) ** 0.9
     edges = np.cumsum(weight / weight.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -66,15 +67,55 @@ def reach(problem, solver, loss, target, *, seed=0, limit=None, epochs=10**7):
     return found[0] if found else None
 
 
+def arguments(parser: argparse.ArgumentParser, *free: str) -> argparse.Namespace:
+    """Parse the command line, and choose the folder that the page goes to.
+
+    Only the published run writes over the published page: the run whose arguments,
+    apart from those called `free`, are the defaults.
+    """
+    parser.add_argument(
+        "--output", type=Path, metavar="FOLDER",
+        help="of the page, its picture and results (default: docs/papers for the "
+        "published run, build/papers for any other)",
+    )  # fmt: skip
+    args = parser.parse_args()
+    if args.output is None:
+        changed = {k for k, v in vars(args).items() if v != parser.get_default(k)}
+        args.output = ROOT / "build" / "papers" if changed - {*free} else DOCS
+    return args
+
+
+def counted(found: dict[str, bool], thing: str = "cases") -> str:
+    """Return "3 of 8 cases" for how many of `found` hold."""
+    return f"{sum(found.values())} of {len(found)} {thing}"
+
+
+def settled(problem, solver, loss, target, epochs: int, *, seed=0) -> int | None:
+    """Return the epoch from which loss(w) stays at or below target, of `epochs`.
+
+    None if it is above target after the last of them.
+    """
+    outside = [0]
+
+    def look(info):
+        if not info.final and loss(info.model()) > target:
+            outside.append(info.epoch)
+
+    solution = solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed,
+                     on_epoch=look)  # fmt: skip
+    last = outside[-1] + 1
+    return last if last <= solution.certificate.epochs else None
+
+
 class Report:
-    """Collects results; writes docs/papers/<name>.{json,md,png}.
+    """Collects results; writes <name>.{json,md,png} into a folder.
 
     The page begins with `conclusion`, to be set before it is written, and the picture.
     """
 
-    def __init__(self, name: str, title: str) -> None:
+    def __init__(self, name: str, title: str, folder: Path = DOCS) -> None:
         self.name, self.title, self.conclusion = name, title, ""
-        self.lines, self.results = [], {}
+        self.folder, self.lines, self.results = folder, [], {}
 
     def say(self, text: str = "") -> None:
         """Add a line of Markdown and print it."""
@@ -89,27 +130,44 @@ class Report:
             self.say(line)
         self.say()
 
-    def write(self, figure=None) -> None:
-        """Write what was collected, and the picture if there is one."""
-        DOCS.mkdir(parents=True, exist_ok=True)
+    def text(self, figure=None) -> str:
+        """Return the page."""
         head = [f"# {self.title}", "", self.conclusion, ""]
         if figure is not None:
-            figure.savefig(DOCS / f"{self.name}.png", dpi=110)
             head += [f"![{self.title}]({self.name}.png)", ""]
-        text = "\n".join([*head, *self.lines]).rstrip() + "\n"
-        (DOCS / f"{self.name}.md").write_text(text, encoding="utf-8")
-        data = json.dumps(self.results, indent=None, separators=(",", ":"))
-        (DOCS / f"{self.name}.json").write_text(data + "\n")
-        print(f"{self.name}: {time.process_time():.0f} s of processor time")
+        return "\n".join([*head, *self.lines]).rstrip() + "\n"
+
+    def stored(self) -> dict | list:
+        """Return the results that an earlier run left in the folder; {} without one."""
+        path = self.folder / f"{self.name}.json"
+        return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    def keep(self) -> None:
+        """Write the results alone, before a page can be made of them."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = json.dumps(self.results, separators=(",", ":"))
+        (self.folder / f"{self.name}.json").write_text(data + "\n")
+
+    def write(self, figure=None) -> None:
+        """Write what was collected, and the picture if there is one."""
+        self.keep()
+        path = self.folder / f"{self.name}.md"
+        path.write_text(self.text(figure), encoding="utf-8")
+        if figure is not None:
+            figure.savefig(path.with_suffix(".png"), dpi=110)
+        print(f"{path}: {time.process_time():.0f} s of processor time")
 
 
 __all__ = [
     "Problem",
     "Report",
+    "arguments",
+    "counted",
     "gaps",
     "get_solver",
     "load",
     "objective",
     "optimum",
     "reach",
+    "settled",
 ]

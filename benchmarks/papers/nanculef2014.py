@@ -9,7 +9,7 @@ stop, and the paper's statistical tests. `nanculef2014_proved.py` goes on to a p
 
 A method that the limit stops with one seed is not run with the next ones. Each fit is
 kept as it ends (`--results`), so that a killed run goes on where it was. `--stored`
-keeps the fits of docs/papers/nanculef2014.json, and trains the others.
+keeps the fits of the published JSON, and trains the others.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import json
 import time
 from pathlib import Path
 
 import numpy as np
-from common import DOCS, Report
+from common import Report, arguments
 from datasets import CACHE, DATA
 from matplotlib.figure import Figure
 from nanculef_data import ABSENT, SETS, Fits, some
@@ -674,7 +673,7 @@ def details(report: Report, found: Found) -> None:
 
 
 def main() -> None:
-    """Run what is missing, and write docs/papers/nanculef2014.{md,json,png}."""
+    """Run what is missing, and write the page."""
     every = sum(COLLECTIONS.values(), ())
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", default=every, metavar="SET")
@@ -686,15 +685,14 @@ def main() -> None:
         "--results", type=Path, default=CACHE / "nanculef2014.jsonl", metavar="FILE"
     )
     parser.add_argument("--stored", action="store_true", help="keep published fits")
-    args = parser.parse_args()
+    args = arguments(parser, "results", "stored")
     if unknown := set(args.sets) - set(every):
         parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(every)}")
     if not DATA.is_dir():
         parser.error(f"no data at {DATA}: set DUALGAP_DATA to the folder of data sets")
-    stored = json.loads((DOCS / "nanculef2014.json").read_text()) if args.stored else []
-    fits = Fits(args.results, stored)
+    report = Report("nanculef2014", TITLE, args.output)
+    fits = Fits(args.results, report.stored() if args.stored else [])
     found = Found(*run(fits, args), args)
-    report = Report("nanculef2014", TITLE)
     page(report, found)
     report.conclusion = conclusion(found)
     report.results = fits.entries

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from common import DOCS, Report
+from common import Report, arguments
 from datasets import CACHE, DATA
 from nanculef_data import ABSENT, SETS, Fits, some
 from rank_tests import FEWEST, rank_rows
@@ -401,7 +400,7 @@ def to_a_proved_gap(report: Report, results, speed_ups, groups, args) -> None:
 
 
 def main() -> None:
-    """Run what is missing, and write docs/papers/nanculef2014_proved.{md,json}."""
+    """Run what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", default=list(SETS), metavar="SET")
     parser.add_argument("--kernels", nargs="+", default=list(KERNELS), choices=KERNELS)
@@ -413,7 +412,7 @@ def main() -> None:
     parser.add_argument("--cache", type=float, default=500.0, help="megabytes")
     parser.add_argument("--results", type=Path, metavar="FILE")
     parser.add_argument("--stored", action="store_true", help="keep published fits")
-    args = parser.parse_args()
+    args = arguments(parser, "results", "stored")
     unknown = set(args.sets) - set(SETS)
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(SETS)}")
@@ -421,15 +420,14 @@ def main() -> None:
         parser.error(f"no data at {DATA}: set DUALGAP_DATA to the folder of data sets")
     name = "nanculef2014_proved"
     kept = args.results or CACHE / f"{name}.jsonl"
-    stored = json.loads((DOCS / f"{name}.json").read_text()) if args.stored else []
-    fits = Fits(kept, stored)
+    page = Report(name, TITLE, args.output)
+    fits = Fits(kept, page.stored() if args.stored else [])
     results = run(fits, args, args.sets, args.kernels, METHODS)
     whole = argparse.Namespace(**vars(args) | GROWTH)
     series = [name for name in SERIES if name in args.sets]
     grown = run(fits, whole, series, ["Gaussian"], GROWING)
     more = argparse.Namespace(**vars(args) | LARGER)
     larger = run(fits, more, args.sets, args.kernels, GROUPS["the full gradient"])
-    page = Report(name, TITLE)
     # Sections that the claims at the top are drawn from come later on the page.
     rest = Report(name, TITLE)
     speed_ups, groups = {}, {}

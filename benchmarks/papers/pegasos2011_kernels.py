@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import re
 import time
 
 import numpy as np
-from common import DOCS, Report, load
+from common import Report, arguments, load
 from datasets import unpack
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
@@ -27,8 +26,6 @@ from dualgap.kernel import RBF, KernelPegasos, KernelProblem
 from dualgap.training import solve
 
 CACHE = 1500.0  # megabytes
-NAME = "pegasos2011_kernels"
-JSON = DOCS / f"{NAME}.json"
 
 # rows, gamma, lambda, accuracy; published seconds (test error %), optimum's error
 SETS = {
@@ -273,15 +270,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=300.0, help="CPU seconds a run")
     parser.add_argument("--keep", action="store_true", help="keep what the JSON has")
-    args = parser.parse_args()
-    report = Report(NAME, "Pegasos with kernels (Shalev-Shwartz et al. 2011)")
-    if args.keep and JSON.exists():
-        report.results = json.loads(JSON.read_text("utf-8"))
+    args = arguments(parser, "keep")
+    report = Report(
+        "pegasos2011_kernels",
+        "Pegasos with kernels (Shalev-Shwartz et al. 2011)",
+        args.output,
+    )
+    if args.keep:
+        report.results = report.stored()
     for name in args.data:
         if name not in report.results:
             seeds = 1 if name == "mnist" else args.seeds
             report.results[name] = measure(name, seeds, args.limit)
-            JSON.write_text(json.dumps(report.results, separators=(",", ":")) + "\n")
+            report.keep()
         describe(report, name, report.results[name], args.limit)
     report.conclusion = conclusion({name: report.results[name] for name in args.data})
     report.say("The command is `python benchmarks/papers/pegasos2011_kernels.py`.")

@@ -15,14 +15,22 @@ what it does not have, and --render writes the page from it.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from dataclasses import dataclass
 from functools import partial
 
 import matplotlib as mpl
 import numpy as np
-from common import DOCS, Problem, Report, get_solver, load, objective, optimum, reach
+from common import (
+    Problem,
+    Report,
+    arguments,
+    get_solver,
+    load,
+    objective,
+    optimum,
+    reach,
+)
 
 from dualgap.solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD
 from dualgap.training import solve
@@ -77,8 +85,6 @@ FIXED = ("SVMperf", "OCAS")
 #: Five of nine methods need more than 10 s here: they get these seconds a cell.
 SLOWEST, QUICK = ("imdb", 10.0), 2.0
 
-NAME = "sgd_revisited"
-JSON = DOCS / f"{NAME}.json"
 #: Fewest runs whose range is compared with a published T.
 RANGE = 5
 Runs = list[tuple[float | None, int] | None]
@@ -183,7 +189,7 @@ def once(report: Report, keys: list[str], make):
         return []
     if not all(key in report.results for key in keys):
         report.results.update(zip(keys, make(), strict=True))
-        JSON.write_text(json.dumps(report.results, separators=(",", ":")) + "\n")
+        report.keep()
     return [report.results[key] for key in keys]
 
 
@@ -525,13 +531,14 @@ def main() -> None:
     parser.add_argument("--cell", type=float, default=40.0, help="seconds a cell")
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--keep", action="store_true", help="keep what the JSON has")
-    args = parser.parse_args()
+    args = arguments(parser, "render", "keep")
     report = Report(
-        NAME,
+        "sgd_revisited",
         "SGD revisited (Panagiotakopoulos and Tsampouka 2013), Tables 2-8",
+        args.output,
     )
-    if (args.keep or args.render) and JSON.exists():
-        report.results = json.loads(JSON.read_text("utf-8"))
+    if args.keep or args.render:
+        report.results = report.stored()
     results, late = {}, []
     cases = [(C, False) for C in args.C] + ([(1.0, True)] if 1.0 in args.C else [])
     for C, single in cases:
