@@ -41,13 +41,14 @@ class SigmoidCalibrator:
         def entropy(line: Vector) -> tuple[float, Vector]:
             z = line[0] * f + line[1]
             excess = share * (expit(z) - target)
-            loss = float(share @ (np.logaddexp(0.0, z) - target * z))
-            return loss, np.array([excess @ f, excess.sum()])
+            loss = float((share * (np.logaddexp(0.0, z) - target * z)).sum())
+            return loss, np.array([(excess * f).sum(), excess.sum()])
 
         def curvature(line: Vector) -> Vector:
             p = expit(line[0] * f + line[1])
             q = share * p * (1.0 - p)
-            return np.array([[q @ (f * f), q @ f], [q @ f, q.sum()]])
+            along = float((q * f).sum())
+            return np.array([[(q * f * f).sum(), along], [along, q.sum()]])
 
         start = np.array([0.0, np.log((inside + 1.0) / (outside + 1.0))])
         options = {"gtol": _ACCURACY, "maxiter": 100}
@@ -113,7 +114,7 @@ class TemperatureCalibrator:
 
         def entropy(logarithm: float) -> float:
             likely = log_softmax(np.exp(logarithm) * values, axis=1)
-            return -float(share @ likely[own, codes])
+            return -float((share * likely[own, codes]).sum())
 
         found = minimize_scalar(
             *(entropy,), bounds=(-10.0, 10.0), options={"xatol": _ACCURACY}

@@ -375,7 +375,8 @@ class LinearBatch(Batch):
         """Return ``sum_i c_i f_i^p`` of the decision values f_i, for p = 0, 1 and 2."""
         problem = cast(BinaryProblem, self.problem(k))
         values, cost = problem.margins(w) * problem.y, problem.cost
-        return np.array([cost.sum(), cost @ values, cost @ values**2])
+        first = cost * values
+        return np.array([cost.sum(), first.sum(), (first * values).sum()])
 
     def fold(self, k: int) -> slice:
         """Return the problems of fold k."""

@@ -165,7 +165,7 @@ class HuberProblem:
         squares = float((alpha[used] / self.cost[used] * alpha[used]).sum())
         squares *= 1.0 + 2.0 * Rounding.summed
         norm = self.box.squared_norm(self.box.combine(alpha))
-        along = float(self.box.target @ alpha)
+        along = float((self.box.target * alpha).sum())
         if not (0.0 < along < math.inf and 0.0 < squares < math.inf):
             return 0.0
         room = 2.0 * math.sqrt(self.total / squares) * (1.0 - 8.0 * Rounding.unit)

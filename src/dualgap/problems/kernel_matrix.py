@@ -296,7 +296,7 @@ class MatrixProblem(Problem):
         return added + 20 + roundings_of_values(self.gram)
 
     def _reach(self, change: Vector) -> float:
-        return float(np.abs(change) @ self.lengths)
+        return float((np.abs(change) * self.lengths).sum())
 
     def rounding_of_scores(self, alpha: Vector) -> Vector:
         """Return bounds on the errors of the :meth:`scores` of alpha, shape (n,).
@@ -322,9 +322,9 @@ class MatrixProblem(Problem):
         """
         terms = signed * scores
         size = float(np.abs(terms).sum())
-        rounding = float(np.abs(signed) @ error) + SUM * size
+        rounding = float((np.abs(signed) * error).sum()) + SUM * size
         # The certificate is about the matrix with `shift` on its diagonal.
-        rounding += self.shift * float(signed @ signed)
+        rounding += self.shift * float((signed * signed).sum())
         rounding += 4 * int(np.count_nonzero(signed)) * Rounding.least
         return float(terms.sum()), rounding, size
 

@@ -27,6 +27,7 @@ class RowsProblem(Problem):
 
     rows: Any
     intercept_scaling: float
+    cost: Vector
 
     def _set_rows(self, X: MatrixLike) -> None:
         """Inspect X and set the attributes; `intercept_scaling` is set before."""
@@ -41,7 +42,7 @@ class RowsProblem(Problem):
 
     @property
     def q(self) -> Vector:
-        if not self.all_read:
+        if isinstance(self.rows, StreamedRows) and not self.all_read:
             for _ in self.blocks():
                 pass
         return self._norms.q
@@ -49,6 +50,12 @@ class RowsProblem(Problem):
     @q.setter
     def q(self, q: Vector) -> None:
         self._norms = Norms(q)
+
+    @property
+    def steepness(self) -> float:
+        """Mean of c_i q_i, on which the epochs of dual coordinate descent depend."""
+        # BLAS would start threads for this, and wait for them.
+        return float(np.add.reduce(self.cost * self.q)) / self.n
 
     @property
     def q_read(self) -> Vector:

@@ -212,7 +212,7 @@ class RegressionProblem(BinaryProblem):
         own = 4 * rounding.unit  # error of entries that are scaled and clipped
         dual = scale * (values.sum - 0.5 * scale * (norm + values.diagonal))
         # The terms of the sum have both signs, so their sizes bound the error.
-        size = float((np.abs(self.target) + self.loss.epsilon) @ np.abs(alpha))
+        size = float(((np.abs(self.target) + self.loss.epsilon) * np.abs(alpha)).sum())
         bent = values._replace(sum=0.0)
         if drift is None:
             drift = rounding.drift(values) + own * values.reach

@@ -33,7 +33,7 @@ def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
     """
     alpha = np.where(problem.cost > 0.0, alpha, 0.0)
     v = problem.weighted_sum(alpha)
-    curvature = problem.squared_norm(v) + float((problem.delta * alpha) @ alpha)
+    curvature = problem.squared_norm(v) + float((problem.delta * alpha * alpha).sum())
     alpha *= problem.best_scale(alpha, float(alpha.sum()), curvature)
     return np.minimum(alpha, problem.upper, out=alpha)
 

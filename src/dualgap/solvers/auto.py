@@ -159,7 +159,7 @@ def choose(
     short = problem.n * problem.width <= settings.few_entries
     if short and not (warm_started or separable):
         smooth = math.isinf(problem.loss.slope)
-        steep = float(np.dot(problem.cost, problem.q)) > settings.steep * problem.n
+        steep = problem.steepness > settings.steep
         reason = "passes are so short that only their number counts"
         if not (smooth or steep):
             return SolverPlan(InteriorPoint(), reason)  # nothing takes over from it
@@ -233,11 +233,10 @@ def measured_cost(problem: BinaryProblem, tol: float, active: float) -> float:
 
 def _passes(problem: BinaryProblem, tol: float, active: float, factor: float) -> float:
     rows = problem.rows.stored / problem.n
-    steepness = float(np.dot(problem.cost, problem.q)) / problem.n
     digits = -math.log10(tol)
     easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser dominates
     meet = min(problem.n / problem.width, 1.0)
-    epochs = easy + 5.0 * active * meet * steepness**0.85 * factor
+    epochs = easy + 5.0 * active * meet * problem.steepness**0.85 * factor
     return epochs * (60.0 + 2.0 * rows) / (rows + 1.0)
 
 

@@ -383,8 +383,7 @@ class DCD(Solver):
             state.start_shrinking(self.settings)
         if self.accelerates(problem):
             state.accelerator = Accelerator.begin(state)
-            mean = float(np.dot(problem.cost, problem.q)) / problem.n
-            easy = mean <= self.settings.modified_sgd_limit
+            easy = problem.steepness <= self.settings.modified_sgd_limit
             state.modified_sgd = warm is None and easy
         return state
 

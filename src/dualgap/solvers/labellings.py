@@ -81,7 +81,7 @@ def are_small(solver: object, batch: LinearBatch) -> bool:
     rows = batch.rows
     if type(solver) is not Auto or batch.joint or rows.streamed or rows.free_bias:
         return False
-    steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
+    steepness = batch.C / rows.C * rows.steepness
     return few_enough(rows.n, rows.width, rows.loss, steepness) or are_rare(batch)
 
 

@@ -217,14 +217,14 @@ def choose_regression(problem: RegressionProblem) -> Solver:
     # point, or for a residual.
     if np.count_nonzero(problem.cost) == 1:
         return RegressionDCD()
-    steepness = float(problem.cost @ problem.q)
     if problem.loss.name in ResidualNewton.losses:
         newton = ResidualNewton.settings
         many = problem.n >= newton.rows_per_feature * problem.width
-        steep = steepness >= newton.steep * problem.n
+        steep = problem.steepness >= newton.steep
         few = problem.width <= newton.auto_features
         return ResidualNewton() if many or (steep and few) else RegressionDCD()
     settings = RegressionInterior.settings
-    steep = steepness >= settings.steep * float(np.abs(problem.target).sum())
+    size = float(np.abs(problem.target).sum())
+    steep = problem.steepness * problem.n >= settings.steep * size
     few = problem.width <= settings.auto_features
     return RegressionInterior() if steep and few else RegressionDCD()

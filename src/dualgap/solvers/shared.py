@@ -258,7 +258,7 @@ def shared_work(batch: LinearBatch) -> float:
     """
     rows, count = batch.rows, len(batch)
     product = float(rows.rows.stored + rows.n)
-    steepness = batch.C / rows.C * float(rows.cost @ rows.q) / rows.n
+    steepness = batch.C / rows.C * rows.steepness
     hard = max(steepness / SETTINGS.steep, SETTINGS.easiest) ** SETTINGS.growth
     active = min(1.0 / batch.reduction.classes + SETTINGS.more_active, 0.5)
     own = SETTINGS.active_products * active + SETTINGS.products * STEPS.wide

@@ -139,7 +139,7 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
     d, digits = float(problem.width), max(-math.log10(tol), 1.0)
     n = problem.n * distinct_share(problem)
     # Hardness, relative to C = 0.1 on rows of norm 1, is the mean of c_i q_i.
-    steepness = max(float(np.dot(problem.cost, problem.q)) / problem.n, 0.1)
+    steepness = max(problem.steepness, 0.1)
     visits = 0.57 * d**0.336 * steepness**0.17 * 1.264**digits  # of every row
     steps = 3.1 * d**0.17 * steepness**0.155 * 1.33**digits
     product = problem.rows.stored + problem.n
@@ -163,7 +163,7 @@ def squared_hinge_work(problem: BinaryProblem) -> float:
     to 785 columns this is right within a factor of three.
     """
     n = problem.n * distinct_share(problem)
-    steepness = max(float(np.dot(problem.cost, problem.q)) / problem.n, 0.1)
+    steepness = max(problem.steepness, 0.1)
     least = SmoothingNewtonSettings.sample_growth * least_sample(
         problem, SmoothingNewton.sample
     )
