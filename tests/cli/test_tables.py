@@ -161,6 +161,24 @@ def test_one_class_leaves_labels_aside_unless_they_are_features() -> None:
     )
 
 
+def test_predictions_go_to_standard_output_by_a_dash_and_other_output_does_not() -> (
+    None
+):
+    table()
+    call("train", "t.csv", "model")
+    plain = call("predict", "t.csv", "model")
+    assert call("predict", "t.csv", "model", "-").stdout == plain.stdout
+    assert call("predict", "t.csv", "model", "-o", "-").stdout == plain.stdout
+    for command in (
+        ("train", "t.csv", "-"),
+        ("convert", "t.csv", "-"),
+        ("export", "model", "-"),
+        ("tune", "t.csv", "-"),
+    ):
+        assert "cannot be '-'" in refused(*command)
+    assert not Path("-").exists()
+
+
 def test_standard_input_and_content_before_names() -> None:
     table()
     content = Path("t.csv").read_bytes()

@@ -6,7 +6,7 @@ import sys
 import time
 
 from .data import table_options
-from .files import refuse_model
+from .files import refuse_dash, refuse_model
 from .options import Options
 from .parser import Argument, Values
 from .report import print_json
@@ -58,6 +58,7 @@ def run(o: Values) -> None:
     """Make the store."""
     from ..data import convert
 
+    refuse_dash(o.store)
     for path in o.inputs:
         refuse_model(path)
     begun = time.perf_counter()

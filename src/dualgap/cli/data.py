@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
-from .files import STDIN, is_store, refuse_no_model, refuse_store, refuse_unreadable
+from .files import DASH, is_store, refuse_no_model, refuse_store, refuse_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -239,9 +239,9 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
         stream.seek(0)
         return stream
 
-    name = "standard input" if path == STDIN else path
+    name = "standard input" if path == DASH else path
     with contextlib.ExitStack() as stack:
-        if path == STDIN:
+        if path == DASH:
             file: BinaryIO = held([sys.stdin.buffer.read()])
         else:
             file = stack.enter_context(open(path, "rb"))

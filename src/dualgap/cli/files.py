@@ -6,8 +6,8 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 
-#: The name of standard input.
-STDIN = "-"
+#: Standard input as data, and standard output of predictions.
+DASH = "-"
 
 
 def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> None:
@@ -15,7 +15,7 @@ def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> Non
 
     The error for a model ends with the remedy.
     """
-    if path == STDIN:
+    if path == DASH:
         return
     os.stat(path)  # raises the usual error for a missing file
     if os.path.isdir(path):
@@ -80,13 +80,20 @@ def refuse_no_model(path: str, others: bool = False) -> str:
     return whose
 
 
+def refuse_dash(path: str) -> None:
+    """Raise an error for an output whose name means standard output elsewhere."""
+    if path == DASH:
+        raise ValueError("this output cannot be '-'; give a path, such as ./-")
+
+
 def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
     """Raise an error for an output that cannot be written, or is an input."""
     from ..data.atomic import check_target
 
+    refuse_dash(path)
     check_target(path)
     for other in inputs:
-        if other == STDIN:
+        if other == DASH:
             continue
         if os.path.exists(path) and os.path.samefile(path, other):
             raise ValueError(f"{path} is the input; choose another name for the output")

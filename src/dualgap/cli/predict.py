@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .data import read_as_trained, tell
-from .files import refuse_unreadable, refuse_unwritable
+from .files import DASH, refuse_unreadable, refuse_unwritable
 from .options import Options
 from .parser import UsageError, Values
 from .quality import in_words, predictions, quality, with_undecided
@@ -61,7 +61,7 @@ def run(o: Values) -> None:
     """Write the predictions, and tell their quality."""
     from ..data.atomic import is_device, write_atomically
 
-    output = o.output
+    output = None if o.output == DASH else o.output
     refuse_unreadable(o.data)
     device = output is not None and is_device(output)
     if output is not None and not device:

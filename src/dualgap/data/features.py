@@ -312,9 +312,11 @@ class Learner:
             parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
             others = [f.name for f in found if f not in large]
             kept = ",".join(others) if 0 < len(others) <= 30 else "..."
+            long = ",".join(f.name for f in large[:5])
             raise ValueError(
                 f"{name} has more than {MOST_WORDS} different words in {parts}; leave "
-                f"such columns out with columns={kept!r}, or keep them with one_hot=..."
+                f"such columns out with columns={kept!r}, or keep them with "
+                f"one_hot={long!r}"
             )
         return tuple(found)
 
