@@ -13,8 +13,6 @@ from dataclasses import MISSING, fields
 from importlib import resources
 from typing import TypedDict
 
-__all__ = ["ESTIMATORS", "Field", "as_text", "described", "stored"]
-
 #: Estimators of the commands, whose parameters become options.
 ESTIMATORS = (
     *("LinearSVC", "SVC", "LinearSVR", "SVR", "LinearOneClassSVM", "OneClassSVM"),

@@ -11,18 +11,13 @@ from numpy.typing import NDArray
 
 from .types import MatrixLike
 
-__all__ = ["read_arrays"]
-
 
 def read_arrays(
     content: BinaryIO, kind: str, name: str
 ) -> tuple[MatrixLike, NDArray[np.generic] | None]:
     """Return the arrays X and y of a file; y is None if it has none.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged, or an array is no matrix of numbers.
+    Raises ValueError if the file is damaged, or an array is no matrix of numbers.
     """
     try:
         loaded = np.load(content, allow_pickle=False)

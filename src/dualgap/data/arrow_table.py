@@ -17,8 +17,6 @@ from .table_file import TableFile, Want
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ArrowTable"]
-
 
 class ArrowTable(TableFile):
     """A table in a Parquet or Arrow file."""

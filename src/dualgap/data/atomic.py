@@ -11,8 +11,6 @@ import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["check_target", "refuse_no_path", "remove_leftovers", "write_atomically"]
-
 #: Characters of a name that a temporary file keeps. With the suffix, the name stays
 #: within the limit of file systems.
 _LONGEST = 48

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from ..core import Rows
 
-__all__ = ["Block", "RowSource", "StreamedRows"]
-
 #: Pages begin at multiples of this many rows, so that bit sets of rows can be split.
 ALIGNMENT = 64
 

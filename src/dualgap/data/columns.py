@@ -12,8 +12,6 @@ from scipy import sparse
 from .rows import Points, check_indices
 from .types import MatrixLike
 
-__all__ = ["StoredColumns"]
-
 logger = logging.getLogger("dualgap")
 
 #: Columns per stored entry from which columns are renumbered. Sorting the entries then
@@ -28,10 +26,7 @@ class StoredColumns:
     with an entry per column and go through them in every epoch, so very wide sparse
     data are trained on their non-empty columns, in the same order.
 
-    Attributes
-    ----------
-    X : ndarray, sparse matrix, Points or RowStore
-        The rows over the remaining columns; the given X if none is left out.
+    `X`: the rows over the remaining columns; the given X if none is left out.
     """
 
     def __init__(self, X: MatrixLike, narrow: bool = True) -> None:

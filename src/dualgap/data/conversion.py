@@ -42,8 +42,6 @@ from .svmlight import _check_n_features, _checked_dtype, _thread_count
 from .table_file import TableOptions
 from .types import MatrixLike
 
-__all__ = ["convert"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 

@@ -19,8 +19,6 @@ import numpy as np
 from .features import Column, Words, look_of
 from .table_file import TableFile, Want, is_index
 
-__all__ = ["SEPARATORS", "CsvTable"]
-
 SEPARATORS = "\t;|,"
 #: Lines that tell what the columns are.
 _SAMPLE = 100
@@ -45,14 +43,8 @@ def _with_comma(text: str) -> float:
 class CsvTable(TableFile):
     """A table in text.
 
-    Parameters
-    ----------
-    content : binary file
-        The open file.
-    name : str
-        Its name, for messages.
-    decimal : {".", ","}, optional
-        Decimal point; None looks at the first lines.
+    `content`: the open file. `name`: its name, for messages. `decimal`: decimal point;
+    None looks at the first lines.
     """
 
     def __init__(self, content: BinaryIO, name: str, decimal: str | None) -> None:
@@ -257,10 +249,7 @@ class CsvTable(TableFile):
     def _refuse(self, block: _Block, j: int, texts: Sequence[str], row: int) -> None:
         """Raise an error for a value that is not a finite number.
 
-        Raises
-        ------
-        ValueError
-            Naming line and column.
+        Raises ValueError, naming line and column.
         """
         text = texts[row].strip()
         where = self._where(block, j, row)

@@ -20,8 +20,6 @@ from scipy import sparse
 
 from .types import Matrix
 
-__all__ = ["Column", "Feature", "Features", "Learner", "Numbers", "Words"]
-
 #: Most words of a column that becomes features without being named.
 MOST_WORDS = 100
 #: Part of the entries below which encoded rows are sparse.
@@ -218,10 +216,7 @@ class Features:
     def from_json(cls, text: str) -> Features:
         """Return the description that :meth:`to_json` wrote, after checking it.
 
-        Raises
-        ------
-        ValueError
-            If the text is anything else.
+        Raises ValueError if the text is anything else.
         """
         try:
             plain = json.loads(text)

@@ -9,8 +9,6 @@ import re
 from .csv_table import SEPARATORS
 from .svmlight import decompressed
 
-__all__ = ["START", "kind_of", "kind_of_file"]
-
 #: Bytes that determine the kind of a file.
 START = 2**16
 
@@ -50,15 +48,11 @@ _OTHERS = {
 def kind_of(start: bytes) -> tuple[str, str | None]:
     """Return the kind of a file and its compression, from its first bytes.
 
-    Returns
-    -------
-    kind : str
-        "svmlight", "csv", "parquet", "arrow", "npz" or "npy", or what no command reads:
-        "xlsx", "json", "arff", "utf-16" for other text than tables, or "binary" for an
-        unknown format. For a compressed file it is "svmlight", because only the
-        decompressed text tells.
-    compression : str or None
-        Extension that stands for the compression, such as ``".gz"``.
+    Returns `kind`: "svmlight", "csv", "parquet", "arrow", "npz" or "npy", or what no
+    command reads: "xlsx", "json", "arff", "utf-16" for other text than tables, or
+    "binary" for an unknown format. For a compressed file it is "svmlight", because only
+    the decompressed text tells. `compression`: extension that stands for the
+    compression, such as ``".gz"``.
     """
     for magic, suffix in _COMPRESSED.items():
         if start.startswith(magic):

@@ -15,8 +15,6 @@ import os
 import sys
 from collections.abc import Iterator
 
-__all__ = ["locked"]
-
 logger = logging.getLogger("dualgap")
 
 #: Longer names are shortened in the names of lock files.

@@ -32,8 +32,6 @@ from ..names import own_version
 from .atomic import write_atomically
 from .types import Matrix
 
-__all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
-
 T = TypeVar("T")
 
 FORMAT = "dualgap-model"
@@ -318,10 +316,7 @@ def matrix_shapes(tensors: Tensors, name: str, rows: int, columns: int) -> Expec
 def matrix(tensors: Tensors, name: str, rows: int, columns: int) -> Matrix:
     """Return a matrix whose tensors have the right types and shapes.
 
-    Raises
-    ------
-    ValueError
-        If it is sparse, and its indices are invalid.
+    Raises ValueError if it is sparse, and its indices are invalid.
     """
     if name in tensors:
         return tensors[name]

@@ -31,20 +31,14 @@ _REBUILD = "rebuild the matrix with scipy.sparse.csr_matrix"
 
 @dataclass(frozen=True)
 class Points:
-    """Inspected rows: real, finite, and in a layout that the core reads.
+    """Inspected rows: real, finite, and in a layout that the core reads."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        A C-contiguous native array, or a matrix that names no column twice in a row.
-    q : ndarray of shape (n,)
-        Squared norms of the rows, with the constant feature.
-    constant : float
-        Value of the constant feature; 0 for no constant feature.
-    """
-
+    #: A C-contiguous native array, or a matrix that names no column twice in a row,
+    #: shape (n, d).
     X: Matrix
+    #: Squared norms of the rows, with the constant feature, shape (n,).
     q: Vector
+    #: Value of the constant feature; 0 for no constant feature.
     constant: float
 
     @classmethod

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from .types import Matrix, MatrixLike
 
-__all__ = ["Scaling"]
-
 
 class Scaling(NamedTuple):
     """Mean and scale of every column. Sparse data have no mean and keep their zeros."""

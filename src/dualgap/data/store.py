@@ -47,8 +47,6 @@ from .features import Features
 from .files import Arrays, StoredArray, Task, pages
 from .types import Array, Matrix, MatrixLike
 
-__all__ = ["RowBatch", "RowStore"]
-
 #: Bytes for the blocks of an epoch, two of which are in memory.
 BUFFER = 2**28
 

@@ -23,8 +23,6 @@ from scipy.sparse import csr_matrix
 from ..core import parse_svmlight
 from ..memory import memory_error
 
-__all__ = ["load_svmlight"]
-
 Source = str | os.PathLike[str] | BinaryIO
 Labels = NDArray[np.float64]
 QueryIds = NDArray[np.int64]

@@ -8,38 +8,26 @@ from typing import NamedTuple
 
 from .features import Column, Features
 
-__all__ = ["Layout", "TableFile", "TableOptions", "Want"]
-
 #: Default names of the column with the labels.
 _LABEL_NAMES = ("label", "target", "class", "y")
 _UNNAMED = ("", "Unnamed: 0")
 
 
 class TableOptions(NamedTuple):
-    """What a caller says about the columns of a table; each by name or number.
+    """What a caller says about the columns of a table; each by name or number."""
 
-    Attributes
-    ----------
-    label : str or None
-        Column of the labels. None uses the column named label, target, class or y, or
-        else the only column of text.
-    columns : sequence of str or None
-        Columns of the features. None uses all that are left.
-    weight : str or None
-        Column of the weights of the examples.
-    one_hot : sequence of str
-        Columns whose values are words, though they may look like numbers.
-    missing : {"mean", "most-frequent", "drop"} or None
-        What to do about missing values. None refuses them.
-    decimal : {".", ","} or None
-        Decimal point of text; None looks at the first lines.
-    """
-
+    #: Column of the labels. None uses the column named label, target, class or y, or
+    #: else the only column of text.
     label: str | None = None
+    #: Columns of the features. None uses all that are left.
     columns: Sequence[str] | None = None
+    #: Column of the weights of the examples.
     weight: str | None = None
+    #: Columns whose values are words, though they may look like numbers.
     one_hot: Sequence[str] = ()
+    #: What to do about missing values. None refuses them.
     missing: str | None = None
+    #: Decimal point of text; None looks at the first lines.
     decimal: str | None = None
 
     def check(self) -> None:

@@ -18,17 +18,6 @@ from .features import Column, Feature, Features, Learner, Numbers, Words
 from .table_file import Layout, TableFile, TableOptions, Want
 from .types import Matrix
 
-__all__ = [
-    "Encoder",
-    "Table",
-    "TableLearner",
-    "TableRows",
-    "joined",
-    "known_wants",
-    "open_table",
-    "read_table",
-]
-
 #: Rows to read at a time.
 _ROWS = 2**16
 _FILL = "fill it or drop the row"
@@ -57,12 +46,8 @@ def open_table(
 ) -> TableFile:
     """Open a table for one reading.
 
-    Raises
-    ------
-    ValueError
-        If it is damaged, or names no rows.
-    ImportError
-        If pyarrow is missing.
+    Raises ValueError if it is damaged, or names no rows. Raises ImportError if pyarrow
+    is missing.
     """
     if kind == "csv":
         return CsvTable(content, name, decimal)
@@ -81,31 +66,17 @@ def read_table(
 ) -> Table:
     """Read a table.
 
-    Parameters
-    ----------
-    content : binary file
-        The open file.
-    kind : {"csv", "parquet", "arrow"}
-        Kind of the file.
-    name : str
-        Name of the file, for messages.
-    options : TableOptions, optional
-        What the caller says about the columns.
-    known : Features, optional
-        The features of a model, which are found by name. None learns them.
-    needs_label : bool, default=True
-        Whether a table without labels raises an error.
-    training : bool, default=True
-        Whether these are training rows: weights have to be there, and rows with missing
-        values are left out if the description says so.
+    - `content`: the open file.
+    - `kind`: kind of the file.
+    - `name`: name of the file, for messages.
+    - `options`: what the caller says about the columns.
+    - `known`: the features of a model, which are found by name. None learns them.
+    - `needs_label`: whether a table without labels raises an error.
+    - `training`: whether these are training rows: weights have to be there, and rows
+      with missing values are left out if the description says so.
 
-    Raises
-    ------
-    ValueError
-        If a value is missing or not a number (the message names line and column), or a
-        column does not exist.
-    ImportError
-        If pyarrow is missing.
+    Raises ValueError if a value is missing or not a number (the message names line and
+    column), or a column does not exist. Raises ImportError if pyarrow is missing.
     """
     options = options or TableOptions()
     options.check()

@@ -141,10 +141,8 @@ def locate(
 
     `views` has the results of :func:`look`, by the address of a worker and the path.
 
-    Raises
-    ------
-    ValueError
-        If no worker can open a store, or workers find different stores under a path.
+    Raises ValueError if no worker can open a store, or workers find different stores
+    under a path.
     """
     found = []
     for part in parts:

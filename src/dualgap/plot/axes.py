@@ -20,10 +20,7 @@ COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#00
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``.
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing, with the remedy.
+    Raises ImportError if matplotlib is missing, with the remedy.
     """
     try:
         from matplotlib import pyplot as plt
@@ -76,10 +73,7 @@ def refuse_unknown(name: str, value: str, known: Mapping[str, object]) -> None:
 def support_of(model: BaseEstimator, n: int) -> Any:
     """Return the numbers of the support vectors among n rows; None if unknown.
 
-    Raises
-    ------
-    ValueError
-        If the model was trained with more rows.
+    Raises ValueError if the model was trained with more rows.
     """
     rows = getattr(model, "support_", None)
     if rows is not None and len(rows) and rows.max() >= n:

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["ErrorBoundsDisplay"]
-
-
 class ErrorBoundsDisplay(Display):
     """Plot of the proved bounds on the cross-validation error along C.
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["BoundaryDisplay", "MarginDisplay"]
-
-
 class MarginDisplay(Display):
     """Histogram of the margins ``y_i f(x_i)``, with the support vectors marked.
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["ConvergenceDisplay", "PathDisplay", "proved_gaps"]
-
 _AXES = {"seconds": "seconds", "epoch": "epochs"}
 
 # More curves than this are drawn in grey, and the worst of them in colour.

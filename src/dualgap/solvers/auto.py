@@ -107,26 +107,17 @@ SETTINGS = AutoSettings()
 
 @dataclass(frozen=True)
 class SolverPlan:
-    """Choice of the solver that begins.
-
-    Attributes
-    ----------
-    solver : Solver
-    reason : str
-        One line for the log.
-    passes : float
-        Passes over the data that `solver` is predicted to need; NaN if it has no
-        alternative.
-    successor_passes : float or None
-        Passes of the solver that may take over; None if there is none to compare with.
-    settled : bool
-        Whether `dcd` begins because :func:`settles` says so.
-    """
+    """Choice of the solver that begins."""
 
     solver: Solver
+    #: One line for the log.
     reason: str
+    #: Passes over the data that `solver` is predicted to need; NaN if it has no
+    #: alternative.
     passes: float = math.nan
+    #: Passes of the solver that may take over; None if there is none to compare with.
     successor_passes: float | None = None
+    #: Whether `dcd` begins because :func:`settles` says so.
     settled: bool = False
 
 
@@ -140,16 +131,9 @@ def choose(
 ) -> SolverPlan:
     """Choose the solver that begins, from counts alone.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-    tol : float
-        Relative gap to prove.
-    goal : float, optional
-        Smaller gap that the fit aims at while its work is free.
-    warm_started : bool
-        Whether duals are given. Only `dcd` can use them, so it begins.
-    settings : AutoSettings
+    - `tol`: relative gap to prove.
+    - `goal`: smaller gap that the fit aims at while its work is free.
+    - `warm_started`: whether duals are given. Only `dcd` can use them, so it begins.
     """
     if problem.streamed:
         return SolverPlan(DCD(), "it reads the store block by block")
@@ -295,15 +279,7 @@ def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     Every further digit costs more than the one before, because the rows that are still
     undecided are the hard ones. The result is this or the usual growth, if larger.
 
-    Parameters
-    ----------
-    trace : list of (cost so far, log10 of the relative gap)
-    tol : float
-
-    Returns
-    -------
-    float
-        0 if the gap is met already, infinite if it does not fall.
+    Returns 0 if the gap is met already, infinite if it does not fall.
     """
     if len(trace) < 2:
         return math.inf

@@ -286,12 +286,8 @@ def _check_iterate(
 ) -> None:
     """Refuse what `iterate` of a solver from outside the package may return by mistake.
 
-    Raises
-    ------
-    TypeError
-        If it is no pair.
-    ValueError
-        If an array is not of float64 or has another shape.
+    Raises TypeError if it is no pair. Raises ValueError if an array is not of float64
+    or has another shape.
     """
     if not (isinstance(found, tuple) and len(found) == 2):
         raise TypeError(

@@ -138,10 +138,7 @@ class Accelerator:
     def advance(self, state: DCDState, stop: core.Stop) -> bool:
         """Make the step between two sweeps; rows that leave their bound become active.
 
-        Returns
-        -------
-        bool
-            False if a stop request cut the step short: w then needs a repair.
+        Returns False if a stop request cut the step short: w then needs a repair.
         """
         if self.mode is Mode.FINISH:
             return True

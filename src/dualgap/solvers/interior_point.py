@@ -124,18 +124,10 @@ def iteration_work(problem: BinaryProblem, rows: float, correctors: float) -> fl
 def predicted_work(problem: BinaryProblem, tol: float) -> float:
     """Predict the cost of a whole fit; one product costs ``rows.stored + n``.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-    tol : float
-        Relative gap to reach.
-
-    Returns
-    -------
-    float
-        In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them. It rests on counts alone, so it is the same on every machine. Unless rows
-        are few, the distinct ones are counted once per `problem`, at 2 to 8 products.
+    `tol`: relative gap to reach. The work is in multiply-adds of a plain sequential
+    product, as :attr:`State.work` counts them. It rests on counts alone, so it is the
+    same on every machine. Unless rows are few, the distinct ones are counted once per
+    `problem`, at 2 to 8 products.
     """
     d = problem.width
     few = few_rows(problem)  # hardness does not matter then, and few rows are equal

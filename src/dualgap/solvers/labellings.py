@@ -103,12 +103,9 @@ def are_rare(batch: LinearBatch) -> bool:
 def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole | None:
     """Solve all problems of a batch, whose rows may have the cost 0 in some of them.
 
-    Returns
-    -------
-    Whole or None
-        None if the solver is not `Auto`, the rows are many or on disk, the bias is
-        unpenalised, the classes have one joint problem, pairs have copies of their
-        rows, or the job was stopped in the first problem.
+    Returns None if the solver is not `Auto`, the rows are many or on disk, the bias is
+    unpenalised, the classes have one joint problem, pairs have copies of their rows, or
+    the job was stopped in the first problem.
     """
     rows = batch.rows
     if batch.points is not None or not are_small(solver, batch):

@@ -12,15 +12,6 @@ from typing import Any, TypeVar
 from ..names import nearest
 from .base import Solver
 
-__all__ = [
-    "check_kind",
-    "get_solver",
-    "register",
-    "register_choice",
-    "solver_for",
-    "solvers_of",
-]
-
 S = TypeVar("S", bound=Solver)
 
 _SOLVERS: dict[str, dict[str, type[Solver]]] = {}
@@ -81,10 +72,7 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
 def check_kind(problem: Any, solver: Solver) -> None:
     """Refuse a solver that is registered for other kinds of problem.
 
-    Raises
-    ------
-    ValueError
-        With the names of solvers that can.
+    Raises ValueError, with the names of solvers that can.
     """
     if solver.kinds and problem.kind not in solver.kinds:
         able = ", ".join(map(repr, solvers_of(problem.kind)))

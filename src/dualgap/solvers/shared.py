@@ -36,8 +36,6 @@ from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
 from .whole import Whole
 
-__all__ = ["SharedFit", "chosen", "chunk_size", "solve_shared"]
-
 logger = logging.getLogger("dualgap")
 
 
@@ -90,21 +88,11 @@ SETTINGS = SharedSettings()
 class SharedFit:
     """Fit of the problems of a batch, chunk by chunk.
 
-    Parameters
-    ----------
-    rows : SharedRows
-    batch : LinearBatch
-    job : Limits
-
-    Attributes
-    ----------
-    W : ndarray of shape (problems, width)
-    proofs, duals : dict of Bounds and of dual variables
-        By number, of the problems of all chunks that were begun: the first ones.
-    statuses : list of Status or None
-        Limits that ended the fits of these problems; None: none did.
-    epochs : list of lists of (P, D, steps)
-        Estimates of each problem after each of its epochs.
+    - `W`: shape (problems, width).
+    - `proofs`, `duals`: by number, of the problems of all chunks that were begun: the
+      first ones.
+    - `statuses`: limits that ended the fits of these problems; None: none did.
+    - `epochs`: estimates of each problem after each of its epochs.
     """
 
     def __init__(self, rows: SharedRows, batch: LinearBatch, job: Limits) -> None:
@@ -334,15 +322,8 @@ def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
 def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | None:
     """Solve and prove the problems of a batch together.
 
-    Returns
-    -------
-    Whole or None
-        None if the solver has passes of its own for each problem.
-
-    Raises
-    ------
-    ValueError
-        If `SmoothingNewton(passes="shared")` cannot train this batch.
+    Returns None if the solver has passes of its own for each problem. Raises ValueError
+    if `SmoothingNewton(passes="shared")` cannot train this batch.
     """
     if not chosen(solver, batch, job):
         return None

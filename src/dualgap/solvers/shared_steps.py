@@ -238,28 +238,20 @@ class Active(NamedTuple):
 
 @dataclass
 class SharedPoint:
-    """Problems of a chunk that are not solved yet, and their w.
-
-    Attributes
-    ----------
-    problems : ndarray of shape (K,)
-        Their numbers in the batch.
-    positive : ndarray of shape (K, n)
-    cost : ndarray of shape (1, n) or (K, n)
-        Costs relative to the largest one of the problem.
-    largest : ndarray of shape (K,)
-        The largest cost of each problem.
-    W : ndarray of shape (K, width), float64
-    residual : ndarray of shape (K, n)
-        ``y_i - x_i.w``.
-    """
+    """Problems of a chunk that are not solved yet, and their w."""
 
     rows: SharedRows
+    #: Their numbers in the batch, shape (K,).
     problems: Numbers
+    #: Shape (K, n).
     positive: NDArray[np.bool_]
+    #: Costs relative to the largest one of the problem, shape (1, n).
     cost: Floats
+    #: The largest cost of each problem, shape (K,).
     largest: Vector
+    #: Shape (K, width).
     W: Vector
+    #: ``y_i - x_i.w``, shape (K, n).
     residual: Floats
     primal: Vector = field(init=False)
     dual: Vector = field(init=False)

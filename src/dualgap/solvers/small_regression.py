@@ -38,11 +38,8 @@ SETTINGS = SmallRegressionSettings()
 def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
     """Solve a small regression problem from a = 0.
 
-    Returns
-    -------
-    Whole or None
-        None if the solver is not `RegressionDCD`, the rows are many or on disk, or
-        `stop` ended the work.
+    Returns None if the solver is not `RegressionDCD`, the rows are many or on disk, or
+    `stop` ended the work.
     """
     problem = cast(RegressionProblem, batch.only)
     entries = problem.n * problem.width

@@ -121,20 +121,12 @@ def iteration_work(problem: BinaryProblem, rows: float, inside: float) -> float:
 def predicted_work(problem: BinaryProblem, tol: float) -> float:
     """Predict the cost of a whole fit; one product costs ``rows.stored + n``.
 
-    Parameters
-    ----------
-    problem : BinaryProblem
-    tol : float
-        Relative gap to reach.
-
-    Returns
-    -------
-    float
-        In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them. It rests on counts alone, so it is the same on every machine. On the data
-        sets of docs/which-solver-measured.md it is right within a factor of two. On
-        wide rows with the squared hinge it is up to five times too high, so that `dcd`
-        may show first whether a plane separates them: see :func:`squared_hinge_work`.
+    `tol`: relative gap to reach. The work is in multiply-adds of a plain sequential
+    product, as :attr:`State.work` counts them. It rests on counts alone, so it is the
+    same on every machine. On the data sets of docs/which-solver-measured.md it is right
+    within a factor of two. On wide rows with the squared hinge it is up to five times
+    too high, so that `dcd` may show first whether a plane separates them: see
+    :func:`squared_hinge_work`.
     """
     d, digits = float(problem.width), max(-math.log10(tol), 1.0)
     n = problem.n * distinct_share(problem)

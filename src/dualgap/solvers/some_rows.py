@@ -65,10 +65,7 @@ def lone_blas(state: State) -> Functions:
 
     BLAS gets its threads back when the fit ends, or where :func:`one_limit` ends.
 
-    Raises
-    ------
-    MemoryError
-        If there is no memory for the buffers of BLAS.
+    Raises MemoryError if there is no memory for the buffers of BLAS.
     """
     if not state.alone:
         one_thread(state.problem.threads.size, state.resources)
@@ -188,12 +185,8 @@ def without_duplicates(
     The objective is the same function of w, because the loss of a row is proportional
     to its cost.
 
-    Returns
-    -------
-    problem : BinaryProblem
-        Unchanged if most rows are distinct.
-    group : ndarray of shape (n,), or None
-        Row of the new problem for each row of the old one.
+    Returns `problem`: unchanged if most rows are distinct. `group`: row of the new
+    problem for each row of the old one, shape (n,).
     """
     n = problem.n
     count, group = equal_rows(problem)
@@ -211,12 +204,8 @@ def draw_sample(
 ) -> tuple[NDArray[np.uint32], Vector]:
     """Draw about m rows, stratified by class, with costs that represent all rows.
 
-    Returns
-    -------
-    members : ndarray of shape (drawn,)
-        Sorted. It contains all heavy rows, and at least m/10 rows of each class that
-        has that many.
-    cost : ndarray of shape (drawn,)
+    Returns `members`: sorted, shape (drawn,). It contains all heavy rows, and at least
+    m/10 rows of each class that has that many. `cost`: shape (drawn,).
     """
     n = len(y)
     drawn = np.zeros(n)  # costs

@@ -212,10 +212,7 @@ class BlockState(KernelState):
 
         At inactive rows F is brought up to date with float32 kernel values.
 
-        Raises
-        ------
-        StoppedError
-            If `stop` ends the computation early.
+        Raises StoppedError if `stop` ends the computation early.
         """
         here = self.here
         if not self.whole or not np.isfinite(here.error).any():

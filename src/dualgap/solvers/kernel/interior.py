@@ -63,23 +63,17 @@ Cholesky = tuple[Vector, bool]
 
 
 class _Dual(NamedTuple):
-    """The dual problem; arrays of its variables have shape (1, n), or (2, n) of pairs.
+    """The dual problem; its variables have shape (1, n), or (2, n) for pairs."""
 
-    Attributes
-    ----------
-    K : ndarray of shape (n, n)
-    delta : ndarray of shape (n,)
-    sign, linear, upper : ndarray of shape (1, n) or (2, n)
-        ``sigma``, ``q`` and ``u``.
-    total : float or None
-        None if the bias is penalised.
-    """
-
+    #: Shape (n, n).
     K: Vector
+    #: Shape (n,).
     delta: Vector
+    #: ``sigma``, ``q`` and ``u``, shape (1, n).
     sign: Vector
     linear: Vector
     upper: Vector
+    #: None if the bias is penalised.
     total: float | None
 
     def signed(self, a: Vector) -> Vector:
@@ -105,18 +99,9 @@ class _Point(NamedTuple):
 def interior_point(problem: BoxedProblem, tol: float, stop: core.Stop) -> Vector | None:
     """Return dual variables at a relative gap of about `tol`.
 
-    Parameters
-    ----------
-    problem : KernelProblem or BoxProblem
-    tol : float
-        Target of the relative gap.
-    stop : core.Stop
-        A request that ends the method early.
-
-    Returns
-    -------
-    ndarray of shape (n,) or None
-        None if `stop` ends the method, or rounding does before the first step.
+    `tol`: target of the relative gap. `stop`: a request that ends the method early.
+    The result has shape (n,). It is None if `stop` ends the method, or rounding does
+    before the first step.
     """
     used = np.flatnonzero(problem.cost > 0.0)
     y = problem.y[used].astype(np.float64)

@@ -144,22 +144,12 @@ def over(
 ) -> Approximation:
     """Return the linear problem over the functions that these landmarks span.
 
-    Parameters
-    ----------
-    problem : KernelProblem
-    landmarks : ndarray of shape (m,)
-        Rows of the problem.
-    threads : int, default=1
-    stop : core.Stop, optional
-        A request that ends the computation early; the features are then incomplete.
-    settings : NystroemSettings, optional
+    - `landmarks`: rows of the problem, shape (m,).
+    - `stop`: a request that ends the computation early; the features are then
+      incomplete.
 
-    Raises
-    ------
-    ValueError
-        If the kernel is 0 at all landmarks.
-    MemoryError
-        If there is no memory for the threads or the buffers of BLAS.
+    Raises ValueError if the kernel is 0 at all landmarks. Raises MemoryError if there
+    is no memory for the threads or the buffers of BLAS.
     """
     K = problem.gram.block(landmarks, landmarks)
     # The last bits of `eigh` depend on the number of its threads.
@@ -183,14 +173,8 @@ def over(
 class Approximation(BinaryProblem):
     """Linear problem of :meth:`Nystroem.approximate`, for the linear solvers.
 
-    Attributes
-    ----------
-    kernel : KernelProblem
-        The problem that it approximates.
-    landmarks : ndarray of shape (m,)
-        Rows of the kernel problem.
-    whiten : ndarray of shape (m, n_features), float64
-        ``V S^-1/2``.
+    `kernel`: the problem that it approximates. `landmarks`: rows of the kernel problem,
+    shape (m,). `whiten`: ``V S^-1/2``, shape (m, n_features).
     """
 
     def __init__(
@@ -225,11 +209,7 @@ class Approximation(BinaryProblem):
     def expand(self, w: Vector) -> tuple[Vector, float]:
         """Return the kernel coefficients and the bias of a model w.
 
-        Returns
-        -------
-        coef : ndarray of shape (n,)
-            Coefficients of all rows, 0 except at the landmarks.
-        bias : float
+        Returns `coef`: coefficients of all rows, 0 except at the landmarks, shape (n,).
         """
         features, bias = self.coef(w)
         coef = np.zeros(self.n)
@@ -279,13 +259,7 @@ class Approximation(BinaryProblem):
 class LandmarkBatch(KernelBatch):
     """Problems of pairs over landmarks; pairs of a class share its landmarks.
 
-    Parameters
-    ----------
-    *args, **options
-        As for :class:`KernelBatch`.
-    landmarks : Nystroem
-    seed : int
-    stop : core.Stop
+    `*args`, `**options`: as for :class:`KernelBatch`.
     """
 
     kind = "landmarks"

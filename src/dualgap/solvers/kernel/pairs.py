@@ -99,12 +99,9 @@ def when_to_end(solver: KernelAuto, problems: int, job: Limits) -> core.WholeSet
 def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None:
     """Solve the hinge with an unpenalised bias for every pair of classes.
 
-    Returns
-    -------
-    Whole or None
-        None if the loss or the bias is another one, the solver is not `KernelAuto`, the
-        core cannot compute the matrix of all rows, it is too large, or `stop` ended the
-        work.
+    Returns None if the loss or the bias is another one, the solver is not `KernelAuto`,
+    the core cannot compute the matrix of all rows, it is too large, or `stop` ended the
+    work.
     """
     begun = time.perf_counter()
     options, cost = batch.options, batch.cost

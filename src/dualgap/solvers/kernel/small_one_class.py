@@ -38,11 +38,8 @@ SETTINGS = SmallOneClassSettings()
 def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
     """Solve a small one-class problem from its first point.
 
-    Returns
-    -------
-    Whole or None
-        None if the problem has many rows, the solver is not `KernelAuto`, the core
-        cannot compute the matrix, or `stop` ended the work.
+    Returns None if the problem has many rows, the solver is not `KernelAuto`, the core
+    cannot compute the matrix, or `stop` ended the work.
     """
     problem = cast(BoxProblem, batch.only)
     gram = problem.gram

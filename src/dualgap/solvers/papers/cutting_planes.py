@@ -57,26 +57,16 @@ class Planes:
     Plane 0 belongs to the empty set: a = 0, b = 0. It is never dropped, and with it
     beta sums to 1.
 
-    Parameters
-    ----------
-    n, width : int
-        Rows, and length of w.
+    `n`, `width`: rows, and length of w.
 
-    Attributes
-    ----------
-    size : int
-        Planes, including the plane of the empty set.
-    a : ndarray of shape (capacity, width), float64
-    gram : ndarray of shape (capacity, capacity), float64
-        ``a_s . a_t``.
-    b, beta : ndarray of shape (capacity,), float64
-    idle : ndarray of shape (capacity,), int64
-        Iterations in a row with ``beta = 0``.
-    sets : ndarray of shape (capacity, ceil(n/8)), uint8
-        The sets of rows, as bits.
-    merged : int
-        Plane that is a mean of several sets, with the share of every row in `share`;
-        0 if there is none.
+    - `size`: planes, including the plane of the empty set.
+    - `a`: shape (capacity, width).
+    - `gram`: ``a_s . a_t``, shape (capacity, capacity).
+    - `b`, `beta`: shape (capacity,).
+    - `idle`: iterations in a row with ``beta = 0``, shape (capacity,).
+    - `sets`: the sets of rows, as bits, shape (capacity, ceil(n/8)).
+    - `merged`: plane that is a mean of several sets, with the share of every row in
+      `share`; 0 if there is none.
     """
 
     def __init__(self, n: int, width: int) -> None:

@@ -260,35 +260,25 @@ class WalkState(SampledState):
 
 @dataclass(frozen=True)
 class FrankWolfe(KernelSolver):
-    """Base of the methods that move one or two vertices of the simplex per step.
+    """Base of the methods that move one or two vertices of the simplex per step."""
 
-    Parameters
-    ----------
-    sample : int, optional
-        Look for the best vertex among this many random rows (60 in the paper). By
-        default all rows are searched, or 60 of them with ``stop="sampled"``.
-    balanced : bool, default=False
-        Draw half of the sample from each class.
-    initial : int, default=20
-        Number of random rows in the first point.
-    initial_point : {"balanced", "random", "equal"}, default="balanced"
-        First point: the solution of the problem on these rows, half of them from each
-        class or, as in the paper, from all rows; or equal weights on rows from all.
-    stop : {"certified", "sampled"}, default="certified"
-        When to stop: once the relative gap `tol` is proved, or at the first sample that
-        shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
-        certificate is then made once, after the last step, and `tol` ends no fit.
-    eps : float, optional
-        Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
-        default. It is absolute: with the min over all rows, the relative gap would be
-        about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
-    """
-
+    #: Look for the best vertex among this many random rows (60 in the paper). By
+    #: default all rows are searched, or 60 of them with ``stop="sampled"``.
     sample: int | None = None
+    #: Draw half of the sample from each class.
     balanced: bool = False
+    #: Number of random rows in the first point.
     initial: int = 20
+    #: First point: the solution of the problem on these rows, half of them from each
+    #: class or, as in the paper, from all rows; or equal weights on rows from all.
     initial_point: Point = "balanced"
+    #: When to stop: once the relative gap `tol` is proved, or at the first sample that
+    #: shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
+    #: certificate is then made once, after the last step, and `tol` ends no fit.
     stop: Stopping = "certified"
+    #: Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
+    #: default. It is absolute: with the min over all rows, the relative gap would be
+    #: about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
     eps: float | None = None
 
     settings: ClassVar[FrankWolfeSettings] = FrankWolfeSettings()
