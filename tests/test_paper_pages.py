@@ -56,7 +56,7 @@ def test_steps_that_grow_with_the_rows_are_not_reproduced(script):
     for known, steps in ((grows, lambda n: n), (flat, lambda n: 1000)):
         for curves in known["steps"].values():
             curves["Pegasos"] = [[n, [steps(n)] * 3] for n, _ in curves["Pegasos"]]
-    holds, fails = "**Reproduced**: on no set.", "**Not reproduced**: on no set."
+    holds, fails = "**Reproduced**: On no set.", "**Not reproduced**: On no set."
     assert holds in module.conclusion(grows)
     assert fails not in module.conclusion(grows)
     assert fails in module.conclusion(flat)

@@ -75,7 +75,7 @@ def arguments(parser: argparse.ArgumentParser, *free: str) -> argparse.Namespace
     """
     parser.add_argument(
         "--output", type=Path, metavar="FOLDER",
-        help="of the page, its picture and results (default: docs/papers for the "
+        help="where to write page, picture and results (default: docs/papers for the "
         "published run, build/papers for any other)",
     )  # fmt: skip
     args = parser.parse_args()

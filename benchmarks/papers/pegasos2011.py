@@ -132,7 +132,7 @@ def studies(name: str) -> dict:
 
 
 def flat(ks: list[int], errors: list[float]) -> int:
-    """Return the largest k whose error is at most twice that of k = 1."""
+    """Return the largest k whose error is at most twice the error of k = 1."""
     return [k for k, v in zip(ks, errors, strict=True) if v <= 2 * errors[0]][-1]
 
 

@@ -134,7 +134,7 @@ def measure(names: list[str], seeds: int, most: int) -> dict:
     for name in names:
         lam, accuracy, sizes = SETS[name]
         X, y = load(name)
-        # The rows of covtype are sorted in parts, those of imdb by label.
+        # The rows of covtype are sorted in parts, the rows of imdb by label.
         order = np.random.default_rng(0).permutation(len(y))
         curves = results["steps"][name] = {}
         for n in sizes:
@@ -158,16 +158,15 @@ def grown(name: str, curve: list, most: int) -> tuple[bool, str]:
     """
     sizes, found = [n for n, _ in curve], medians(curve)
     if not found:
-        return False, f"on {WORDS[name]} none of {most:,} steps is enough at any size"
+        return False, f"On {WORDS[name]} none of {most:,} steps is enough at any size"
     last = max(found)
     flat = [n for n in found if found[last] <= 1.8 * found[n] <= 3.3 * found[last]]
     first = min(flat)
-    text = (
-        f"on {WORDS[name]} it needs {found[min(found)]:,.0f} steps for {min(found):,} "
-    )
-    text += f"rows and {found[last]:,.0f} for {last:,}"
+    least = min(found)
+    text = f"On {WORDS[name]} it needs {found[least]:,.0f} steps for {least:,} rows"
+    text += f" and {found[last]:,.0f} for {last:,}"
     if steady := last >= 5 * first and last == sizes[-1]:
-        text += f", the same within a step of the grid from {first:,} rows on"
+        text += f". From {first:,} rows on it grows by one step of the grid at most"
     return steady, text
 
 
@@ -187,16 +186,17 @@ def conclusion(results: dict) -> str:
         if steady:
             few = sorted({f"{value:,.0f}" for value in steady.values()})
             sizes = f"{len(steady)} of {len(curves['DCD'])} sizes"
-            constant.append(f"{WORDS[name]} {' or '.join(few)} at {sizes}")
+            few_steps = " or ".join(few)
+            constant.append(f"On {WORDS[name]} they need {few_steps} at {sizes}")
         else:
-            constant.append(f"{WORDS[name]} at no size")
+            constant.append(f"On {WORDS[name]} they do at no size")
     total = len(ahead) + len(behind) + len(same)
     bounds = [
         f"{1 / (SETS[name][0] * SETS[name][1]):,.0f} for {WORDS[name]}"
         for name in results["steps"]
     ]
-    holds = "; ".join(text for steady, text in verdicts if steady) or "on no set"
-    fails = "; ".join(text for steady, text in verdicts if not steady) or "on no set"
+    holds = ". ".join(text for steady, text in verdicts if steady) or "On no set"
+    fails = ". ".join(text for steady, text in verdicts if not steady) or "On no set"
     level = f" They are equal on {' and '.join(same)}." if same else ""
     return (
         "**Claimed**: the steps that Pegasos needs depend on lambda and the accuracy, "
@@ -206,8 +206,8 @@ def conclusion(results: dict) -> str:
         f"more at {len(behind)}.{level}\n\n"
         "**Why**: the bound on the steps is 1/(lambda accuracy) up to a logarithm: "
         f"{', '.join(bounds)}. With few rows the bound is far from what is needed. "
-        "Steps of constant size, the best of five sizes in hindsight, get there within "
-        f"{LOOP:,} steps: {'; '.join(constant)}.\n\n"
+        "Steps of constant size, the best of five sizes in hindsight, may get there "
+        f"within {LOOP:,} steps. {'. '.join(constant)}.\n\n"
         "**Limits**: w is looked at after T steps and not before, so this is not the "
         "first passage that [another page](pegasos2011.md) counts: the last w of "
         "Pegasos can meet an accuracy and lose it again. Budgets are four a decade, so "

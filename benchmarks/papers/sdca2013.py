@@ -244,11 +244,11 @@ def conclusion(results: dict) -> str:
         "**Smoothing**: the smoothed hinge gains at least the digits an epoch that the "
         f"theory promises in {counted(promised)}. Its second half is at least half as "
         f"fast as its first in {counted(straight)}, as linear convergence asks"
-        f"; so is that of the hinge in {counted(hinge)}, and in the others it is "
-        "slower at the end.\n\n"
+        f". The second half of the hinge is so in {counted(hinge)}, and in the others "
+        "it is slower at the end.\n\n"
         "**Order**: cyclic order, of rows shuffled once, ends furthest from the "
-        f"optimum in {counted(cyclic)}, with a gap {min(ratio):.1g} to "
-        f"{max(ratio):.0g} times that of permutations.\n\n"
+        f"optimum in {counted(cyclic)}, with {min(ratio):.1g} to "
+        f"{max(ratio):.0g} times the gap of permutations.\n\n"
         "**SGD**: Pegasos needs fewer epochs than SDCA "
         + (f"on {where}, and nowhere else" if where else "nowhere")
         + f". With gamma = 1 the test error after {found['marks'][0]} epochs is lower "
@@ -308,7 +308,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=["imdb", "covtype"])
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=5, help="of the gaps")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of the gaps")
     args = arguments(parser)
     sets = {name: measure(name, args.epochs, args.seeds) for name in args.data}
     results = {"seeds": args.seeds, "sets": sets}

@@ -122,7 +122,7 @@ SETTINGS: dict[str, tuple[Any, Any, str, str, list[str]]] = {
 
 
 def pipeline(frame: Any, features: list[str], fill: str) -> Any:
-    """The same in scikit-learn, around the same classifier."""
+    """Return scikit-learn's pipeline, around the same classifier."""
     words = [c for c in features if frame[c].dtype.kind not in "biufM"]
     numbers = [c for c in features if c not in words]
     encoder = OneHotEncoder(handle_unknown="ignore")

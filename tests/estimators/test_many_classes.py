@@ -92,7 +92,7 @@ def test_a_stop_makes_no_array_of_rows_for_each_class(
     batch = model._batch(model._read(X, y, weight))
     assert len(batch) == 40
     calls = []
-    for name in ("place", "_weights"):
+    for name in ("place", "weights"):
         whole = getattr(type(batch), name)
         monkeypatch.setattr(
             type(batch),

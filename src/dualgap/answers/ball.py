@@ -64,7 +64,7 @@ class Estimate(NamedTuple):
 class Ball:
     """Ball that contains w* of every optimum of a problem; see the module."""
 
-    #: A binary, regression or kernel problem, or that of Crammer and Singer.
+    #: A binary, regression or kernel problem, or Crammer and Singer's.
     problem: Any
     #: Proved bounds on P at (w, b) and D at alpha.
     certificate: Certificate

@@ -60,7 +60,7 @@ class FileExamples(NamedTuple):
 
 
 class TableReading(NamedTuple):
-    """How a command reads the columns of a table."""
+    """Columns of a table as a command reads them."""
 
     options: TableOptions | None = None
     #: The features of a model.

@@ -11,6 +11,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import BinaryIO
 
@@ -19,11 +20,19 @@ import numpy as np
 from .features import Column, Words, look_of
 from .table_file import TableFile, Want, is_index
 
+
+@dataclass(frozen=True)
+class CsvSettings:
+    """Tuning constants of reading."""
+
+    #: Lines that tell what the columns are.
+    sample: int = 100
+    #: Rows to hold as Python objects, which should stay in the processor's cache.
+    rows: int = 512
+
+
+SETTINGS = CsvSettings()
 SEPARATORS = "\t;|,"
-#: Lines that tell what the columns are.
-_SAMPLE = 100
-#: Rows to hold as Python objects, which should stay in the cache of the processor.
-_ROWS = 512
 _MISSING = {
     *("", "na", "n/a", "nan", "null", "none", "?", "-", "<na>", "#n/a"),
 }
@@ -65,7 +74,7 @@ class CsvTable(TableFile):
                 head.append(line)
             else:
                 self._before += 1
-            if len(head) == _SAMPLE:
+            if len(head) == SETTINGS.sample:
                 break
         self.separator = _separator(head)
         if self.separator == " ":
@@ -82,7 +91,7 @@ class CsvTable(TableFile):
         if self._is_header(sample):
             self.names = [field.strip() for field in sample[0]]
             self._header(sample)
-        rows = [row for row in sample if len(row) == self.count][: _SAMPLE - 1]
+        rows = [row for row in sample if len(row) == self.count][: SETTINGS.sample - 1]
         columns = [[field.strip() for field in column] for column in zip(*rows)]  # noqa: B905
         self.texts = [j for j, column in enumerate(columns) if self._is_text(column)]
         self.index = [0] if columns and is_index(self.names, columns[0]) else []
@@ -157,7 +166,7 @@ class CsvTable(TableFile):
         while True:
             begun = self._before + reader.line_num
             try:
-                rows = list(islice(reader, min(size, _ROWS)))
+                rows = list(islice(reader, min(size, SETTINGS.rows)))
             except csv.Error as error:
                 line = self._before + reader.line_num
                 raise ValueError(f"{self.name}, line {line}: {error}") from None

@@ -20,10 +20,18 @@ from scipy import sparse
 
 from .types import Matrix
 
-#: Most words of a column that becomes features without being named.
-MOST_WORDS = 100
-#: Part of the entries below which encoded rows are sparse.
-_DENSE = 0.3
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """Tuning constants of how columns become features."""
+
+    #: Most words of a column that becomes features without being named.
+    most_words: int = 100
+    #: Part of the entries below which encoded rows are sparse.
+    dense: float = 0.3
+
+
+SETTINGS = FeatureSettings()
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -141,7 +149,7 @@ class Features:
 
     @property
     def sparse(self) -> bool:
-        return len(self.columns) < _DENSE * self.width
+        return len(self.columns) < SETTINGS.dense * self.width
 
     def said(self) -> list[str]:
         """Return sentences about words and missing values."""
@@ -297,11 +305,13 @@ class Learner:
     def learnt(self, name: str, words: Sequence[bool]) -> tuple[Feature, ...]:
         """Return the features; `words` tells the columns that are of words.
 
-        `name` is that of the table, for messages.
+        `name`: the name of the table, for messages.
         """
         found = [self._feature(name, j, own) for j, own in enumerate(words)]
         large = [
-            f for f in found if f.width > MOST_WORDS and f.name not in self.one_hot
+            f
+            for f in found
+            if f.width > SETTINGS.most_words and f.name not in self.one_hot
         ]
         if large:
             parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
@@ -309,9 +319,9 @@ class Learner:
             kept = ",".join(others) if 0 < len(others) <= 30 else "..."
             long = ",".join(f.name for f in large[:5])
             raise ValueError(
-                f"{name} has more than {MOST_WORDS} different words in {parts}; leave "
-                f"such columns out with columns={kept!r}, or keep them with "
-                f"one_hot={long!r}"
+                f"{name} has more than {SETTINGS.most_words} different words in "
+                f"{parts}; leave such columns out with columns={kept!r}, or keep them "
+                f"with one_hot={long!r}"
             )
         return tuple(found)
 

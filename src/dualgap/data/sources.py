@@ -119,7 +119,7 @@ class _Tables(FileSource):
             yield table
 
     def _numbers(self, path: str, rows: TableRows) -> NDArray[np.float64]:
-        """Return labels as numbers: those of the words, if they are words."""
+        """Return labels as numbers: a number for each word, if they are words."""
         y = rows.y
         assert y is not None
         if y.dtype.kind != "U":

@@ -1,4 +1,4 @@
-"""What readers of tables share: which columns there are, and where they are."""
+"""Shared by readers of tables: which columns there are, and where they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNNAMED = ("", "Unnamed: 0")
 
 
 class TableOptions(NamedTuple):
-    """What a caller says about the columns of a table; each by name or number."""
+    """The columns of a table as a caller names them, by name or number."""
 
     #: Column of the labels. None uses the column named label, target, class or y, or
     #: else the only column of text.
@@ -42,7 +42,7 @@ class TableOptions(NamedTuple):
 
 
 class Want(NamedTuple):
-    """How to read a column."""
+    """Way to read a column."""
 
     #: True for words, False for numbers, None for what the values are.
     words: bool | None = None

@@ -184,7 +184,7 @@ class PiecewiseProblem(BinaryProblem):
 class PiecesBatch(LinearBatch):
     """Problems of a linear classifier over pieces of the rows.
 
-    To the client the rows are those of the census: one per piece and label, with the
+    To the client the rows are the census: one per piece and label, with the
     summed weights of the rows that have it.
     """
 

@@ -361,7 +361,7 @@ class DistributedLinearSVC(
 
     @property
     def _alone(self) -> LinearSVC:
-        """The same model in memory, which workers get for prediction."""
+        """Make the model in memory that workers get for prediction."""
         check_is_fitted(self)
         alone = LinearSVC(multi_class=self.multi_class)
         for name in ("n_features_in_", "classes_", "coef_", "intercept_"):

@@ -63,7 +63,7 @@ LOCAL = DCD(acceleration="none")
 
 @dataclass(frozen=True)
 class Setup:
-    """What makes problems of labelled rows, the same for every piece.
+    """Maker of problems of labelled rows, the same for every piece.
 
     `factors` are the class weights; the rest is as for :class:`dualgap.LinearSVC`.
     """
@@ -389,7 +389,7 @@ class Piece:
     ) -> bool:
         """Discard trial points after a loss, and return whether this piece was lost.
 
-        A piece that had lost its duals gets those of the last checkpoint; None stands
+        A piece that had lost its duals gets the last checkpoint's; None stands
         for zeros.
         """
         with self.lock:

@@ -46,7 +46,7 @@ class _LossAtScale(ResidualLoss):
 
 
 class _Same(TypedDict):
-    """What problems over the same rows share."""
+    """Shared by problems over the same rows."""
 
     loss: ResidualLoss
     sample_weight: Vector | None

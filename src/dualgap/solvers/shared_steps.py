@@ -9,8 +9,8 @@ Update     w <- the least P_k in the span of w, s and the constant feature, at n
            are many, over all rows for all problems together, as matrix products. There
            a sample of the rows gives H, until the gap no longer falls by half. The
            largest eigenvalues of X'X, times the costs of the active rows, precondition
-           all problems. The first w is the ridge solution, or a step from that of the
-           sample. Problems whose gap is small enough leave.
+           all problems. The first w is the ridge solution, or a step from the one of
+           the sample. Problems whose gap is small enough leave.
 Guarantee  P_k never rises but for rounding, and w_k -> w_k*. The dual point is
            a_i = 2 c_i max(0, u_i), and P - D = 1/2 ||grad P||^2.
 Cost       a step of K problems: one or two matrix products of 2 n d K operations, and
@@ -496,6 +496,7 @@ class SharedPoint:
             # Products of all rows with the three directions are known.
             directions = np.stack([self.steps[k] / sizes[k], self.W[k], constant][:few])
             spanned = np.empty((few + 1, dense.n), kind)
+            spanned[0] = 0.0  # room for the residuals
             spanned[1] = images[k]
             spanned[2] = self.positive[k]
             spanned[2] *= 2.0
