@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def ridge(rng: Rng) -> list[Group]:
         if said:
             moved(rng, model, len(model.coef_))
         if finite(model):
-            found = first(lambda: certify(model, drawn.held, given, **told))  # noqa: B023
+            found = first(partial(certify, model, drawn.held, given, **told))
             bias = float(np.ravel(model.intercept_)[0])
             said.append(Claim(solver, found, (model.coef_, bias)))
     target = drawn.signs.astype(float) if classes else y
@@ -126,7 +127,7 @@ def huber(rng: Rng) -> list[Group]:
             moved(rng, model, drawn.X.shape[1])
             model.scale_ *= 10.0 ** rng.uniform(-12, 12)
         if finite(model):
-            found = first(lambda: certify(model, drawn.held, y, **told))  # noqa: B023
+            found = first(partial(certify, model, drawn.held, y, **told))
             point = (float(model.intercept_), float(model.scale_))
             said.append(Claim(what, found, (model.coef_, point)))
     return [(Huber(drawn.X, y, drawn.cost, epsilon), said)]

@@ -46,6 +46,9 @@ class ArrowTable(TableFile):
     def _told(self) -> contextlib.AbstractContextManager[None]:
         return _named(f"{self.name} cannot be read", self._kinds)
 
+    def close(self) -> None:
+        del self._file
+
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         first, batches = 0, self._batches(list(wants), size)
         while True:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class CsvTable(TableFile):
 
     def __init__(self, content: BinaryIO, name: str, decimal: str | None) -> None:
         self.name = name
-        buffered = io.BufferedReader(content)  # type: ignore[type-var]
+        buffered = io.BufferedReader(cast(io.RawIOBase, content))
         wide = buffered.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         # A byte that is no UTF-8 is an error only in a column that is used.
         self._text = io.TextIOWrapper(
@@ -92,7 +92,9 @@ class CsvTable(TableFile):
             self.names = [field.strip() for field in sample[0]]
             self._header(sample)
         rows = [row for row in sample if len(row) == self.count][: SETTINGS.sample - 1]
-        columns = [[field.strip() for field in column] for column in zip(*rows)]  # noqa: B905
+        columns = [
+            [field.strip() for field in column] for column in zip(*rows, strict=True)
+        ]
         self.texts = [j for j, column in enumerate(columns) if self._is_text(column)]
         self.index = [0] if columns and is_index(self.names, columns[0]) else []
         self.empty = [

@@ -84,7 +84,8 @@ class TableFile(ABC):
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         """Yield the wanted columns of the next `size` rows."""
 
-    def close(self) -> None:  # noqa: B027
+    @abstractmethod
+    def close(self) -> None:
         """Let go of the file, which stays open."""
 
     def title(self, j: int) -> str:

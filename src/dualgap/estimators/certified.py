@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -390,6 +390,12 @@ def _joined(
 # ----------------------------------------------------------------- the whole search
 
 
+def _call(
+    train: Callable[[], CertifiedChoice | None], _: int
+) -> CertifiedChoice | None:
+    return train()
+
+
 def certified_search(
     own: ClassifierSearch, folds: Folds, Cs: Vector, make: type[Results]
 ) -> Results:
@@ -420,9 +426,8 @@ def certified_search(
             )
         except StoppedError:
             continue
-        given = certified, Cs, own.error_tolerance, settings, best
-        here = replace(job, threads=1)
-        (one,) = in_threads(lambda _: search(*given), 1, here)  # noqa: B023  (runs now)
+        train = partial(search, certified, Cs, own.error_tolerance, settings, best)
+        (one,) = in_threads(partial(_call, train), 1, replace(job, threads=1))
         found[key] = one
         if one is not None:
             best = max(best, *map(one.score, one.fits))

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import HuberRegressor, SGDClassifier
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +26,7 @@ from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.seeds import seeds_of
 from .ensembles import Member, members_of
-from .huber import HuberRegressor, certify_huber
+from .huber import certify_huber
 from .kernels import certify_kernel
 from .linear import certify_linear, coefficients, linear_terms
 from .logistic import LOGISTIC, certify_logistic, logistic_terms

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.linear_model import HuberRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
@@ -24,8 +23,6 @@ from .single_problems import ProofLimits
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
-
-__all__ = ["HuberRegressor", "certify_huber"]
 
 #: Most steps of Newton's method for a better lower bound.
 _STEPS = 100

@@ -19,8 +19,6 @@ from ..losses import SquaredEpsilonInsensitive, Vector
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-__all__ = ["RIDGE", "RidgeOutput", "ridge_outputs", "weight_of_loss"]
-
 RIDGE = (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)
 _CLASSIFIERS = (RidgeClassifier, RidgeClassifierCV)
 
@@ -36,10 +34,7 @@ class RidgeOutput(NamedTuple):
 def weight_of_loss(model: BaseEstimator, alpha: float) -> float:
     """Return C, by which the loss counts beside ``1/2 ||w||^2``: ``1/(2 alpha)``.
 
-    Raises
-    ------
-    ValueError
-        If there is no such number.
+    Raises ValueError if there is no such number.
     """
     C = 0.5 / float(alpha) if alpha > 0.0 else np.inf
     if not 0.0 < C < np.inf:
@@ -58,11 +53,8 @@ def ridge_outputs(
 ) -> tuple[list[RidgeOutput], Vector | None]:
     """Return the columns of a model of RIDGE, and the weights of its rows.
 
-    Raises
-    ------
-    ValueError
-        If the model minimises an objective that has no certificate here, or if y does
-        not fit it.
+    Raises ValueError if the model minimises an objective that has no certificate here,
+    or if y does not fit it.
     """
     check_is_fitted(model)
     name, n = type(model).__name__, np.shape(X)[0]

@@ -101,7 +101,7 @@ class Batch(ABC):
         """Return the solution of problem k in the terms of the batch."""
         return solution
 
-    def leave(self, k: int) -> None:  # noqa: B027
+    def leave(self, k: int) -> None:  # noqa: B027  (a hook, not a duty)
         """Note that problem k needs no more work, solved or not."""
 
     def stored(self, alpha: Vector) -> SparseDuals:

@@ -28,8 +28,6 @@ from .bias import into_sum
 from .regression import FreeBiasRegression, RegressionProblem
 from .rounding import Rounding
 
-__all__ = ["HuberProblem"]
-
 #: Least scale of a proof: the squares of larger quotients do not underflow.
 _LEAST_SCALE = 1e-150
 
@@ -56,14 +54,9 @@ class _Same(TypedDict):
 class HuberProblem:
     """Huber regression, for proofs only. No solver trains it.
 
-    Parameters
-    ----------
-    X, y, C, sample_weight, n_jobs
-        As for :class:`dualgap.problems.RegressionProblem`.
-    epsilon : float
-        Residuals of more than `epsilon` scales are outliers.
-    fit_intercept : bool
-        Whether there is a bias, which is not part of the norm.
+    `epsilon`: residuals of more than `epsilon` scales are outliers. `fit_intercept`:
+    whether there is a bias, which is not part of the norm. The rest is as for
+    :class:`dualgap.problems.RegressionProblem`.
     """
 
     def __init__(
@@ -111,10 +104,7 @@ class HuberProblem:
     def certify(self, w: Vector, bias: float, scale: float) -> Certificate:
         """Prove bounds from a model and the dual point of its residuals.
 
-        Raises
-        ------
-        ValueError
-            If the scale is not positive.
+        Raises ValueError if the scale is not positive.
         """
         if not _LEAST_SCALE <= scale < math.inf:
             raise ValueError(
@@ -143,11 +133,7 @@ class HuberProblem:
     def certify_dual(self, alpha: Vector, primal: float) -> Certificate:
         """Prove a lower bound from a dual point, made feasible.
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        primal : float
-            Upper bound on P*.
+        `alpha`: shape (n,). `primal`: upper bound on P*.
         """
         box = self.box
         alpha = np.clip(alpha, box.lower, box.upper)
