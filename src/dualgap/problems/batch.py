@@ -213,8 +213,8 @@ class LinearBatch(Batch):
         #: Whether all problems have the same costs of the rows.
         alike = not isinstance(reduction, OneVsOne)
         self.same_costs = alike and bool((factor == 1.0).all())
-        #: What `_summed_costs` returns, once `unreached` needs it.
-        self.sides: tuple[list[float], list[float], float] | None = None
+        #: What `_proofs_of_zero` returns, once `unreached` needs it.
+        self.zeros: tuple[Callable[[int], Bounds], Vector] | None = None
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
@@ -252,7 +252,7 @@ class LinearBatch(Batch):
 
     def at(self, C: float) -> LinearBatch:
         other = copy.copy(self)
-        other.C, other.first, other.sides = C, None, None
+        other.C, other.first, other.zeros = C, None, None
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -275,7 +275,7 @@ class LinearBatch(Batch):
         classes.
         """
         other = copy.copy(self)
-        other.parts, other.first, other.sides = list(parts), None, None
+        other.parts, other.first, other.zeros = list(parts), None, None
         other.same_costs = False
         other.names = [
             f"fold {f}" + (f", {name}" if len(self) > 1 else "")
@@ -327,30 +327,32 @@ class LinearBatch(Batch):
         return not warm and not self.joint and len(self) > MANY
 
     def unreached(self, k: int) -> Proof:
-        # The loss of w = 0 is l(0) for each row.
-        total, n = math.inf, len(self.codes)
         if self.many and len(self.parts) == 1:  # arrays of rows for each take long
-            self.sides = self.sides or self._summed_costs()
-            total, off = self.sides[0][k] + self.sides[1][k], self.sides[2]
-            alpha = np.broadcast_to(0.0, n)
-        if not math.isfinite(total):
-            place, weights = self.place(k), self.weights(k)
-            own = None if weights is None else weights[place]
-            alpha = np.zeros(len(place))
-            total = float(check_costs(self.C, own, len(place)).sum())
-            off = Rounding.summed * total
-        loss = float(self.rows.loss.value(0.0))
-        bounds = Bounds.proved(loss * total, loss * off, 0.0)
-        return Proof(self.zero, alpha, bounds.certificate)
+            self.zeros = self.zeros or self._proofs_of_zero()
+            bounds, alpha = self.zeros[0](k), self.zeros[1]
+            if math.isfinite(bounds.primal):
+                return Proof(self.zero, alpha, bounds.certificate)
+        place, weights = self.place(k), self.weights(k)
+        own = None if weights is None else weights[place]
+        total = float(check_costs(self.C, own, len(place)).sum())
+        # The loss of w = 0 is l(0) for each row.
+        loss = float(self.rows.loss.value(0.0)) * total
+        bounds = Bounds.proved(loss, Rounding.summed * loss, 0.0)
+        return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
 
-    def _summed_costs(self) -> tuple[list[float], list[float], float]:
-        """Return the summed costs of both sides, and a bound on their errors."""
+    def _proofs_of_zero(self) -> tuple[Callable[[int], Bounds], Vector]:
+        """Return the bounds of w = 0 in each problem, and dual variables of 0."""
         (weight, factor), n = self.parts[0], len(self.codes)
+        positive, negative = self.class_costs()
         whole = self.C * (n if weight is None else float(weight.sum()))
         # A side is up to a product with a factor the difference of two sums of rows.
         passed = 4.0 * n + 64.0
-        off = passed * Rounding.unit * whole * max(1.0, float(factor.max()))
-        return *self.class_costs(), off
+        loss = float(self.rows.loss.value(0.0))
+        off = loss * passed * Rounding.unit * whole * max(1.0, float(factor.max()))
+        return (
+            lambda k: Bounds.proved(loss * (positive[k] + negative[k]), off, 0.0),
+            np.broadcast_to(0.0, n),
+        )
 
     def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
         """Return the labels of all rows in some problems, (problems, n)."""

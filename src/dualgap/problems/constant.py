@@ -16,7 +16,7 @@ A model is no better than a constant where one of these holds:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -91,17 +91,6 @@ class Constants(NamedTuple):
         own, rest = self.loss.value(np.stack([c, -c]))
         return price * c * c + (positive * own + negative * rest)
 
-    def suspects(self, primal: Iterable[float]) -> list[int]:
-        """Return the problems whose objective a constant may reach."""
-        middle = _middle(self.loss)
-        sides = zip(primal, self.positive, self.negative, strict=True)
-        return [
-            k
-            for k, (P, positive, negative) in enumerate(sides)
-            if min(positive, negative) * middle <= P  # clears most problems
-            and self.least(k)[1] * (1.0 - SETTINGS.rounding) <= P
-        ]
-
     def reached(
         self,
         bounds: Sequence[Bounds],
@@ -118,11 +107,19 @@ class Constants(NamedTuple):
           loss of the model is as large as the loss of a constant, and the bias alone
           does not decide.
         """
-        suspects = self.suspects(part.primal for part in bounds)
-        proved = [k for k in suspects if bounds[k].meets(tol, atol)]
+        middle = _middle(self.loss)
+        sides = zip(bounds, self.positive, self.negative, strict=True)
+        suspects = [
+            k
+            for k, (part, positive, negative) in enumerate(sides)
+            if min(positive, negative) * middle <= part.primal  # clears most problems
+            and part.meets(tol, atol)
+            and self.least(k)[1] * (1.0 - SETTINGS.rounding) <= part.primal
+        ]
+        least_of = self.objectives(suspects).tolist()
         return [
             k
-            for k, least in zip(proved, self.objectives(proved).tolist(), strict=True)
+            for k, least in zip(suspects, least_of, strict=True)
             if least <= bounds[k].primal + bounds[k].rounding
             or self._is_one_number(k, bounds[k], norm, moments)
         ]

@@ -90,6 +90,8 @@ def narrowed(
     ends = np.cumsum([0, *(len(part.rows) for part in parts)])
     for k in range(len(parts)):
         at = slice(ends[k], ends[k + 1])
+        if at.start == at.stop:
+            continue
         values[at] *= signs(codes[rows[at]], k)
     used = np.zeros(len(codes), bool)
     used[rows] = True
