@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "index.hpp"
 
@@ -28,21 +29,25 @@ class Centring {
   // A column is centred if its median is more than this many times its spread, and this
   // many times the reference. Half of the rows are within the spread of the median.
   static constexpr double kLarge = 32.0;
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
 
   // Chooses the columns by a sample of `count` rows, `width` values each. The last
   // column is the constant feature if `constant`.
   void choose(const Vec &sample, Index count, Index width, bool constant) {
     const auto d = width;
-    Vec median(d), spread(d), values(count);
+    Vec median(d), spread(d, kNone), values(count);
     for (Index j = 0; j < d; ++j) {
-      for (Index k = 0; k < values.size(); ++k) values[k] = sample[k * d + j];
+      for (Index k = 0; k < count; ++k) values[k] = sample[k * d + j];
       median[j] = middle(values);
-      for (double &x : values) x = std::abs(x - median[j]);
-      spread[j] = middle(values);
+      const double most = std::abs(median[j]) / kLarge;
+      Index within = 0;
+      for (double &x : values) {
+        x = std::abs(x - median[j]);
+        within += x < most;
+      }
+      if (2 * within > count) spread[j] = middle(values);
     }
-    const auto steady = [&](Index j) {
-      return std::abs(median[j]) > kLarge * spread[j];
-    };
+    const auto steady = [&](Index j) { return spread[j] < kNone; };
     Index p = d - 1;
     for (Index j = 0; !constant && j < d; ++j)
       if (steady(j) && (!steady(p) || spread[j] / std::abs(median[j]) <

@@ -207,11 +207,18 @@ class LabellingSolver : private LabellingTuning {
     return kSafe * settings.tol / (1.0 + settings.tol);
   }
 
-  SomeRows taken(const Labelling &of, const Vector<Order> &some) const {
+  SomeRows taken(const Labelling &of, const Vector<Order> &some) {
     Vector<std::int8_t> y;
     Vec cost;
+    y.reserve(some.size()), cost.reserve(some.size());
     for (const Order i : some) y.push_back(of.y[i]), cost.push_back(of.cost[i]);
-    return {make_set_(some), std::move(y), std::move(cost), Vec(rows_.width()), 0.0};
+    SomeRows data{make_set_(some), std::move(y), std::move(cost), Vec(rows_.width()),
+                  0.0};
+    if (some.size() == rows_.rows()) {
+      if (!centring_) centring_ = centring_of(*data.rows);
+      data.centring = &*centring_;
+    }
+    return data;
   }
 
   // Writes the point of a method over some rows.
@@ -228,6 +235,7 @@ class LabellingSolver : private LabellingTuning {
   MakeSet make_set_;
   Team &team_;
   LinearAlgebra algebra_;
+  std::optional<Centring> centring_;  // of all rows, for all labellings
 };
 
 }  // namespace dualgap

@@ -67,7 +67,18 @@ struct SomeRows {
   Vec cost;         // all positive
   Vec fixed;        // f, the sum of U_i y_i x_i over the rows fixed at U_i
   double constant;  // the sum of U_i - delta_i U_i^2/2 over the rows fixed at U_i
+  const Centring *centring = nullptr;  // chosen before, for many problems
 };
+
+// Returns the columns to centre, chosen by the first block.
+inline Centring centring_of(const RowSet &set) {
+  Centring chosen;
+  set.visit([&](const RowBlock &rows) {
+    rows.sample(chosen);
+    return false;
+  });
+  return chosen;
+}
 
 // Buffers and sums of one thread. Derived classes add their own sums, and clear(d) to
 // reset them.
@@ -100,10 +111,7 @@ class NewtonSystem : protected NewtonTuning {
 
   // Chooses the columns to centre, before the first pass.
   void centre() {
-    data_.rows->visit([&](const RowBlock &rows) {
-      rows.sample(centring_);
-      return false;
-    });
+    centring_ = data_.centring ? *data_.centring : centring_of(*data_.rows);
     data_.rows->centre(centring_.any() ? &centring_ : nullptr);
   }
   // u of the point w, and w of u.
