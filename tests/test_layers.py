@@ -158,6 +158,27 @@ def test_no_other_solver_takes_from_the_papers_methods():
     assert taken == public
 
 
+def test_only_the_command_line_may_take_from_the_papers_and_twins_need_numpy_alone():
+    taken = {place(file) for file, name in IMPORTS if place_of(name) == "papers"}
+    assert "papers" in taken <= {"papers", "cli"}
+    used = {
+        name.split(".")[0]
+        for path in (PACKAGE / "papers" / "twins").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in modules(node)
+    }
+    assert used == {"", "__future__", "collections", "dataclasses", "numpy"}
+
+
+def modules(node):
+    """Return the modules that a statement imports, "" for a relative import."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return ["" if node.level else str(node.module)]
+    return []
+
+
 #: Classes of scikit-learn that dualgap has too: a drop-in has the name of the class
 #: whose place it takes, for tools that look a class up by its module.
 DROP_INS = "estimators/drop_ins.py"

@@ -19,7 +19,7 @@ from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
 from dualgap.training import solve
 
-from ..twins import dcd, pegasos_bias
+from ..twins import dcd, watched
 from .data import LAYOUTS, LOSSES, close, make
 
 
@@ -226,10 +226,10 @@ def positive_weights(n):
 @pytest.mark.parametrize(
     ("solver", "kind"),
     [
-        (Pegasos(bias="subgradient"), pegasos_bias.Subgradient),
-        (Pegasos(bias="subgradient", batch_size=7), pegasos_bias.Subgradient),
-        (Pegasos(bias="batch", batch_size=13), pegasos_bias.Batch),
-        (Pegasos(bias="batch", batch_size=40), pegasos_bias.Batch),
+        (Pegasos(bias="subgradient"), watched.Subgradient),
+        (Pegasos(bias="subgradient", batch_size=7), watched.Subgradient),
+        (Pegasos(bias="batch", batch_size=13), watched.Batch),
+        (Pegasos(bias="batch", batch_size=40), watched.Batch),
     ],
     ids=["subgradient", "subgradient k=7", "batch k=13", "batch k=40"],
 )

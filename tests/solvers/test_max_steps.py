@@ -8,6 +8,7 @@ import pytest
 from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
+from dualgap.papers.twins import SDCATwin
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
@@ -24,7 +25,7 @@ from dualgap.solvers import (
 from dualgap.solvers.base import SteppedSolver
 from dualgap.training import solve
 
-from ..twins import norma, pegasos, sdca, sgd, sgd_qn, svmsgd
+from ..twins import sgd_qn, svmsgd, watched
 from .data import close, make
 
 STEPPED = [record for record in SOLVERS.values() if issubclass(record, SteppedSolver)]
@@ -47,9 +48,9 @@ def visits(bench, steps, kind="permutation", batch=1):
 def primal_twin(name, bench, solver):
     given = bench.X, bench.y, bench.lam, bench.phi, bench.omega
     if name == "pegasos":
-        return pegasos.Pegasos(*given, solver.projection)
+        return watched.Pegasos(*given, solver.projection)
     if name == "norma":
-        return norma.NORMA(*given, solver.p)
+        return watched.NORMA(*given, solver.p)
     return svmsgd.SvmSGD(*given, solver.initial_step)
 
 
@@ -87,7 +88,7 @@ def test_fewer_visits_than_an_epoch_are_those_of_sgd(record, kind, times, steps)
     bench = make(n=120)
     found = solve(bench.problem, record(max_steps=steps), tol=1e-12, random_state=SEED)
     assert found.certificate.status is Status.STEP_LIMIT
-    twin = sgd.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
+    twin = watched.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
     for A in visits(bench, steps, kind):
         twin.visit(A[0], times)
     assert twin.unclear == 0
@@ -102,7 +103,7 @@ def test_fewer_steps_than_an_epoch_are_those_of_sdca(steps, init):
         bench.problem, SDCA(init=init, max_steps=steps), tol=1e-12, random_state=SEED
     )
     assert found.certificate.status is Status.STEP_LIMIT
-    twin = sdca.SDCA(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+    twin = SDCATwin(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
     rows = [A[0] for A in visits(bench, steps)]
     if init == "sgd":
         for _ in twin.modified_sgd(rows):
@@ -133,7 +134,7 @@ def test_a_budget_may_end_in_a_later_epoch(batch, epochs):
     solver = Pegasos(batch_size=batch, max_steps=steps)
     state = solver.start(bench.problem, core.Random(SEED), None)
     state.steps_left = steps
-    twin = pegasos.Pegasos(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+    twin = watched.Pegasos(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
     while state.steps_left:
         solver.step(state, core.Stop())
     assert state.epochs == epochs + 1
@@ -169,7 +170,7 @@ def test_a_proof_of_tol_ends_a_fit_before_its_budget():
 @pytest.mark.parametrize("output", ["last", "average", "random"])
 def test_the_outputs_of_sdca_are_of_the_steps_made(output):
     bench, steps = make(n=40), 13
-    twin = sdca.SDCA(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+    twin = SDCATwin(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
     solver = SDCA(output=output, order="cyclic", max_steps=steps)
     found = solve(bench.problem, solver, tol=1e-12, random_state=SEED)
     for i in range(steps):

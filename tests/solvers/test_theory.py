@@ -12,6 +12,7 @@ from scipy import sparse
 from dualgap import core
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
+from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
@@ -32,7 +33,6 @@ from dualgap.solvers import (
 from dualgap.training import solve
 
 from ..twins import dcd
-from ..twins.losses import dual, primal
 from .data import LOSSES, close, exact, make
 
 pytestmark = pytest.mark.cases(14)

@@ -11,11 +11,12 @@ import pytest
 from scipy import sparse
 
 from dualgap import core
+from dualgap.papers.twins import sdca, sgd
+from dualgap.papers.twins.losses import dual
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
-from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd
-from ..twins.losses import dual
+from ..twins import dcd, svmsgd, watched
 from ..twins.random import Random
 from .data import CASES, LAYOUTS, LOSSES, close, make
 
@@ -442,7 +443,7 @@ def test_conjugate_sweeps(case, layout, loss, C):
 
 
 def sdca_twin(bench):
-    return sdca.SDCA(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+    return sdca.SDCATwin(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
 
 
 def on_our_scale(bench, a):
@@ -585,7 +586,7 @@ def test_closed_forms_maximise_the_one_row_dual(loss):
         limit = np.inf if loss == "squared_hinge" else omega
         assert abs(found - np.clip(found, 0.0, limit)) < 1e-14
         values = [
-            sdca.one_row_dual(phi, omega, y, s, q, a, b)
+            watched.one_row_dual(phi, omega, y, s, q, a, b)
             for b in [np.clip(found, 0.0, limit), *np.linspace(0, 5, 501) * omega]
         ]
         assert np.isfinite(values[:100]).all()
@@ -596,7 +597,7 @@ def test_closed_forms_maximise_the_one_row_dual(loss):
 
 
 def sgd_twin(bench):
-    return sgd.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
+    return watched.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
 
 
 @any_bench
@@ -760,7 +761,7 @@ def paper(bench):
 def test_pegasos_step_by_step(case, layout, loss, batch, project):
     bench = make(case, layout, loss)
     kernel = GradientKernel(bench, core.Schedule.pegasos, 0.0, batch, project)
-    twin = pegasos.Pegasos(*paper(bench), project)
+    twin = watched.Pegasos(*paper(bench), project)
     follows(bench, kernel, twin, 2 if batch == 1 else 10, batch)
 
 
@@ -770,7 +771,7 @@ def test_pegasos_step_by_step(case, layout, loss, batch, project):
 def test_norma_step_by_step(case, layout, loss, p):
     bench = make(case, layout, loss)
     kernel = GradientKernel(bench, core.Schedule.norma, p)
-    follows(bench, kernel, norma.NORMA(*paper(bench), p), 2)
+    follows(bench, kernel, watched.NORMA(*paper(bench), p), 2)
 
 
 @any_loss
@@ -796,7 +797,7 @@ def test_a_scale_near_underflow_is_absorbed():
     """With p = 1, v absorbs the scale exp(-2 sqrt t) before it underflows."""
     bench = make("weights")
     kernel = GradientKernel(bench, core.Schedule.norma, 1.0)
-    twin = norma.NORMA(*paper(bench), 1.0)
+    twin = watched.NORMA(*paper(bench), 1.0)
     scales = []
     for order in orders(bench.n, 400, seed=14):
         kernel.run(order)
@@ -812,7 +813,7 @@ def test_a_scale_near_underflow_is_absorbed():
 def test_a_scale_near_underflow_is_absorbed_by_the_average():
     bench = make("weights")
     p, stop = bench.problem, core.Stop()
-    twin = norma.NORMA(*paper(bench), 1.0)
+    twin = watched.NORMA(*paper(bench), 1.0)
     v, beta, r, r_beta = (np.zeros(k) for k in (p.width, bench.n) * 2)
     sums = core.SumOfSteps(r, r_beta, 0.0)
     examples, state = p.examples(cost=p.omega), core.GradientState(v, beta, sum=sums)
@@ -833,9 +834,9 @@ def test_a_scale_near_underflow_is_absorbed_by_the_average():
 
 def gradient_twin(solver, bench, eta0):
     if solver.name == "pegasos":
-        return pegasos.Pegasos(*paper(bench), solver.projection)
+        return watched.Pegasos(*paper(bench), solver.projection)
     if solver.name == "norma":
-        return norma.NORMA(*paper(bench), solver.p)
+        return watched.NORMA(*paper(bench), solver.p)
     return svmsgd.SvmSGD(*paper(bench), eta0)
 
 

@@ -17,9 +17,9 @@ from dualgap.kernel import (
     get_kernel_solver,
 )
 from dualgap.models import write_libsvm
+from dualgap.papers.twins import KernelPegasosTwin
 from dualgap.training import solve
 
-from ...twins import kernel_pegasos
 from .data import form, make, optimum, values
 
 #: Arguments of SVC with kernel-pegasos, and the number added to the kernel.
@@ -103,7 +103,7 @@ def test_kernel_pegasos_is_the_paper(loss, batch, bias, constant):
     state = solver.start(problem, core.Random(4), None)
     K = np.array([problem.gram.row(i) for i in range(60)], dtype=np.float64) + constant
     omega = problem.cost / problem.cost.mean()
-    twin = kernel_pegasos.KernelPegasos(
+    twin = KernelPegasosTwin(
         *(K, y, problem.lambda_, problem.loss.derivative, omega, state.offset)
     )
     rng, order = core.Random(4), np.arange(60, dtype=np.uint32)
@@ -111,7 +111,7 @@ def test_kernel_pegasos_is_the_paper(loss, batch, bias, constant):
         solver.step(state, core.Stop())
         rng.shuffle(order)
         for begin in range(0, 60, batch):
-            twin.batch(order[begin : begin + batch])
+            twin.step(order[begin : begin + batch])
         np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
         assert state.t == twin.t - state.offset
         assert state.visited == 60 * epoch

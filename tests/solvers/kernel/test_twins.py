@@ -13,9 +13,10 @@ from dualgap.kernel import (
     KernelProblem,
     get_kernel_solver,
 )
+from dualgap.papers.twins import CoreVectorTwin, KernelPegasosTwin
 from dualgap.solvers.papers.frank_wolfe import SimplexState
 
-from ...twins import core_vector, frank_wolfe, kernel_pegasos
+from ...twins import watched
 from .data import form, kernel_matrix, make
 
 pytestmark = pytest.mark.cases(8)
@@ -85,7 +86,7 @@ def test_full_steps(method, ranking, weighted, mapped):
     K = matrix(problem, state, np.float32)
     state.diagonal = K.diagonal().copy()  # in float32 too, as the twin has it
     state.g = K @ state.a
-    twin = frank_wolfe.FrankWolfe(K, state.a, method, ranking)
+    twin = watched.FrankWolfe(K, state.a, method, ranking)
     counts, clear = np.zeros(3, dtype=int), 0
     for _ in range(120):
         # From the same point: where rounding decides, either step is right.
@@ -146,7 +147,7 @@ def test_sampled_steps(method, mapped, balanced):
     sample = core.Sample(count, order, split)
     state.g[:] = np.nan  # only entries with a > 0 may be read
     state.g[state.a > 0] = (K @ state.a)[state.a > 0]
-    twin = frank_wolfe.FrankWolfe(K, state.a, method)
+    twin = watched.FrankWolfe(K, state.a, method)
     rng, twin_rng, counts = core.Random(5), core.Random(5), np.zeros(3, dtype=int)
 
     def draw(t):
@@ -193,11 +194,11 @@ def test_the_first_sample_with_a_small_gap_ends_the_steps(method):
         drawn = core.Random(0)
         drawn.state = rng.state
         seen = [drawn.below(len(one.a)) for _ in range(count)]
-        twin = frank_wolfe.FrankWolfe(K, one.a, method)
+        twin = watched.FrankWolfe(K, one.a, method)
         assert twin.gap(seen) > eps
         walk_sampled(one, method, 1, core.Sample(count, one.order), rng)
     seen = [rng.below(len(one.a)) for _ in range(count)]
-    twin = frank_wolfe.FrankWolfe(K, one.a, method)
+    twin = watched.FrankWolfe(K, one.a, method)
     assert twin.gap(seen) == pytest.approx(found.gap, rel=1e-6)
     np.testing.assert_array_equal(state.a, one.a)
 
@@ -207,7 +208,7 @@ def test_a_sampled_step_goes_on_from_the_vertex_of_a_scan():
     K = matrix(problem, state, np.float64)
     fresh = KernelProblem(*make(70, 4, 3), kernel=RBF(0.3))
     state.g = K @ state.a
-    twin = frank_wolfe.FrankWolfe(K, state.a, "swap")
+    twin = watched.FrankWolfe(K, state.a, "swap")
     twin.step()
     sample = core.Sample(5, state.order, vertex=int(np.argmin(state.g)))
     walk_sampled(state, "swap", 1, sample, core.Random(0), fresh.gram)
@@ -225,7 +226,7 @@ def test_core_vector(sample):
     every = np.arange(len(y))
     K = state.matrix(every, every).astype(np.float32).astype(np.float64)
     np.testing.assert_allclose(K, form(problem) + np.diag(problem.delta), atol=1e-6)
-    twin = core_vector.CoreVector(K, state.a, state.core_set, state.eps)
+    twin = CoreVectorTwin(K, state.a, state.core_set, state.eps)
     # The core's draws, seen by the twin.
     draws = []
     farthest = solver._farthest
@@ -274,7 +275,7 @@ def test_kernel_pegasos(loss, budget):
     state = solver.start(problem, core.Random(4), None)
     K = np.array([problem.gram.row(i) for i in range(60)], dtype=np.float64) + 1.0
     omega = problem.cost / problem.cost.mean()
-    twin = kernel_pegasos.KernelPegasos(
+    twin = KernelPegasosTwin(
         *(K, y, problem.lambda_, problem.loss.derivative, omega, state.offset, budget)
     )
     rng, order = core.Random(4), np.arange(60, dtype=np.uint32)
@@ -282,7 +283,7 @@ def test_kernel_pegasos(loss, budget):
         solver.step(state, core.Stop())
         rng.shuffle(order)
         for i in order:
-            twin.step(i)
+            twin.step([i])
         np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(state.alpha(), twin.alpha(), rtol=1e-8, atol=1e-10)
         assert budget is None or np.count_nonzero(state.a) <= budget

@@ -8,9 +8,9 @@ import pytest
 from dualgap import SVC, certify, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import RBF, KernelPegasos, KernelProblem
+from dualgap.papers.twins import KernelPegasosTwin
 from dualgap.training import solve
 
-from ...twins import kernel_pegasos
 from ..kernel.data import form, make, optimum, values
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge"]
@@ -39,7 +39,7 @@ def begin(problem, solver):
     state = solver.start(problem, core.Random(4), None)
     rows = state.used
     k = np.array([problem.gram.row(int(i))[rows] for i in rows], dtype=np.float64)
-    twin = kernel_pegasos.KernelPegasos(
+    twin = KernelPegasosTwin(
         k, problem.y[rows], problem.lambda_, problem.loss.derivative,
         problem.cost[rows] / problem.cost[rows].mean(), state.offset,
     )  # fmt: skip
@@ -67,7 +67,7 @@ def test_steps_averages_and_dual_points_are_those_of_the_twin(loss, options):
     for _ in range(6):
         solver.step(state, core.Stop())
         for A in visits(solver, rng, order):
-            twin.batch(A)
+            twin.step(A)
         np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
         coef, margins = state.model()
         expected = twin.average() if averaged else twin.alpha()
@@ -94,7 +94,7 @@ def test_a_budget_of_steps_ends_within_an_epoch(options, steps):
     while len(made) < steps:
         made += visits(solver, rng, order)
     for A in made[:steps]:
-        twin.batch(A)
+        twin.step(A)
     found = solve(problem, solver, tol=1e-12, random_state=11)
     assert found.certificate.status is Status.STEP_LIMIT
     expected = twin.average() if solver.output == "average" else twin.alpha()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dualgap import core
 from dualgap.certificate import Status
+from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.papers.mpu import MPU
@@ -16,7 +17,6 @@ from dualgap.training import solve
 
 from ... import qp
 from ...twins import mpu
-from ...twins.losses import dual, primal
 from ..data import CASES, LAYOUTS, LOSSES, close, make
 
 soft_margins = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

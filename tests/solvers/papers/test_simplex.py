@@ -24,7 +24,7 @@ from dualgap.solvers.papers.frank_wolfe import SimplexState
 from dualgap.training import solve
 
 from ... import qp
-from ...twins import frank_wolfe
+from ...twins import watched
 from ..kernel.data import make
 
 METHODS = {"fw": FW, "mfw": MFW, "mdm": MDM, "swap": SWAP, "swap-2o": SWAP2o}
@@ -116,7 +116,7 @@ def test_steps_with_a_linear_term(name, sampled):
     )
     state.place(np.arange(20), np.random.default_rng(3).uniform(size=20) ** 4)
     state.g = K @ state.a
-    twin = frank_wolfe.FrankWolfe(K, state.a, name)
+    twin = watched.FrankWolfe(K, state.a, name)
     settings, clear = core.WalkSettings(name, True, 1), 0
     rng, twin_rng = core.Random(7), core.Random(7)
     for _ in range(40):

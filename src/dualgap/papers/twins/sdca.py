@@ -7,11 +7,17 @@ The paper has omega_i = 1 and no weights; a_i carries the sign of y_i.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from .losses import Array, Phi, Rows
+from .pegasos import HINGE
 
-def delta(phi, omega, y, s, q, a):
-    """Argmax of the one-row dual (section 5.2), s = x.w, q = |x|^2/(lambda n)."""
+
+# [update]
+def delta(phi: Phi, omega: float, y: float, s: float, q: float, a: float) -> float:
+    """Return the best step of a_i (section 5.2), s = x.w, q = |x|^2/(lambda n)."""
     if omega == 0.0:
         return -a
     if phi.name == "squared_hinge":
@@ -24,33 +30,33 @@ def delta(phi, omega, y, s, q, a):
     return y * max(0.0, min(omega, step + a * y)) - a
 
 
-def one_row_dual(phi, omega, y, s, q, a, b):
-    """Return the value that `delta` maximises, at a + Delta = y b, up to a constant:
-
-    -omega phi*(-b/omega) - (lambda n/2) |w + Delta x/(lambda n)|^2
-    """
-    step = y * b - a
-    return -omega * phi.conjugate(b / omega) - step * s - q * step**2 / 2
+# [end]
 
 
-class SDCA:
-    def __init__(self, X, y, lam, phi, omega):
-        self.X, self.y, self.lam, self.phi, self.omega = X, y, lam, phi, omega
+class SDCATwin:
+    """Ascent of the dual in one variable a step."""
+
+    def __init__(
+        self, X: Array, y: Array, lam: float, phi: Phi = HINGE,
+        omega: Array | None = None,
+    ):  # fmt: skip
+        self.X, self.y, self.lam, self.phi = X, y, lam, phi
+        self.omega = np.ones(len(X)) if omega is None else omega
         self.n = len(X)
         self.a = np.zeros(self.n)
         self.w = np.zeros(X.shape[1])
-        self.past = []  # a^(0), a^(1), ...: the point before every step
+        self.past: list[Array] = []  # a^(0), a^(1), ...: before every step
 
-    def gap_share(self, i):
-        """phi_i(w.x_i) + phi_i*(-a_i) + a_i w.x_i: row i's part of n (P - D)."""
+    def gap_share(self, i: int) -> float:
+        """Return phi_i(w.x_i) + phi_i*(-a_i) + a_i w.x_i: part of n (P - D)."""
         s, a, omega, y = self.X[i] @ self.w, self.a[i], self.omega[i], self.y[i]
         if omega == 0.0:
             return 0.0
         conjugate = self.phi.conjugate(a * y / omega)
-        return omega * (self.phi.value(y * s) + conjugate) + a * s
+        return float(omega * (self.phi.value(y * s) + conjugate) + a * s)
 
-    def visit(self, i):
-        """Procedure SDCA, one step on row i."""
+    def visit(self, i: int) -> None:
+        """Make one step of procedure SDCA, on row i."""
         x, scale = self.X[i], self.lam * self.n
         self.past.append(self.a.copy())
         step = delta(
@@ -59,8 +65,8 @@ class SDCA:
         self.a[i] += step
         self.w = self.w + step * x / scale
 
-    def modified_sgd(self, order):
-        """Procedure Modified-SGD: the t-th row seen as if there were t in all.
+    def modified_sgd(self, order: Rows) -> Iterator[None]:
+        """Run procedure Modified-SGD: the t-th row is seen as if there were t in all.
 
         Yields after every row. w^(t) = sum_{i<=t} a_i x_i/(lambda t) all along; the
         point it hands to SDCA is the one of all n rows.
@@ -75,6 +81,6 @@ class SDCA:
             self.w = self.X.T @ self.a / (self.lam * self.n)
             yield
 
-    def average(self, T0):
-        """Mean of a^(t-1) over T0 < t <= T."""
+    def average(self, T0: int) -> Array:
+        """Return the mean of a^(t-1) over T0 < t <= T."""
         return np.mean(self.past[T0:], axis=0)

@@ -10,61 +10,72 @@ from __future__ import annotations
 
 import numpy as np
 
+from .losses import Array, Rows
 
-def multiplicity(T):
-    """SGD-m presents every pattern 5 times in the T-th epoch if 0 < T mod 9 < 5."""
+
+def multiplicity(T: int) -> int:
+    """Return how often SGD-m presents a pattern in the T-th epoch: 5 or 1 times."""
     return 5 if 0 < T % 9 < 5 else 1
 
 
-class SGD:
-    def __init__(self, X, y, C, omega):
+class SGDTwin:
+    """SGD-s; with `multiplicity` SGD-m; with independent draws for the order SGD-r."""
+
+    def __init__(self, X: Array, y: Array, C: float, omega: Array | None = None):
         self.Y = y[:, None] * X
         self.m = len(X)
-        self.C, self.omega = C, omega
+        self.C, self.omega = C, np.ones(self.m) if omega is None else omega
         self.lam = 1.0 / (C * self.m)
         self.a = np.zeros(X.shape[1])
         self.t = 0
         self.I = np.zeros(self.m, dtype=int)  # margin errors of every pattern
         self.M = 0.0  # all margin errors, weighted
         self.loss = 0.0  # of the running epoch
-        self.unclear = 0  # decisions that rounding may turn
 
-    def present(self, k):
-        p, theta = self.a @ self.Y[k], self.lam * self.t
-        self.unclear += 0 < abs(p - theta) < 1e-11 * theta
-        if p <= theta and self.omega[k] > 0:
+    def present(self, k: int) -> None:
+        """Present pattern k once: a margin error adds it to a = lambda t w."""
+        # [update]
+        if self.a @ self.Y[k] <= self.lam * self.t and self.omega[k] > 0:
             self.a = self.a + self.omega[k] * self.Y[k]
             self.I[k] += 1
             self.M += self.omega[k]
         self.t += 1
+        # [end]
 
-    def visit(self, k, times=1):
+    def visit(self, k: int, times: int = 1) -> None:
+        """Present pattern k several times in a row, and note its loss."""
         p, theta = self.a @ self.Y[k], self.lam * self.t
         if p <= theta:
             self.loss += self.omega[k] * (1.0 - p / theta if self.t > 0 else 1.0)
         for _ in range(times):
             self.present(k)
 
-    def epoch(self, order, times=1):
+    def epoch(self, order: Rows, times: int = 1) -> None:
+        """Visit all patterns in this order."""
         self.loss = 0.0
         for k in order:
-            self.visit(k, times)
+            self.visit(int(k), times)
 
     @property
-    def w(self):
+    def w(self) -> Array:
+        """The model w_t = a_t/(lambda t)."""
         return self.a / (self.lam * self.t)
 
     @property
-    def J(self):
+    def J(self) -> float:
         """The running estimate of SGD-s, from the inner products at the visits."""
-        return 0.5 * self.w @ self.w + self.C * self.loss
+        return float(0.5 * self.w @ self.w + self.C * self.loss)
 
+    # [bound]
     @property
-    def L(self):
+    def L(self) -> float:
         """L_T of Proposition 2, T = t/m epochs."""
         T = self.t / self.m
-        return self.C * self.M / T - 0.5 * self.w @ self.w
+        return float(self.C * self.M / T - 0.5 * self.w @ self.w)
 
     @property
-    def duals(self):
+    def duals(self) -> Array:
+        """The dual variables C I_k/T, which lie in [0, C]."""
         return self.C * self.omega * self.I / (self.t / self.m)
+
+    # [end]

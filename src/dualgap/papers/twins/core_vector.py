@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from .losses import Array, Rows
 
-def pair_steps(H, a, tol, most):
-    """min a'Ha/2 over the simplex, warm; pairs by the gain of the clipped step."""
+
+def pair_steps(H: Array, a: Array, tol: float, most: int) -> Array:
+    """Minimise a'Ha/2 over the simplex from a, by the pairs that gain most."""
     a = a.copy()
     for _ in range(most):
         g = H @ a
@@ -28,35 +30,45 @@ def pair_steps(H, a, tol, most):
     return a
 
 
-class CoreVector:
-    def __init__(self, K, a, rows, eps):
-        self.K, self.a, self.rows, self.eps = K, a.copy(), list(rows), eps
+class CoreVectorTwin:
+    """The smallest ball around the rows, from a core set that grows by the farthest."""
+
+    def __init__(self, K: Array, a: Array, rows: Rows, eps: float):
+        self.K, self.a, self.eps = K, a.copy(), eps
+        self.rows = [int(i) for i in rows]
         self.kappa = np.diag(K).max()
 
-    def distances(self):
-        """Squares of those from the centre, and of the radius of the (1 + eps) ball."""
+    # [update]
+    def distances(self) -> tuple[Array, float]:
+        """Return the squared distances from the centre and the (1 + eps) radius."""
         K, a = self.K, self.a
         p = a @ K @ a
-        return self.kappa - 2 * K @ a + p, (1 + self.eps) ** 2 * (self.kappa - p)
+        radius = (1 + self.eps) ** 2 * (self.kappa - p)
+        return self.kappa - 2 * K @ a + p, float(radius)
 
-    def outside(self, candidates):
-        """Candidates beyond the (1 + eps) ball, the farthest first."""
+    def outside(self, candidates: Rows) -> list[int]:
+        """Return the candidates beyond the (1 + eps) ball, the farthest first."""
         distance, limit = self.distances()
         beyond = distance > limit
-        found = [i for i in candidates if beyond[i] and i not in self.rows]
+        found = [int(i) for i in candidates if beyond[i] and i not in self.rows]
         return sorted(found, key=lambda i: -distance[i])
 
-    def solve(self):
+    def solve(self) -> None:
+        """Find the ball of the core set."""
         p = self.a @ self.K @ self.a
         tol = 0.5 * self.eps * (self.kappa - p) / p
         H = self.K[np.ix_(self.rows, self.rows)]
         a = pair_steps(H, self.a[self.rows], tol, 100 * len(self.rows))
         self.a[self.rows] = a / a.sum()
 
-    def add(self, rows):
+    def add(self, rows: Rows) -> None:
+        """Add rows to the core set, and solve for its ball."""
         self.rows += [int(i) for i in rows]
         self.solve()
 
-    def tighten(self):
+    # [end]
+
+    def tighten(self) -> None:
+        """Halve eps, once no candidate is outside."""
         self.eps /= 2
         self.solve()

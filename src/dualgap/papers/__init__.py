@@ -1,0 +1,1 @@
+"""The papers behind the solvers, and their methods in NumPy."""

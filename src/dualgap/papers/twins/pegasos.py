@@ -1,0 +1,69 @@
+"""Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Figs. 1 and 2.
+
+min lambda/2 |w|^2 + (1/n) sum_i omega_i phi(y_i w.x_i)
+
+The paper has the hinge and omega_i = 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .losses import Array, Phi, Rows
+
+HINGE = Phi("hinge")
+
+
+class PegasosTwin:
+    """Sub-gradient steps of 1/(lambda t) on batches of rows."""
+
+    bias = 0.0  # the subclasses of pegasos_bias.py move it
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        lam: float,
+        phi: Phi = HINGE,
+        omega: Array | None = None,
+        project: bool = False,
+    ):
+        self.X, self.y, self.lam, self.phi = X, y, lam, phi
+        self.omega = np.ones(len(X)) if omega is None else omega
+        self.project = project
+        self.t = 0
+        self.w = np.zeros(X.shape[1])
+        self.b = np.zeros(len(X))  # w = sum b_i y_i x_i
+        self.past: list[tuple[Array, Array]] = []  # w_1, w_2, ... and their b
+
+    def eta(self) -> float:
+        """Return the length of step t."""
+        return 1.0 / (self.lam * self.t)
+
+    def margins(self, A: Rows) -> Array:
+        """Return y_i (w.x_i + bias) of the rows A."""
+        return self.y[A] * (self.X[A] @ self.w + self.bias)
+
+    def slopes(self, A: Rows) -> Array:
+        """Return -phi' at the margins of the rows A: [m < 1] for the hinge."""
+        return self.omega[A] * self.phi.slope(self.margins(A))
+
+    def step(self, A: Rows) -> None:
+        """Make step t on the rows A."""
+        self.past.append((self.w, self.b.copy()))
+        self.t += 1
+        # [update]
+        g, eta, k = self.slopes(A), self.eta(), len(A)
+        self.w = (1 - eta * self.lam) * self.w + eta / k * (g * self.y[A]) @ self.X[A]
+        self.b = (1 - eta * self.lam) * self.b
+        np.add.at(self.b, A, eta / k * g)
+        norm = np.linalg.norm(self.w)
+        if self.project and norm > 0:
+            shrink = min(1.0, 1.0 / (np.sqrt(self.lam) * norm))
+            self.w, self.b = shrink * self.w, shrink * self.b
+        # [end]
+
+    def average(self) -> tuple[Array, Array]:
+        """Return the mean of w_1 ... w_T, and of its coefficients."""
+        w, b = zip(*self.past, strict=True)
+        return np.mean(w, axis=0), np.mean(b, axis=0)
