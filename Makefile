@@ -140,8 +140,11 @@ mutations: .venv-test/$(installed)
 	rm -rf build/mutations
 	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python -m tests.mutations
 
+papers: export DUALGAP_DATA ?= $(CURDIR)/../shared/data
 papers: .venv-test/$(installed)
-	for page in sgd_revisited_table1 sgd_revisited_tables pegasos2011 pegasos2011_kernels \
+	for paper in pegasos2011; do \
+	  .venv-test/bin/dualgap reproduce $$paper --output docs/papers || exit; done
+	for page in sgd_revisited_table1 sgd_revisited_tables pegasos2011_kernels \
 	  pegasos_rows sdca2013 nanculef2014 nanculef2014_proved; do \
 	  .venv-test/bin/python benchmarks/papers/$$page.py || exit; done
 	.venv-test/bin/python examples/blood_cells.py

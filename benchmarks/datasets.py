@@ -7,8 +7,6 @@ the user's cache folder) as .npz.
 
 from __future__ import annotations
 
-import io
-import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,37 +14,23 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from dualgap.papers.data import (
+    Data,
+    cached,
+    covtype,
+    imdb,
+    narrow,
+    rcv1_like,
+    svmlight,
+    texts_of,
+    unpack,
+)
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
 CACHE = Path(os.environ.get("DUALGAP_CACHE", Path.home() / ".cache" / "dualgap"))
 
-Data = tuple[sparse.csr_matrix | np.ndarray, np.ndarray]
-
-
-def unpack(name: str) -> io.BytesIO:
-    with lzma.open(DATA / f"{name}.xz") as file:
-        return io.BytesIO(file.read())
-
-
-def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Narrow the indices to int32; scikit-learn's LinearSVC refuses int64."""
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X
-
-
-def _svmlight(name: str, n_features: int | None = None) -> Data:
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(unpack(name), n_features=n_features)
-    return X, np.where(y > 0, 1.0, -1.0)
-
-
-def _covtype(positive: int = 2) -> Data:
-    """Return one class of forest cover against the rest."""
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
-    return X, np.where(y == positive, 1.0, -1.0)
+os.environ.setdefault("DUALGAP_DATA", str(DATA))  # where dualgap.papers looks
 
 
 def _sector() -> Data:
@@ -58,30 +42,11 @@ def _sector() -> Data:
     return X, np.where(y == classes[counts.argmax()], 1.0, -1.0)
 
 
-def _texts(*names: str) -> tuple[list[str], list[str]]:
-    """Texts and labels of packed tables whose last column is the text."""
-    texts, labels = [], []
-    for name in names:
-        for line in unpack(name).read().decode().rstrip("\n").split("\n"):
-            _, label, *_, text = line.split("\t")
-            texts.append(text.replace("\\n", " "))
-            labels.append(label)
-    return texts, labels
-
-
-def _imdb(**options: object) -> Data:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    texts, labels = _texts("imdb/train.tsv", "imdb/test.tsv")
-    X = TfidfVectorizer(**options).fit_transform(texts)
-    return X, np.where(np.array(labels) == "pos", 1.0, -1.0)
-
-
 def _20news() -> Data:
     """One group against the other nineteen."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts, labels = _texts("20news/train.tsv", "20news/test.tsv")
+    texts, labels = texts_of("20news/train.tsv", "20news/test.tsv")
     X = TfidfVectorizer().fit_transform(texts)
     return X, np.where(np.array(labels) == "comp.graphics", 1.0, -1.0)
 
@@ -129,31 +94,6 @@ def _kdd99(scaled: bool = True) -> Data:
     return sparse.hstack(parts, format="csr"), y
 
 
-def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
-    """Random numbers in the shape of RCV1: Zipf features, unit rows, noisy labels."""
-    rng = np.random.default_rng(seed)
-    weight = 1.0 / np.arange(1, d + 1) ** 0.9
-    edges = np.cumsum(weight / weight.sum())
-    normal = rng.standard_normal(d)
-    blocks, scores = [], []
-    for begin in range(0, n, 50_000):
-        m = min(50_000, n - begin)
-        columns = np.searchsorted(edges, rng.random((m, row))).clip(0, d - 1)
-        # Inverse document frequency against term frequency, as in tf-idf.
-        values = (1.0 + rng.exponential(size=(m, row))) * np.log1p(columns)
-        pointers = np.arange(0, m * row + 1, row)
-        X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, d))
-        X.sum_duplicates()
-        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        X.data /= np.repeat(norms, np.diff(X.indptr))
-        blocks.append(X)
-        scores.append(X @ normal)
-    X = sparse.vstack(blocks, format="csr")
-    score = np.concatenate(scores)
-    score += 0.3 * score.std() * rng.standard_normal(n)
-    return X, np.where(score > np.median(score), 1.0, -1.0)
-
-
 def susy_like(n: int = 3_000_000, d: int = 18, seed: int = 0) -> Data:
     """Dense rows in the shape of SUSY: correlated columns, every second one skewed.
 
@@ -171,14 +111,14 @@ def susy_like(n: int = 3_000_000, d: int = 18, seed: int = 0) -> Data:
 
 
 NAMES: dict[str, Callable[[], Data]] = {
-    "a1a": lambda: _svmlight("adult/a1a", 123),
-    "a9a": lambda: _svmlight("adult/a9a", 123),
-    "w8a": lambda: _svmlight("web/w8a", 300),
-    "ijcnn1": lambda: _svmlight("ijcnn1/ijcnn1", 22),
-    "covtype": _covtype,
-    "cov1": lambda: _covtype(1),
-    "imdb": _imdb,
-    "imdb-bigrams": lambda: _imdb(ngram_range=(1, 2), min_df=2),
+    "a1a": lambda: svmlight("adult/a1a", 123),
+    "a9a": lambda: svmlight("adult/a9a", 123),
+    "w8a": lambda: svmlight("web/w8a", 300),
+    "ijcnn1": lambda: svmlight("ijcnn1/ijcnn1", 22),
+    "covtype": covtype,
+    "cov1": lambda: covtype(1),
+    "imdb": imdb,
+    "imdb-bigrams": lambda: imdb(ngram_range=(1, 2), min_df=2),
     "20news": _20news,
     "sector": _sector,
     "phish-urls": _phish_urls,
@@ -199,18 +139,7 @@ def load(name: str) -> Data:
     """Data set by name; KeyError names the known ones."""
     if name not in NAMES:
         raise KeyError(f"{name!r}: known data sets are {', '.join(NAMES)}")
-    path = CACHE / f"{name}.npz"
-    if name in _CACHED and path.exists():
-        packed = np.load(path)
-        X = sparse.csr_matrix(
-            (packed["data"], packed["indices"], packed["indptr"]), packed["shape"]
-        )
-        return _narrow(X), packed["y"]
-    X, y = NAMES[name]()
-    if sparse.issparse(X):
-        X = _narrow(X.tocsr())
     if name in _CACHED:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
-        np.savez(path, y=y, **parts)
-    return X, y
+        return cached(name, NAMES[name])
+    X, y = NAMES[name]()
+    return narrow(X.tocsr()) if sparse.issparse(X) else X, y

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.svm
-from datasets import _texts
+from datasets import texts_of
 from harness import stamp
 from regression import CASES as REGRESSIONS
 from regression import Case
@@ -42,12 +42,12 @@ TOLS = [10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6
 @cache
 def news() -> tuple[Any, Any, Any]:
     """Return the comp.* groups of 20 newsgroups as tf-idf: rows, groups, new rows."""
-    texts, labels = _texts("20news/train.tsv")
+    texts, labels = texts_of("20news/train.tsv")
     chosen = [k for k, label in enumerate(labels) if label.startswith("comp.")]
     words = TfidfVectorizer(sublinear_tf=True)
     X = words.fit_transform([texts[k] for k in chosen])
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    new, groups = _texts("20news/test.tsv")
+    new, groups = texts_of("20news/test.tsv")
     new = [t for t, g in zip(new, groups, strict=True) if g.startswith("comp.")]
     return X, np.array(labels)[chosen], words.transform(new)
 

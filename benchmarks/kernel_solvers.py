@@ -15,7 +15,7 @@ import argparse
 import time
 
 import numpy as np
-from datasets import _svmlight
+from datasets import svmlight
 
 from dualgap.kernel import (
     FW,
@@ -60,7 +60,7 @@ def main() -> None:
     np.ones(int(arguments.touch * 1e9), dtype=np.uint8)
     print("data solver status steps seconds gap support_vectors kernel_values")
     for name in arguments.data:
-        X, y = _svmlight(DATA[name])
+        X, y = svmlight(DATA[name])
         X, y = X[:MOST_ROWS].astype(np.float32), y[:MOST_ROWS]
         for solver in arguments.solvers:
             record = VARIANTS.get(solver) or get_kernel_solver(solver)

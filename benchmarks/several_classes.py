@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.svm
-from datasets import _texts, unpack
+from datasets import texts_of, unpack
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -63,8 +63,8 @@ def official(name: str) -> Iterator[Split]:
 
 
 def newsgroups() -> Iterator[Split]:
-    texts, y = _texts("20news/train.tsv")
-    more, y_test = _texts("20news/test.tsv")
+    texts, y = texts_of("20news/train.tsv")
+    more, y_test = texts_of("20news/test.tsv")
     words = TfidfVectorizer()
     found = words.fit_transform(texts), words.transform(more)
     for X in found:  # scikit-learn refuses 64-bit indices

@@ -12,7 +12,7 @@ STATIC = Path(__file__).parent / "_static"
 USE, TRAIN, GROUND, NATIVE = "#f9d9c8", "#ececec", "#cfe8f1", "#9fd0e3"
 BANDS = [
     (USE, [("cli/, __main__.py", "the command line")]),
-    (USE, [("papers/", "methods of papers in NumPy")]),
+    (USE, [("papers/", "experiments and methods of papers")]),
     (USE, [("__init__.py, _show_versions.py", "public names, versions")]),
     (
         USE,

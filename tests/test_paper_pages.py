@@ -31,9 +31,7 @@ def stored(name):
     return json.loads((DOCS / f"{name}.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    "name", ["pegasos2011", "pegasos_rows", "sdca2013", "sgd_revisited_table1"]
-)
+@pytest.mark.parametrize("name", ["pegasos_rows", "sdca2013", "sgd_revisited_table1"])
 def test_a_page_is_what_its_results_make(script, name):
     page = script(name).page(stored(name))
     assert page.text(figure=True) == (DOCS / f"{name}.md").read_text("utf-8")

@@ -47,6 +47,7 @@ COMMANDS = {
     "inspect": "Describe DATA: size, classes, norms of the rows, memory.",
     "convert": "Convert data larger than memory to a STORE, with its rows in random "
     "order.",
+    "reproduce": "Run the experiments of PAPER, beside its published figures.",
 }
 _ABOUT = "Support vector machines trained to a certificate of optimality."
 _DATA = (

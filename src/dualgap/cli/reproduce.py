@@ -1,0 +1,68 @@
+"""``dualgap reproduce``: run the experiments of a paper, beside its own figures."""
+
+from __future__ import annotations
+
+from ..papers.names import MODULES
+from .options import Options
+from .parser import Argument, UsageError, Values
+from .report import print_json
+from .values import whole
+
+EPILOG = (
+    "dualgap reproduce pegasos2011 --quick",
+    "dualgap reproduce pegasos2011 --table 1 --data mine.svm --output pages",
+    f"The papers are {', '.join(MODULES)}. Each page has the paper's claims with "
+    "verdicts computed from this run, and its tables with the published figures beside "
+    "what was measured.",
+    "The paper's sets are read from the folder that DUALGAP_DATA names. --quick needs "
+    "no files. --data takes svmlight text with two classes, or the name of a set.",
+)
+
+
+def add(command: Options) -> None:
+    """Add the options."""
+    command.arguments.append(
+        Argument("paper", "PAPER", f"One of {', '.join(MODULES)}.", required=False)
+    )
+    command.add(
+        "--table -t", "Table or figure of the paper; may be repeated.", str, "NAME",
+        group="Data", shown="all of them", many=True,
+    )  # fmt: skip
+    command.add(
+        "--data", "Data set by name, or a file of svmlight text; may be repeated.", str,
+        "SET", group="Data", shown="the sets of the published page", many=True,
+    )  # fmt: skip
+    command.flag("--quick", "Take less than a minute, on data without files.", "Data")
+    command.add("--seeds", "Runs of each method.", whole(1), "N", group="Data")
+    text = "Folder for page, picture and results; without it the page is only printed."
+    command.add("--output -o", text, str, "FOLDER", group="Output")
+    command.flag("--keep", "Measure only what the results in FOLDER lack.", "Output")
+    command.common()
+
+
+def run(o: Values) -> None:
+    """Measure, and print the page."""
+    if o.paper not in MODULES:
+        what = "PAPER is missing" if o.paper is None else f"no paper {o.paper}"
+        raise UsageError(f"{what}; give one of {', '.join(MODULES)}.")
+    if o.keep and o.output is None:
+        raise UsageError("--keep needs the folder of the results: --output FOLDER.")
+    from ..papers.frame import paper_of, reproduce
+
+    known = [*paper_of(o.paper).parts]
+    for table in o.table or ():
+        if table not in known:
+            tables = ", ".join(known)
+            raise UsageError(f"{o.paper} has no table {table}; give one of {tables}.")
+    page = reproduce(
+        o.paper, tables=o.table or (), sets=o.data or (), quick=o.quick, seeds=o.seeds,
+        output=o.output, keep=o.keep,
+    )  # fmt: skip
+    if o.json:
+        claims = [
+            {"claim": v.claim, "place": v.place, "verdict": v.word,
+             "measured": v.what, "sets": v.sets} for v in page.verdicts
+        ]  # fmt: skip
+        print_json({"paper": o.paper, "claims": claims, "results": page.results})
+        return
+    print(page.text(), end="")

@@ -1,0 +1,223 @@
+"""Data sets of the papers' experiments: real ones by name, made ones, and files.
+
+Real sets are read from the folder `DUALGAP_DATA`, packed with xz. What is slow to make
+is kept in `DUALGAP_CACHE` (default: the user's cache folder) as .npz.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import lzma
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from ..data.svmlight import load_svmlight
+from ..data.types import Array, Matrix
+from ..losses import Vector
+
+Data = tuple[Matrix, Vector]
+
+
+def packed(name: str) -> Path:
+    """Return the path of a packed file of the real data sets."""
+    return Path(os.environ.get("DUALGAP_DATA", "data")) / f"{name}.xz"
+
+
+def unpack(name: str) -> io.BytesIO:
+    """Return a file of the real data sets."""
+    with lzma.open(packed(name)) as file:
+        return io.BytesIO(file.read())
+
+
+def narrow(X: Matrix) -> Matrix:
+    """Narrow the indices of a sparse matrix to int32."""
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+def svmlight(name: str, n_features: int | None = None) -> Data:
+    """Return a packed svmlight file with labels -1 and 1."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(unpack(name), n_features=n_features)
+    return X, np.where(y > 0, 1.0, -1.0)
+
+
+def covtype(positive: int = 2) -> Data:
+    """Return a sixth of forest cover: one class against the rest."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
+    return X, np.where(y == positive, 1.0, -1.0)
+
+
+def texts_of(*names: str) -> tuple[list[str], list[str]]:
+    """Return texts and labels of packed tables whose last column is the text."""
+    found, labels = [], []
+    for name in names:
+        for line in unpack(name).read().decode().rstrip("\n").split("\n"):
+            _, label, *_, text = line.split("\t")
+            found.append(text.replace("\\n", " "))
+            labels.append(label)
+    return found, labels
+
+
+def imdb(**options: object) -> Data:
+    """Return the reviews of imdb, positive or not, as tf-idf."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    found, labels = texts_of("imdb/train.tsv", "imdb/test.tsv")
+    X = TfidfVectorizer(**options).fit_transform(found)
+    return X, np.where(np.array(labels) == "pos", 1.0, -1.0)
+
+
+def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
+    """Random numbers in the shape of RCV1: Zipf features, unit rows, noisy labels."""
+    rng = np.random.default_rng(seed)
+    weight = 1.0 / np.arange(1, d + 1) ** 0.9
+    edges = np.cumsum(weight / weight.sum())
+    normal = rng.standard_normal(d)
+    blocks, scores = [], []
+    for begin in range(0, n, 50_000):
+        m = min(50_000, n - begin)
+        columns = np.searchsorted(edges, rng.random((m, row))).clip(0, d - 1)
+        # Inverse document frequency against term frequency, as in tf-idf.
+        values = (1.0 + rng.exponential(size=(m, row))) * np.log1p(columns)
+        pointers = np.arange(0, m * row + 1, row)
+        X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, d))
+        X.sum_duplicates()
+        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        X.data /= np.repeat(norms, np.diff(X.indptr))
+        blocks.append(X)
+        scores.append(X @ normal)
+    X = sparse.vstack(blocks, format="csr")
+    score = np.concatenate(scores)
+    score += 0.3 * score.std() * rng.standard_normal(n)
+    return X, np.where(score > np.median(score), 1.0, -1.0)
+
+
+def breast_cancer() -> Data:
+    """Return scikit-learn's table of tumours, every column of variance 1."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import scale
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return sparse.csr_matrix(scale(X) / X.shape[1] ** 0.5), np.where(y > 0, 1.0, -1.0)
+
+
+def digits() -> Data:
+    """Return scikit-learn's digits: the 8 against the others."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return sparse.csr_matrix(X / 16.0), np.where(y == 8, 1.0, -1.0)
+
+
+SETS: dict[str, Callable[[], Data]] = {
+    "a9a": lambda: svmlight("adult/a9a", 123),
+    "w8a": lambda: svmlight("web/w8a", 300),
+    "covtype": covtype,
+    "cov1": lambda: covtype(1),
+    "imdb": imdb,
+    "rcv1-like": rcv1_like,
+    "breast-cancer": breast_cancer,
+    "digits": digits,
+    "generated": lambda: rcv1_like(3000, 2000, 40),
+}
+#: Files of the real sets.
+FILES = {
+    "a9a": ("adult/a9a",),
+    "w8a": ("web/w8a",),
+    "covtype": ("covtype/covtype.binary.scale.subset92962",),
+    "cov1": ("covtype/covtype.binary.scale.subset92962",),
+    "imdb": ("imdb/train.tsv", "imdb/test.tsv"),
+}
+#: What they are, where the name does not say it.
+WORDS = {
+    "imdb": "text (imdb)",
+    "rcv1-like": "random numbers in RCV1's shape",
+    "generated": "generated random numbers",
+    "cov1": "cov1 (a sixth)",
+}
+#: Sets of a quick run, which need no files.
+QUICK = ("breast-cancer", "generated")
+
+
+def require(names: Iterable[str]) -> None:
+    """Refuse sets whose files are not there."""
+    for name in names:
+        for path in map(packed, FILES.get(name, ())):
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"{name} needs {path}, which is missing: set DUALGAP_DATA to the "
+                    "folder of the real data sets, or do without them by --quick or "
+                    "--data FILE"
+                )
+
+
+def cached(name: str, make: Callable[[], Data]) -> Data:
+    """Return what `make` makes, from the cache once it was made."""
+    default = Path.home() / ".cache" / "dualgap"
+    path = Path(os.environ.get("DUALGAP_CACHE", default)) / f"{name}.npz"
+    if path.exists():
+        kept = np.load(path)
+        arrays = kept["data"], kept["indices"], kept["indptr"]
+        return narrow(sparse.csr_matrix(arrays, kept["shape"])), kept["y"]
+    X, y = make()
+    X = narrow(X.tocsr())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
+    np.savez(path, y=y, **parts)
+    return X, y
+
+
+@functools.lru_cache(maxsize=1)
+def load(name: str) -> Data:
+    """Return a data set: one of `SETS`, or a file of svmlight text with two classes."""
+    if name in ("imdb", "rcv1-like"):
+        return cached(name, SETS[name])
+    if name in SETS:
+        X, y = SETS[name]()
+        return narrow(X.tocsr()) if sparse.issparse(X) else X, y
+    X, labels = load_svmlight(name)
+    return X, two_classes(name, labels)
+
+
+def two_classes(name: str, labels: Array) -> Vector:
+    """Return labels -1 and 1, or refuse other than two classes."""
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise ValueError(
+            f"{name} has {len(classes)} classes, but the papers' experiments need two; "
+            "write its labels as -1 and 1"
+        )
+    return np.where(labels == classes[1], 1.0, -1.0)
+
+
+def halves(name: str, shuffled: bool = True) -> tuple[Matrix, Vector, Matrix, Vector]:
+    """Return training and test rows: imdb's own halves, a tenth of others at random.
+
+    The rows of imdb are sorted by label. Unless `shuffled`, they keep their order.
+    """
+    X, y = load(name)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y)) if shuffled else np.arange(len(y))
+    if name == "imdb":
+        test = order >= 25_000
+    elif shuffled:
+        test = np.arange(len(y)) < len(y) // 10
+    else:
+        test = rng.random(len(y)) < 0.1
+    if shuffled:
+        X, y = X[order], y[order]
+    return X[~test], y[~test], X[test], y[test]
+
+
+def worded(name: str) -> str:
+    """Return what a data set is, in words."""
+    return WORDS.get(name, Path(name).name)

@@ -1,0 +1,116 @@
+"""Measures that the experiments share: objectives, first passages, traces of gaps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..data.types import Array, Matrix
+from ..losses import Vector
+from ..problems import BinaryProblem
+from ..problems.base import Problem
+from ..solvers import get_solver
+from ..solvers.base import Solver
+from ..training import solve
+from ..training.progress import EpochInfo
+
+Loss = Callable[[Vector], float]
+
+
+def objective(X: Matrix, y: Vector, C: float, w: Vector) -> float:
+    """Return P(w) of the hinge in plain NumPy, from outside the loop."""
+    margins = y * np.asarray(X @ w, dtype=np.float64)
+    return float(0.5 * w @ w + C * np.maximum(0.0, 1.0 - margins).sum())
+
+
+def optimum(X: Matrix, y: Vector, C: float, tol: float = 1e-7) -> float:
+    """Return P* by "dcd": the primal value at a relative gap of tol."""
+    problem, solver = BinaryProblem(X, y, C), get_solver("dcd")
+    return objective(X, y, C, solve(problem, solver, tol=tol, max_iter=10**6).w)
+
+
+def gaps(
+    problem: Problem, solver: Solver, epochs: int, seed: int = 0
+) -> tuple[list[int], list[float]]:
+    """Return epochs, and the relative gap proved after each of them."""
+    history = solve(
+        problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, check_every=1
+    ).history
+    proved = history[history["exact"] & (history["dual"] > 0)]
+    gap = (proved["primal"] - proved["dual"]) / proved["dual"]
+    return proved["epoch"].tolist(), np.maximum(gap, 1e-16).tolist()
+
+
+def reach(
+    problem: Problem, solver: Solver, loss: Loss, target: float, *, seed: int = 0,
+    limit: float = np.inf, epochs: int = 10**7,
+) -> tuple[float, int, Vector] | None:  # fmt: skip
+    """Return (seconds, epochs, w) of the first epoch with loss(w) at most `target`.
+
+    None if `limit` seconds or `epochs` were not enough. Seconds are of processor time,
+    to which other work on the machine adds little; measuring the loss is not counted.
+    """
+    found: list[tuple[float, int, Vector]] = []
+    spent, begun = 0.0, time.process_time()
+
+    def look(info: EpochInfo) -> bool:
+        nonlocal spent
+        now = time.process_time()
+        assert info.model is not None
+        w = info.model()
+        if not info.final and loss(w) <= target:
+            found.append((now - begun - spent, info.epoch, w.copy()))
+        late = now - begun - spent > limit
+        spent += time.process_time() - now
+        return bool(found) or late
+
+    solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look)
+    return found[0] if found else None
+
+
+def settled(
+    problem: Problem, solver: Solver, loss: Loss, target: float, epochs: int, *,
+    seed: int = 0,
+) -> int | None:  # fmt: skip
+    """Return the epoch from which loss(w) stays at or below `target`, of `epochs`.
+
+    None if it is above target after the last of them.
+    """
+    outside = [0]
+
+    def look(info: EpochInfo) -> None:
+        assert info.model is not None
+        if not info.final and loss(info.model()) > target:
+            outside.append(info.epoch)
+
+    solution = solve(
+        problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look
+    )
+    last = outside[-1] + 1
+    return last if last <= solution.certificate.epochs else None
+
+
+def after(problem: Problem, solver: Solver, epochs: int, seed: int = 0) -> Vector:
+    """Return w after a number of epochs, or at the end of a fit that ends earlier."""
+    last: list[Vector] = []
+
+    def look(info: EpochInfo) -> None:
+        assert info.model is not None
+        if info.epoch <= epochs and not info.final:
+            last[:] = [info.model().copy()]
+
+    solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look)
+    return last[0]
+
+
+def error(w: Vector, test: Matrix, labels: Vector) -> float:
+    """Return the share of the rows that the model w gets wrong."""
+    return float(np.mean((test @ w > 0) != (labels > 0)))
+
+
+def span(values: Array | Sequence[float], text: str) -> str:
+    """Return the smallest and largest of some values, or the one value of all."""
+    low, high = (format(float(value), text) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

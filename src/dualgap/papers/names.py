@@ -1,0 +1,6 @@
+"""Names of the papers whose experiments are here."""
+
+#: The papers by name, and the modules of their experiments.
+MODULES = {
+    "pegasos2011": "pegasos2011",
+}

@@ -1,0 +1,155 @@
+"""``dualgap reproduce``: the published pages, what a run says, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+
+import pytest
+
+from dualgap.cli import run
+from dualgap.papers import data
+from dualgap.papers.frame import (
+    Verdict,
+    page_of,
+    paper_of,
+    published,
+    reproduce,
+)
+from dualgap.papers.names import MODULES
+
+from ..conftest import ROOT
+
+DOCS = ROOT / "docs" / "papers"
+
+
+def stored(name):
+    return json.loads((DOCS / f"{MODULES[name]}.json").read_text("utf-8"))
+
+
+def verdict(name, results, beginning):
+    """Return the verdict about the claim that begins so."""
+    (found,) = (
+        v for v in page_of(name, results).verdicts if v.claim.startswith(beginning)
+    )
+    return found
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_published_page_is_what_its_results_make(name):
+    text = (DOCS / f"{MODULES[name]}.md").read_text("utf-8")
+    drawn = (DOCS / f"{MODULES[name]}.png").exists()
+    assert page_of(name, stored(name)).text(drawn) == text
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_page_of_one_set_names_no_other(name):
+    """Neither in its claims nor in what was measured."""
+    results = stored(name)
+    first, *others = results["sets"]
+    results["sets"] = {first: results["sets"][first]}
+    page = page_of(name, results)
+    assert {s for v in page.verdicts for s in v.sets} <= {first}
+    data_line = re.search(r"^- \*\*Data\.\*\*.*$", page.text(), re.M)[0]
+    assert not any(data.worded(other) in data_line for other in others)
+
+
+@pytest.mark.long
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_quick_run_needs_no_files_and_its_page_is_made_of_its_results(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("DUALGAP_DATA", str(tmp_path / "none"))
+    monkeypatch.setenv("DUALGAP_CACHE", str(tmp_path / "none"))
+    page = reproduce(name, quick=True, output=tmp_path)
+    kept = json.loads((tmp_path / f"{MODULES[name]}.json").read_text("utf-8"))
+    assert page_of(name, kept).text() == page.text()
+    assert {*kept["sets"]} == {*paper_of(name).quick_sets}
+    assert all(v.sets for v in page.verdicts if v.place != "abstract")
+    again = reproduce(name, quick=True, output=tmp_path, keep=True)
+    assert again.text() == page.text()
+
+
+def test_a_file_of_ones_own_is_measured_beside_the_published_figures(tmp_path, capsys):
+    X, y = data.load("breast-cancer")
+    lines = [
+        f"{label:g} " + " ".join(f"{k + 1}:{v:.4g}" for k, v in enumerate(row))
+        for label, row in zip(y[:150], X[:150].toarray(), strict=True)
+    ]
+    own = tmp_path / "mine.svm"
+    own.write_text("\n".join(lines) + "\n")
+    options = ["--table", "1", "--data", str(own), "--quick", "--seeds", "1"]
+    assert run(["reproduce", "pegasos2011", *options]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^\| \S*mine.svm \| .* epochs", told, re.M)
+    cells = " | ".join(published("pegasos2011", "1")["rows"]["CCAT"])
+    assert f"| CCAT, published | {cells} |" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ([], 2, "PAPER is missing; give one of pegasos2011"),
+        (["pegasus"], 2, "no paper pegasus; give one of pegasos2011"),
+        (["pegasos2011", "-t", "9"], 2, "no table 9; give one of 1, batches, sampling"),
+        (["pegasos2011", "--data", "x.svm"], 1, "'x.svm' here; give imdb, rcv1-like"),
+        (["pegasos2011", "--keep"], 2, "--keep needs the folder"),
+        (["pegasos2011"], 1, "set DUALGAP_DATA to the folder of the real data sets"),
+        (["pegasos2011", "--data", "three.svm"], 1, "three.svm has 3 classes"),
+    ],
+)
+@pytest.mark.cases(None)
+def test_what_cannot_be_reproduced_is_refused(
+    words, status, told, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DUALGAP_DATA", str(tmp_path))
+    (tmp_path / "three.svm").write_text("1 1:1\n2 1:2\n3 1:3\n")
+    assert run(["reproduce", *words]) == status
+    assert told in capsys.readouterr().err
+
+
+def test_a_quick_run_is_not_added_to_the_results_of_a_full_one(tmp_path):
+    (tmp_path / "pegasos2011.json").write_text('{"quick":false,"sets":{}}')
+    with pytest.raises(ValueError, match="of a full run; give another output folder"):
+        reproduce("pegasos2011", quick=True, output=tmp_path, keep=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "word", "p"),
+    [
+        ([], "not measured", "–"),
+        ([None], "open", "–"),
+        ([True, None], "holds", "–"),
+        ([False, False], "does not hold", "1"),
+        ([True, True, True, False], "holds on 3 of 4", "0.31"),
+        ([True] * 4, "holds", "0.062"),
+    ],
+)
+@pytest.mark.cases(None)
+def test_a_verdict_counts_the_sets_that_decide(found, word, p):
+    sets = {str(k): (value, "") for k, value in enumerate(found)}
+    verdict = Verdict("It holds", "Table 1", "runs", sets)
+    assert (verdict.word, verdict.p) == (word, p)
+
+
+def test_a_batch_size_that_hurts_is_not_called_flat():
+    results = stored("pegasos2011")
+    wide = copy.deepcopy(results)
+    for found in results["sets"].values():
+        found["batches"]["errors"] = [
+            [on, e, [1.0, *(3.0 for _ in rest)]]
+            for on, e, (_, *rest) in found["batches"]["errors"]
+        ]
+    for found in wide["sets"].values():
+        found["batches"]["errors"] = [
+            [on, e, [1.0 for _ in errors]]
+            for on, e, errors in found["batches"]["errors"]
+        ]
+    claim = "At a fixed number of rows read"
+    assert verdict("pegasos2011", results, claim).word == "does not hold"
+    assert verdict("pegasos2011", wide, claim).word == "holds"
