@@ -31,7 +31,7 @@ def stored(name):
     return json.loads((DOCS / f"{name}.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", ["pegasos_rows", "sdca2013", "sgd_revisited_table1"])
+@pytest.mark.parametrize("name", ["pegasos_rows", "sgd_revisited_table1"])
 def test_a_page_is_what_its_results_make(script, name):
     page = script(name).page(stored(name))
     assert page.text(figure=True) == (DOCS / f"{name}.md").read_text("utf-8")
@@ -59,23 +59,6 @@ def test_steps_that_grow_with_the_rows_are_not_reproduced(script):
     assert fails not in module.conclusion(grows)
     assert fails in module.conclusion(flat)
     assert holds not in module.conclusion(flat)
-
-
-def test_bent_traces_are_not_linear_convergence(script):
-    module = script("sdca2013")
-    epochs = [*range(1, 41)]
-    straight = [epochs, [10 ** (-0.1 * e) for e in epochs]]
-    bent = [epochs, [0.1 / e**2 for e in epochs]]
-    first, second = module.rates(straight)
-    assert first == pytest.approx(0.1)
-    assert second == pytest.approx(0.1)
-    first, second = module.rates(bent)
-    assert second < first / 2
-    results = stored("sdca2013")["sets"]
-    for found in results.values():
-        found["smoothing"] = [[lam, g, bent] for lam, g, _ in found["smoothing"]]
-    assert "linear convergence asks" in module.conclusion(results)
-    assert "in 0 of 24 cases, as linear convergence asks" in module.conclusion(results)
 
 
 def test_a_value_off_the_published_one_is_named(script):

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from dualgap.cli import run
-from dualgap.papers import data
+from dualgap.papers import data, sdca2013
 from dualgap.papers.frame import (
     Verdict,
     page_of,
@@ -124,7 +124,8 @@ def test_a_quick_run_is_not_added_to_the_results_of_a_full_one(tmp_path):
     [
         ([], "not measured", "–"),
         ([None], "open", "–"),
-        ([True, None], "holds", "–"),
+        ([True, None], "holds on 1 of 2", "–"),
+        ([False, None], "holds on 0 of 2", "–"),
         ([False, False], "does not hold", "1"),
         ([True, True, True, False], "holds on 3 of 4", "0.31"),
         ([True] * 4, "holds", "0.062"),
@@ -153,3 +154,23 @@ def test_a_batch_size_that_hurts_is_not_called_flat():
     claim = "At a fixed number of rows read"
     assert verdict("pegasos2011", results, claim).word == "does not hold"
     assert verdict("pegasos2011", wide, claim).word == "holds"
+
+
+def test_bent_traces_are_not_linear_convergence():
+    epochs = [*range(1, 41)]
+    straight = [epochs, [10 ** (-0.1 * e) for e in epochs]]
+    bent = [epochs, [0.1 / e**2 for e in epochs]]
+    first, second = sdca2013.rates(straight)
+    assert first == pytest.approx(0.1)
+    assert second == pytest.approx(0.1)
+    first, second = sdca2013.rates(bent)
+    assert second < first / 2
+    claims = "The smoothed hinge converges linearly", "The hinge is slower at the end"
+    for trace, words in ((bent, ("does not hold", "holds")),
+                         (straight, ("holds", "does not hold"))):  # fmt: skip
+        results = stored("sdca2013")
+        for found in results["sets"].values():
+            traces = found["smoothing"]["traces"]
+            found["smoothing"]["traces"] = [[lam, g, trace] for lam, g, _ in traces]
+        for claim, word in zip(claims, words, strict=True):
+            assert verdict("sdca2013", results, claim).word == word

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,9 +24,10 @@ from .names import MODULES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIGN_TEST = (
-    "p is from a sign test over the sets: the chance that a coin, thrown for each set "
-    "that decides, is as often for the claim."
+LEGEND = (
+    "A claim with several cases on a set holds there if 80 % of them agree, fails if "
+    "80 % do not, and is open otherwise. p is from a sign test over the sets: the "
+    "chance that a coin, thrown for each set that decides, is as often for the claim."
 )
 
 
@@ -46,6 +47,14 @@ class Budget:
 
 #: Whether a claim holds on a set, None where that is open, and what was measured.
 Finding = tuple[bool | None, str]
+
+
+def tally(cases: Iterable[bool]) -> Finding:
+    """Return whether a claim holds in 80 % of its cases, or fails in as many."""
+    flags = [*map(bool, cases)]
+    share = sum(flags) / len(flags)
+    found = None if 0.2 < share < 0.8 else share >= 0.8
+    return found, f"{sum(flags)} of {len(flags)}"
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,8 @@ class Verdict:
         """The verdict in words."""
         if not self.known:
             return "open" if self.sets else "not measured"
-        held, total = sum(self.known), len(self.known)
-        if held in (0, total):
+        held, total = sum(self.known), len(self.sets)
+        if len(self.known) == total and held in (0, total):
             return "holds" if held else "does not hold"
         return f"holds on {held} of {total}"
 
@@ -114,8 +123,8 @@ class Page:
         lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
         lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
         if title:
-            summary = f"<summary>{title}</summary>"
-            lines = ["<details>", summary, "", *lines, "", "</details>"]
+            head = f"<details><summary>{title}</summary>"
+            lines = [head, "", *lines, "", "</details>"]
         self.lines += [*lines, ""]
 
     def text(self, picture: bool = False) -> str:
@@ -125,7 +134,7 @@ class Page:
             claims = Page("", "")
             header = ["claim", "measured", "verdict", "holds on", "not on", "open", "p"]
             claims.table(header, [verdict.row() for verdict in self.verdicts])
-            head += [*claims.lines, SIGN_TEST, ""]
+            head += [*claims.lines, LEGEND, ""]
         if picture:
             head += [f"![{self.title}]({self.name}.png)", ""]
         return "\n".join([*head, *self.lines]).rstrip() + "\n"
@@ -177,7 +186,7 @@ def page_of(name: str, results: Parameters) -> Page:
     """Return the page that the results of a run make."""
     paper, sets = paper_of(name), results["sets"]
     page = Page(MODULES[name], paper.title, paper.verdicts(sets), results)
-    run = f"`{results['command']}`, with {results['seeds']} seeds."
+    run = f"`{results['command']}`. Seeds: {results['seeds']}."
     run += " A quick run does less of everything." * results["quick"]
     words = [
         f"{worded(one)}, for {paper.sets[one]}" if paper.sets.get(one) else worded(one)

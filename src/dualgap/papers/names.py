@@ -3,4 +3,5 @@
 #: The papers by name, and the modules of their experiments.
 MODULES = {
     "pegasos2011": "pegasos2011",
+    "sdca2013": "sdca2013",
 }

@@ -12,7 +12,7 @@ from ..problems import BinaryProblem
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from .data import halves, worded
-from .frame import Budget, Page, Paper, Verdict, published
+from .frame import Budget, Page, Paper, Verdict, published, tally
 from .measure import after, error, objective, optimum, reach, settled
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def verdicts(sets: Parameters) -> list[Verdict]:
             errors = np.array([e for *_, e in found["sampling"]["errors"]])
             errors = errors.reshape(2, 2, -1)  # sampling, projection, epochs
             won = errors[0] < errors[1]
-            ahead[name] = bool(won.mean() > 0.5), f"{won.sum()} of {won.size}"
+            ahead[name] = tally(won.flat)
             ratio = np.abs(np.log(errors[:, 0] / errors[:, 1]))
             # Errors within the tolerance of P* are left out.
             most = np.exp(ratio[errors.min(axis=1) > 1e-5].max(initial=0.0))
