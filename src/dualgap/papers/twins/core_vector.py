@@ -38,7 +38,6 @@ class CoreVectorTwin:
         self.rows = [int(i) for i in rows]
         self.kappa = np.diag(K).max()
 
-    # [update]
     def distances(self) -> tuple[Array, float]:
         """Return the squared distances from the centre and the (1 + eps) radius."""
         K, a = self.K, self.a
@@ -65,8 +64,6 @@ class CoreVectorTwin:
         """Add rows to the core set, and solve for its ball."""
         self.rows += [int(i) for i in rows]
         self.solve()
-
-    # [end]
 
     def tighten(self) -> None:
         """Halve eps, once no candidate is outside."""

@@ -47,7 +47,6 @@ class FrankWolfeTwin:
     def step(self, candidates: Rows | None = None) -> bool:
         """Make one step whose toward vertex is the best of the candidates."""
         a, unit = self.a, np.eye(len(self.a))
-        # [update]
         g = -2 * self.K @ a
         i = self.best(g, range(len(a)) if candidates is None else candidates)
         if not self.larger(g[i], float(g @ a)):
@@ -68,7 +67,6 @@ class FrankWolfeTwin:
             if self.method == "mdm" or not self.larger(f, self.f(a + s * swap)):
                 kind, direction, longest, t = "swap", swap, a[j], s
         self.a = a + t * direction
-        # [end]
         self.last = kind, kind != "toward" and t == longest
         if self.last[1]:
             self.a[j] = 0.0

@@ -35,12 +35,10 @@ class KernelPegasosTwin:
     def step(self, A: Rows) -> None:
         """Make step t on the rows A, whose decisions are those before the step."""
         self.past.append(self.alpha())
-        # [update]
         decisions = self.K[A] @ (self.alpha() * self.y)
         self.t += 1
         for i, g in zip(A, self.slope(self.y[A] * decisions), strict=True):
             self.s[i] += self.omega[i] * g / len(A)
-            # [end]
             self.slopes[i].append(float(g))
             self.shares[i].append(1.0 / len(A))
         if self.budget and np.count_nonzero(self.s) > self.budget:

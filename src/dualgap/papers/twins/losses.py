@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-#: Numbers of rows: those of a batch, or an order of visits.
+#: Numbers of rows: a batch, or an order of visits.
 Rows = Sequence[int] | NDArray[np.intp]
 
 

@@ -52,7 +52,6 @@ class PegasosTwin:
         """Make step t on the rows A."""
         self.past.append((self.w, self.b.copy()))
         self.t += 1
-        # [update]
         g, eta, k = self.slopes(A), self.eta(), len(A)
         self.w = (1 - eta * self.lam) * self.w + eta / k * (g * self.y[A]) @ self.X[A]
         self.b = (1 - eta * self.lam) * self.b
@@ -61,7 +60,6 @@ class PegasosTwin:
         if self.project and norm > 0:
             shrink = min(1.0, 1.0 / (np.sqrt(self.lam) * norm))
             self.w, self.b = shrink * self.w, shrink * self.b
-        # [end]
 
     def average(self) -> tuple[Array, Array]:
         """Return the mean of w_1 ... w_T, and of its coefficients."""

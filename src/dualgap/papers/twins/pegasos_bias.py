@@ -24,9 +24,9 @@ class SubgradientBias(PegasosTwin):
 class BatchBias(PegasosTwin):
     """Pegasos with the hinge and, in every step, the bias that is best for its rows.
 
-    The derivative in b, -sum of the omega_i of the positive rows with larger kinks plus
-    that of the negative rows with smaller ones, crosses 0 at the best kink. Its row
-    takes what is missing there. Equal kinks count in the order of the batch.
+    The derivative in b, the sum of omega_i over the negative rows with smaller kinks
+    less the sum over the positive rows with larger ones, crosses 0 at the best kink.
+    Its row takes what is missing there. Equal kinks count in the order of the batch.
     """
 
     def slopes(self, A: Rows) -> Array:

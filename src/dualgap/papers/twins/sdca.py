@@ -15,7 +15,6 @@ from .losses import Array, Phi, Rows
 from .pegasos import HINGE
 
 
-# [update]
 def delta(phi: Phi, omega: float, y: float, s: float, q: float, a: float) -> float:
     """Return the best step of a_i (section 5.2), s = x.w, q = |x|^2/(lambda n)."""
     if omega == 0.0:
@@ -28,9 +27,6 @@ def delta(phi: Phi, omega: float, y: float, s: float, q: float, a: float) -> flo
         return y * omega - a
     step = (1.0 - s * y - gamma * a * y) / (q + gamma)
     return y * max(0.0, min(omega, step + a * y)) - a
-
-
-# [end]
 
 
 class SDCATwin:

@@ -34,13 +34,11 @@ class SGDTwin:
 
     def present(self, k: int) -> None:
         """Present pattern k once: a margin error adds it to a = lambda t w."""
-        # [update]
         if self.a @ self.Y[k] <= self.lam * self.t and self.omega[k] > 0:
             self.a = self.a + self.omega[k] * self.Y[k]
             self.I[k] += 1
             self.M += self.omega[k]
         self.t += 1
-        # [end]
 
     def visit(self, k: int, times: int = 1) -> None:
         """Present pattern k several times in a row, and note its loss."""
@@ -66,7 +64,6 @@ class SGDTwin:
         """The running estimate of SGD-s, from the inner products at the visits."""
         return float(0.5 * self.w @ self.w + self.C * self.loss)
 
-    # [bound]
     @property
     def L(self) -> float:
         """L_T of Proposition 2, T = t/m epochs."""
@@ -77,5 +74,3 @@ class SGDTwin:
     def duals(self) -> Array:
         """The dual variables C I_k/T, which lie in [0, C]."""
         return self.C * self.omega * self.I / (self.t / self.m)
-
-    # [end]
