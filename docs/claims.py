@@ -1,0 +1,185 @@
+"""Write the ledger of the papers' claims: ``python docs/claims.py``.
+
+It is made from docs/papers/claims.json, which has every item of the five documents, and
+from the pages about the papers. A row of the JSON has its evidence as ``tests``, whose
+names are given; as a ``page``, whose verdicts are read from its tables or, with
+``says``, from its text; or as the reason why it ``cannot`` be tested here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PAPERS = Path(__file__).parent / "papers"
+DOCUMENTS = {
+    "sgd": "SGD revisited (Panagiotakopoulos and Tsampouka 2013)",
+    "sdca": "SDCA and Pegasos on blood cells (Bouche and Verluise 2018)",
+    "pegasos": "Pegasos (Shalev-Shwartz et al. 2007, 2011) and a tutorial",
+    "fw": "Frank-Wolfe SVMs (Nanculef, Frandi, Sartori and Allende 2014)",
+}
+#: Verdicts, as the summary counts them.
+HOLDS, PARTLY, NOT, CANNOT = "holds", "holds on", "does not hold", "cannot be tested"
+COMMAND = re.compile(r"`((?:python (?:benchmarks|examples)|dualgap reproduce) ?[^`]*)`")
+
+
+def tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the heading above each table, and its rows as cells by column."""
+    heading = ""
+    for found in re.finditer(r"^## (.*)$|(?:^\|.*\n)+", text, re.M):
+        heading = found[1] or heading
+        if found[1] is None:
+            header, _, *rows = (
+                [cell.strip() for cell in line.strip()[1:-1].split("|")]
+                for line in found[0].splitlines()
+            )
+            yield heading, [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def names(cell: str) -> list[str]:
+    """Return the sets that a cell of a table lists."""
+    return [name for name in cell.split(", ") if name not in ("", "–")]
+
+
+def verdicts(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the claims that the tables of a page judge, their verdicts and numbers."""
+    for heading, table in tables(text):
+        for row in table:
+            if "claim" in row and "verdict" in row:
+                found = [row.get(k, "") for k in ("holds on", "not on", "open")]
+                yield row["claim"], row["verdict"], "; ".join(filter(None, found))
+            elif "conclusion" in row and "holds on" in row:
+                held, even, other = (
+                    names(row.get(k, "")) for k in ("holds on", "even on", "not on")
+                )
+                total = len(held + even + other)
+                claim = f"{row['conclusion']} ({heading})"
+                yield claim, tally(len(held), total), row["ratio here"]
+            elif "claim" in row and "here" in row:
+                claim = f"{row['claim']} ({row['sets']})"
+                yield claim, row["here"], row["ratio of seconds"]
+
+
+def tally(held: int, total: int) -> str:
+    """Return the verdict on a claim that holds in some of all cases."""
+    if held == total:
+        return HOLDS
+    return f"{PARTLY} {held} of {total}" if held else NOT
+
+
+def judge(row: dict[str, Any]) -> tuple[str, str]:
+    """Return the verdict on a row of the JSON, and its number."""
+    if "cannot" in row:
+        return CANNOT, row["cannot"]
+    if "tests" in row:
+        return HOLDS, row["number"]
+    text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
+    judged = list(verdicts(text))
+    if "harvest" in row:
+        chosen = [v for c, v, _ in judged if any(part in c for part in row["harvest"])]
+        held = [v == HOLDS for v in chosen]
+        return tally(sum(held), len(held)), f"{sum(held)} of {len(held)} claims hold"
+    chosen = [(v, n) for c, v, n in judged if "row" in row and row["row"] in c]
+    if len(chosen) == 1:
+        return chosen[0]
+    found = re.search(row["says"], text)
+    if found is None:
+        raise ValueError(
+            f"{row['id']}: {row['page']}.md no longer says {row['says']!r}; "
+            "judge the claim again in claims.json"
+        )
+    cases = re.fullmatch(r"([\d,]+) of ([\d,]+)", found[1])
+    if cases and "verdict" not in row:
+        return tally(*(int(n.replace(",", "")) for n in cases.groups())), found[1]
+    return row["verdict"], row.get("number", found[1].replace(" | ", ", "))
+
+
+def evidence(row: dict[str, Any]) -> str:
+    """Return where the evidence of a row is."""
+    if "page" in row:
+        title = row["page"].removeprefix("../")
+        return f"[{title}]({row['page']}.md)"
+    tests = (test.rpartition("::")[2] for test in row.get("tests", []))
+    return ", ".join(f"`{test}`" for test in tests)
+
+
+def counts(found: list[str]) -> str:
+    """Return how many verdicts there are of each kind, in words."""
+    kinds = Counter(
+        next((k for k in (PARTLY, HOLDS, NOT, CANNOT) if v.startswith(k)), "open")
+        for v in found
+    )
+    words = {HOLDS: "hold", PARTLY: "hold in part", NOT: "do not hold"}
+    words |= {CANNOT: "cannot be tested here", "open": "open or mixed"}
+    return ", ".join(f"{word}: {kinds[k]}" for k, word in words.items() if kinds[k])
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the lines of a table, with an empty one before and after."""
+    lines = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
+    return ["", lines[0], "|---" * len(header) + "|", *lines[1:], ""]
+
+
+def write() -> str:
+    """Return the page."""
+    rows = json.loads((PAPERS / "claims.json").read_text("utf-8"))
+    judged = [(row, *judge(row)) for row in rows]
+    pages = {
+        path.stem: list(verdicts(path.read_text("utf-8")))
+        for path in sorted(PAPERS.glob("*.md"))
+        if path.stem != "claims"
+    }
+    every = [verdict for found in pages.values() for _, verdict, _ in found]
+    lines = [
+        "# Claims of the papers",
+        "",
+        f"Five documents have {len(rows)} claims and parts. "
+        f"{counts([v for _, v, _ in judged]).capitalize()}.",
+        "A part is a formula, method or rule. It holds if a test finds that dualgap "
+        "does as [the NumPy](beside.md) or the theory.",
+        "",
+        f"The pages judge {len(every)} single conclusions. "
+        f"{counts(every).capitalize()}. [They are below](#every-verdict-of-the-pages).",
+        "",
+        "`pytest --all -k NAME` repeats a test, and these commands repeat the pages:",
+        "",
+    ]
+    for page in sorted({row["page"] for row in rows if "page" in row}):
+        found = COMMAND.search((PAPERS / f"{page}.md").read_text("utf-8"))
+        if found:
+            words = found[1].split()[: 2 + found[1].startswith("dualgap")]
+            lines.append(f"- [{page}]({page}.md): `{' '.join(words)}`")
+    for key, title in DOCUMENTS.items():
+        mine = [r for r in judged if r[0]["id"].split("-")[0] == key]
+        lines += ["", f"## {title}"]
+        lines += table(
+            ["claim", "place", "sets", "verdict", "number or reason", "page"],
+            [
+                [row["claim"], row["place"], row.get("sets", ""), *rest, evidence(row)]
+                for row, *rest in mine
+                if "tests" not in row
+            ],
+        )
+        lines += table(
+            ["part", "place", "verdict", "measure", "tests"],
+            [
+                [row["claim"], row["place"], *rest, evidence(row)]
+                for row, *rest in mine
+                if "tests" in row
+            ],
+        )[1:-1]
+    lines += ["## Every verdict of the pages", ""]
+    for name, found in pages.items():
+        if found:
+            lines += [f"<details><summary>{name}: {len(found)} claims</summary>"]
+            lines += table(["claim", "verdict", "number"], [[*row] for row in found])
+            lines += ["</details>", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    (PAPERS / "claims.md").write_text(write(), "utf-8")

@@ -1,0 +1,108 @@
+"""The ledger of the papers' claims has every item, and says what the pages say."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import runpy
+
+import pytest
+
+from .conftest import ROOT
+
+PAPERS = ROOT / "docs" / "papers"
+ROWS = json.loads((PAPERS / "claims.json").read_text("utf-8"))
+#: Items of the five documents, by the beginnings of their names.
+ITEMS = {"sgd": 18, "sdca": 8, "pegasos": 12, "fw": 14}
+
+
+@pytest.fixture
+def ledger():
+    return runpy.run_path(str(ROOT / "docs" / "claims.py"))
+
+
+def test_the_page_is_what_the_ledger_makes(ledger):
+    assert (PAPERS / "claims.md").read_text("utf-8") == ledger["write"](), (
+        "a verdict has changed: read it, then run python docs/claims.py"
+    )
+
+
+def test_all_52_items_are_there_with_one_kind_of_evidence():
+    ids = [row["id"] for row in ROWS]
+    wanted = [f"{name}-{k + 1}" for name, most in ITEMS.items() for k in range(most)]
+    assert len(wanted) == 52
+    assert set(wanted) <= set(ids)
+    assert len(ids) == len(set(ids))
+    for row in ROWS:
+        assert len({"tests", "page", "cannot"} & row.keys()) == 1, row["id"]
+        assert len(row.get("cannot", "a reason of words").split()) > 3, row["id"]
+
+
+def test_the_tests_that_are_named_exist():
+    named = {test for row in ROWS for test in row.get("tests", [])}
+    assert len(named) > 20
+    for test in sorted(named):
+        file, _, name = test.partition("::")
+        body = ast.parse((ROOT / file).read_text("utf-8")).body
+        assert name in {getattr(node, "name", None) for node in body}, test
+
+
+def test_a_page_that_says_something_else_is_noticed(ledger, tmp_path):
+    """Numbers are read from the page, and a sentence that is gone is an error."""
+    judge = ledger["judge"]
+    judge.__globals__["PAPERS"] = tmp_path
+    row = {"id": "x-1", "page": "a", "says": r"ahead in (\d+ of \d+) cases"}
+    for text, verdict in (
+        ("ahead in 8 of 8 cases", "holds"),
+        ("ahead in 3 of 8 cases", "holds on 3 of 8"),
+        ("ahead in 0 of 8 cases", "does not hold"),
+    ):
+        (tmp_path / "a.md").write_text(text)
+        assert judge(row) == (verdict, text.split("in ")[1].removesuffix(" cases"))
+    (tmp_path / "a.md").write_text("behind in all cases")
+    with pytest.raises(ValueError, match=re.escape("x-1: a.md no longer says")):
+        judge(row)
+
+
+TABLES = """
+| claim | measured | verdict | holds on | not on | open | p |
+|---|---|---|---|---|---|---|
+| A is fast | seconds | holds on 1 of 2 | x 2 | y 3 |  | 0.5 |
+
+## C = 1
+
+| conclusion | in | published ratio | ratio here | holds on | even on | not on |
+|---|---|---|---|---|---|---|
+| A beats B | seconds | 1 to 2 | 2 to 3 | x, y | – | – |
+| B beats A | seconds | 1 to 2 | 0.2 | – | x | y |
+
+| sets | claim | ratio of steps | ratio of seconds | here |
+|---|---|---|---|---|
+| Web | C beats D | – | 4 | holds |
+"""
+
+
+def test_the_verdicts_of_three_kinds_of_tables(ledger):
+    assert list(ledger["verdicts"](TABLES)) == [
+        ("A is fast", "holds on 1 of 2", "x 2; y 3"),
+        ("A beats B (C = 1)", "holds", "2 to 3"),
+        ("B beats A (C = 1)", "does not hold", "0.2"),
+        ("C beats D (Web)", "holds", "4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ({"row": "A is fast", "says": "nothing"}, ("holds on 1 of 2", "x 2; y 3")),
+        ({"harvest": ["beats"]}, ("holds on 2 of 3", "2 of 3 claims hold")),
+        ({"says": "(A is) fast", "verdict": "holds"}, ("holds", "A is")),
+        ({"says": "(A is) fast", "verdict": "x", "number": "5"}, ("x", "5")),
+    ],
+)
+def test_a_row_may_ask_for_one_verdict_or_for_several(ledger, tmp_path, row, found):
+    (tmp_path / "a.md").write_text(TABLES)
+    judge = ledger["judge"]
+    judge.__globals__["PAPERS"] = tmp_path
+    assert judge({"id": "x-1", "page": "a"} | row) == found
