@@ -6,12 +6,8 @@ Pegasos looks at one row at a time. If the margin of the row is below 1, it turn
 line toward classifying that row. The certificate says how far each line is from the
 best one.
 
-.. image:: /pegasos-walk.gif
-   :alt: A line between two classes turns at every row inside its margins, less and less
-   :width: 380
-
-``python plot_pegasos.py PICTURE ANIMATION`` writes the first picture below, and the
-animation above.
+:doc:`A page with sliders </pegasos-live>` shows the same steps and the closing gap.
+``python plot_pegasos.py PICTURE`` writes the first picture below.
 """
 
 import sys
@@ -19,7 +15,6 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
@@ -73,24 +68,6 @@ for t, ax in zip((1, 3, 20, 400), axes, strict=True):
     show(ax, t)
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)
-
-# %%
-# The animation has the first steps one by one, and then fewer and fewer of them. They
-# share a palette of 16 colours, to make a small file.
-
-if len(sys.argv) > 2:
-    walk, ax = plt.subplots(figsize=(3.8, 4), layout="constrained")
-    frames = []
-    for t in (*range(1, 25), *range(27, 70, 4), *range(80, 401, 20)):
-        ax.clear()
-        show(ax, t)
-        walk.canvas.draw()
-        frames.append(Image.fromarray(np.array(walk.canvas.buffer_rgba())[:, :, :3]))
-    plt.close(walk)
-    palette = frames[0].quantize(16, Image.Quantize.MAXCOVERAGE)
-    still = [f.quantize(palette=palette, dither=Image.Dither.NONE) for f in frames]
-    options = {"save_all": True, "duration": 330, "loop": 0}
-    still[0].save(sys.argv[2], append_images=still[1:], **options)
 
 # %%
 # dualgap's Pegasos on the same rows after 1, 10 and 1000 epochs, with the proved bound
