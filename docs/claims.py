@@ -1,9 +1,10 @@
 """Write the ledger of the papers' claims: ``python docs/claims.py``.
 
 It is made from docs/papers/claims.json, which has every item of the five documents, and
-from the pages about the papers. A row of the JSON has its evidence as ``tests``, whose
-names are given; as a ``page``, whose verdicts are read from its tables or, with
-``says``, from its text; or as the reason why it ``cannot`` be tested here.
+from the pages about the papers. A row of the JSON has one of three kinds of evidence:
+the names of its ``tests``; a ``page``, which has the verdict in the rows of its tables
+with a text of ``row``, or else in the text that the pattern ``says`` finds; or
+the reason why it ``cannot`` be tested here.
 """
 
 from __future__ import annotations
@@ -78,18 +79,17 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
     if "tests" in row:
         return HOLDS, row["number"]
     text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
-    judged = list(verdicts(text))
-    if "harvest" in row:
-        chosen = [v for c, v, _ in judged if any(part in c for part in row["harvest"])]
-        held = [v == HOLDS for v in chosen]
-        return tally(sum(held), len(held)), f"{sum(held)} of {len(held)} claims hold"
-    chosen = [(v, n) for c, v, n in judged if "row" in row and row["row"] in c]
-    if len(chosen) == 1:
-        return chosen[0]
-    found = re.search(row["says"], text)
+    parts = row.get("row", [])
+    judged = [(v, n) for c, v, n in verdicts(text) if any(part in c for part in parts)]
+    if len(judged) == 1:
+        return judged[0]
+    if judged:
+        held, total = sum(v == HOLDS for v, _ in judged), len(judged)
+        return tally(held, total), f"{held} of {total} claims hold"
+    found = re.search(row.get("says", "$^"), text)
     if found is None:
         raise ValueError(
-            f"{row['id']}: {row['page']}.md no longer says {row['says']!r}; "
+            f"{row['id']}: {row['page']}.md no longer says {row.get('says', parts)!r}; "
             "judge the claim again in claims.json"
         )
     cases = re.fullmatch(r"([\d,]+) of ([\d,]+)", found[1])

@@ -95,8 +95,8 @@ def test_the_verdicts_of_three_kinds_of_tables(ledger):
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        ({"row": "A is fast", "says": "nothing"}, ("holds on 1 of 2", "x 2; y 3")),
-        ({"harvest": ["beats"]}, ("holds on 2 of 3", "2 of 3 claims hold")),
+        ({"row": ["A is fast"], "says": "nothing"}, ("holds on 1 of 2", "x 2; y 3")),
+        ({"row": ["beats"]}, ("holds on 2 of 3", "2 of 3 claims hold")),
         ({"says": "(A is) fast", "verdict": "holds"}, ("holds", "A is")),
         ({"says": "(A is) fast", "verdict": "x", "number": "5"}, ("x", "5")),
     ],
