@@ -148,6 +148,7 @@ papers: .venv-test/$(installed)
 	  pegasos_rows nanculef2014 nanculef2014_proved; do \
 	  .venv-test/bin/python benchmarks/papers/$$page.py || exit; done
 	.venv-test/bin/python examples/blood_cells.py
+	.venv-test/bin/python docs/claims.py
 
 lint: .venv-lint/$(installed)
 	.venv-lint/bin/ruff check

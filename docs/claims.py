@@ -101,8 +101,7 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
 def evidence(row: dict[str, Any]) -> str:
     """Return where the evidence of a row is."""
     if "page" in row:
-        title = row["page"].removeprefix("../")
-        return f"[{title}]({row['page']}.md)"
+        return f"[{row['page']}]({row['page']}.md)"
     tests = (test.rpartition("::")[2] for test in row.get("tests", []))
     return ", ".join(f"`{test}`" for test in tests)
 
