@@ -19,6 +19,7 @@ from dualgap.kernel import (
     KernelSimplex,
     Laplacian,
     Linear,
+    Polynomial,
     Precomputed,
 )
 from dualgap.problems.base import Claim
@@ -96,6 +97,18 @@ def test_a_large_C_is_certified(solver):
         squared(X, y, 1e6, RBF(gamma=0.1)),
     ):
         assert solve(problem, solver, tol=1e-3).certificate.certified
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_only_rounding_keeps_a_polynomial_of_high_degree_from_its_target(seed):
+    """A variable of 1e-13 of the largest matters where its row is 1e6 times as long."""
+    rng = np.random.default_rng(seed)
+    X = 5.0 * rng.standard_normal((6 + 2 * seed, 3))
+    y = np.where(np.arange(len(X)) % 2, 1, -1)
+    kernel = Polynomial(gamma=1.0, degree=3 + seed % 3, coef0=seed % 2)
+    for C in (1e4, 1e6):
+        found = solve(hinge(X, y, C, kernel), KernelAuto(), tol=1e-3).certificate
+        assert found.certified or found.rounding >= 0.7 * found.gap
 
 
 def test_it_agrees_with_swap():

@@ -50,7 +50,7 @@ class KernelInteriorSettings:
     #: Fraction of the way to the boundary that a step goes.
     damping: float = 0.99
     #: A variable is set to a bound if it is closer than this, relative to the largest
-    #: variable (lower bound) or to the upper bound.
+    #: variable (lower bound) or to the upper bound, unless this costs accuracy.
     snap: float = 1e-12
     #: Length below which a step is rounding.
     shortest_step: float = 1e-8
@@ -80,6 +80,28 @@ class _Dual(NamedTuple):
         """Return z, shape (n,)."""
         z: Vector = (self.sign * a).sum(axis=0)
         return z
+
+    def gradient(self, a: Vector) -> Vector:
+        """Return ``g``, of the shape of a."""
+        return self.linear + self.sign * (self.K @ self.signed(a))
+
+    def off(self, a: Vector) -> float:
+        """Return how far the sum of z is from `total`."""
+        return 0.0 if self.total is None else float(self.signed(a).sum()) - self.total
+
+    def gap(self, a: Vector, slope: Vector, b: float) -> float:
+        """Return P - D, of the linear losses or of the squared hinge.
+
+        `slope` is the gradient at a plus `b sign`.
+        """
+        u, delta = self.upper, self.delta
+        if np.isfinite(u).all():
+            found = float(np.vdot(slope, a) + np.vdot(u, np.maximum(0.0, -slope)))
+        else:
+            part, lost = 0.5 * delta * a, slope < delta * a
+            loss = np.divide(0.5 * slope**2, delta, out=np.zeros_like(a), where=lost)
+            found = float(loss.sum() + ((slope - part) * a)[~lost].sum())
+        return found + abs(b * self.off(a))
 
 
 class _Point(NamedTuple):
@@ -123,20 +145,24 @@ def interior_point(problem: BoxedProblem, tol: float, stop: core.Stop) -> Vector
     if a is None:
         return None
     out, z = np.zeros(problem.n), dual.signed(a)
-    out[used] = y * (_balanced(z) if dual.total == 0.0 else z)
+    out[used] = y * (
+        _balanced(z, dual.upper[0], np.diagonal(K)) if dual.total == 0.0 else z
+    )
     return out
 
 
-def _balanced(z: Vector) -> Vector:
+def _balanced(z: Vector, upper: Vector, diagonal: Vector) -> Vector:
     """Round z so that its entries, which add up to about 0, do so exactly."""
     unit = math.ldexp(1.0, math.frexp(float(np.abs(z).max()))[1] - 53)
     if unit == 0.0:
         return z
-    z = np.trunc(z / unit) * unit
+    z, exact = np.rint(z / unit) * unit, z
+    z = np.where(np.abs(z) > upper, np.trunc(exact / unit) * unit, z)
     off = math.fsum(z.tolist())
-    i = int(np.argmax(z * math.copysign(1.0, off)))
-    if abs(off) <= abs(z[i]):
-        z[i] -= off
+    # The row whose score changes least takes the rest.
+    able = z * math.copysign(1.0, off) >= abs(off)
+    if able.any():
+        z[np.argmin(np.where(able, diagonal, np.inf))] -= off
     return z
 
 
@@ -145,50 +171,45 @@ def _solve(dual: _Dual, tol: float, stop: core.Stop) -> Vector | None:
     # The room u - a is updated step by step, because near the bound the computed
     # difference would be 0. Variables without an upper bound have t = 0, and their room
     # is not used.
-    K, delta, sign, q, u, total = dual
+    K, _, sign, q, u, _ = dual
     boxed = np.isfinite(u)
     # Start in the middle of the box, whatever its size. From a start near 0 the first
     # step of a box of 1e8 makes no progress. Without a box, where delta makes the
     # diagonal positive, all a_i sqrt(k_ii) are equal: rows may differ much in length.
     diagonal = np.diagonal(K)
     a = 0.5 * u if boxed.all() else (diagonal * diagonal.min())[None] ** -0.5
-    g = q + sign * (K @ dual.signed(a))
+    g = dual.gradient(a)
     unit = float(np.abs(q).mean()) or float(np.abs(g).mean()) or 1.0
     s, t = np.maximum(g, 0.0) + unit, np.where(boxed, np.maximum(-g, 0.0) + unit, 0.0)
     point = _Point(a, np.where(boxed, u - a, 1.0), 0.0, s, t)
-    best, least = None, np.inf
+    best, least, b = None, np.inf, 0.0
     for _ in range(SETTINGS.most_steps):
         if stop.requested or stop.expired:
             return None
         a, gap = point.a, point.gap
-        off = 0.0 if total is None else float(dual.signed(a).sum()) - total
         objective = -0.5 * float(np.vdot(a, q + g))
-        # P - D of the linear losses, or of the squared hinge, at this b.
         slope = g + point.b * sign
-        if boxed.all():
-            found = float(np.vdot(slope, a) + np.vdot(u, np.maximum(0.0, -slope)))
-        else:
-            part, lost = 0.5 * delta * a, slope < delta * a
-            loss = np.divide(0.5 * slope**2, delta, out=np.zeros_like(a), where=lost)
-            found = float(loss.sum() + ((slope - part) * a)[~lost].sum())
-        found += abs(point.b * off)
+        found = dual.gap(a, slope, point.b)
         if found <= 2.0 * least:
-            best, least = np.minimum(a, u), min(least, found)
+            best, least, b = np.minimum(a, u), min(least, found), point.b
         # Go somewhat beyond the target, so that variables near a bound reach it. Stop
         # for certain when the rest is rounding.
         near = tol * abs(objective)
         beyond = SETTINGS.beyond
         if gap <= beyond * near and (found <= near or gap <= beyond**2 * near):
             break
-        moved = _step(dual, point, boxed, slope, off)
+        moved = _step(dual, point, boxed, slope)
         if moved is None:
             break
         point = moved
-        g = q + sign * (K @ dual.signed(point.a))
+        g = dual.gradient(point.a)
     if best is None:
         return None
-    best = np.where(best < SETTINGS.snap * best.max(), 0.0, best)
-    return np.asarray(np.where(boxed & (best > (1.0 - SETTINGS.snap) * u), u, best))
+    tidy = np.where(best < SETTINGS.snap * best.max(), 0.0, best)
+    tidy = np.where(boxed & (tidy > (1.0 - SETTINGS.snap) * u), u, tidy)
+    # A small variable of a long row may matter.
+    found = dual.gap(tidy, dual.gradient(tidy) + b * sign, b)
+    return np.asarray(tidy if found <= max(near, least) else best)
 
 
 def _factor(K: Vector, diagonal: Vector) -> Cholesky | None:
@@ -210,9 +231,7 @@ def _factor(K: Vector, diagonal: Vector) -> Cholesky | None:
     return None
 
 
-def _step(
-    dual: _Dual, point: _Point, boxed: Vector, slope: Vector, off: float
-) -> _Point | None:
+def _step(dual: _Dual, point: _Point, boxed: Vector, slope: Vector) -> _Point | None:
     """Make one predictor-corrector step; return None if rounding leaves no step."""
     (a, room, b, s, t), gap, sign = point, point.gap, dual.sign
     D = s / a + t / room
@@ -229,7 +248,7 @@ def _step(
         r = low / a - high / room - slope
         dz, db = linalg.cho_solve(factor, (share * r).sum(axis=0)), 0.0
         if balanced:
-            db = (float(dz.sum()) + off) / float(along.sum())
+            db = (float(dz.sum()) + dual.off(a)) / float(along.sum())
             dz = dz - db * along
         da = share * dz
         if len(a) > 1:
