@@ -23,13 +23,14 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import datasets
 
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
-from dualgap.distributed.engine import Simulation
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.losses import get_loss
 from dualgap.training import solve
+from tests.distributed.simulation import Simulation
 
 GAPS = 1e-1, 1e-2, 1e-3
 

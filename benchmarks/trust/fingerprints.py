@@ -28,6 +28,7 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -36,7 +37,6 @@ from scipy import sparse
 import dualgap
 from dualgap.data import RowStore, convert
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
-from dualgap.distributed.engine import Simulation
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.kernel import (
     KERNEL_SOLVERS,
@@ -49,6 +49,7 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
+from tests.distributed.simulation import Simulation
 
 Parts = dict[str, str]
 Fit = tuple[str, Callable[[], Any]]

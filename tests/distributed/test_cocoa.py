@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
-from dualgap.distributed.engine import Simulation
 from dualgap.distributed.messages import (
     PartialSums,
     Reply,
@@ -26,6 +25,7 @@ from ..qp import optimum
 from ..solvers.data import CASES, LAYOUTS, LOSSES, close, make
 from ..twins import cocoa
 from ..twins.random import Random
+from .simulation import Simulation
 
 
 def setup(bench, **changes):

@@ -22,11 +22,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import dualgap
 from dualgap.distributed import LinearSVC
 from dualgap.distributed.cluster import Cluster
-from dualgap.distributed.engine import Simulation
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.losses import SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 
+from .simulation import Simulation
 from .test_cocoa import cut, fit
 
 TOL = 1e-2

@@ -17,7 +17,7 @@ from ..losses import Vector
 from ..problems.rounding import Rounding, Values
 from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
-from .piece import Census, Piece, Setup
+from .piece import Census, Setup
 
 T = TypeVar("T")
 
@@ -217,32 +217,3 @@ class Engine(ABC):
     @abstractmethod
     def moments(self, k: int, w: Vector) -> Vector:
         """Return the moments of the decision values of problem k over all rows."""
-
-
-class Simulation(Engine):
-    """Engine that runs all pieces in this process, one after the other.
-
-    The results have the same bits as on a cluster with the same pieces.
-    """
-
-    def __init__(self, pieces: Sequence[Piece], setup: Setup) -> None:
-        super().__init__([piece.census() for piece in pieces], setup)
-        self.pieces = list(pieces)
-        self.state = zero(self.problems, self.width)
-
-    def play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:
-        replies = [
-            piece.take_part(self.setup, self.order(i, tasks), self.state)
-            for i, piece in enumerate(self.pieces)
-        ]
-        while len(replies) > ARITY:
-            replies = [Reply.merge(group) for group in branches(replies)]
-        self.state = aggregate(self.state, replies, tasks)
-        return dict.fromkeys(range(self.count), self.rounds), self.state[1]
-
-    def restore(self, orders: Sequence[Order]) -> None:
-        for piece, order in zip(self.pieces, orders, strict=True):
-            piece.recover(self.setup, order, None)
-
-    def moments(self, k: int, w: Vector) -> Vector:
-        return np.sum([p.moments(self.setup, k, w) for p in self.pieces], axis=0)

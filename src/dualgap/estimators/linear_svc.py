@@ -430,7 +430,7 @@ class LinearSVC(
             n_jobs=threads,
         )
         if batch.points is not None and are_small(get_solver(self.solver), batch):
-            batch.points = None  # then one call to the core solves all pairs
+            return batch.without_copies()  # then one call to the core solves all pairs
         return batch
 
     def _make_room(self, data: TrainingData) -> None:

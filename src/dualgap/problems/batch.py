@@ -255,6 +255,12 @@ class LinearBatch(Batch):
         other.C, other.first, other.zeros = C, None, None
         return other
 
+    def without_copies(self) -> LinearBatch:
+        """Return the same problems; those of pairs have all rows."""
+        other = copy.copy(self)
+        other.points = None
+        return other
+
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
         if self.joint:  # keeps the sums of the dual variables
             return alpha if C == self.C else alpha * (self.C / C)
