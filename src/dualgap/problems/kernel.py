@@ -29,7 +29,7 @@ from ..checks import check_C, check_costs, check_labels
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Loss, Vector, get_loss
-from .base import EMPTY, ApproximateScores, Claim, KernelHint, Proof, hint_of
+from .base import ApproximateScores, Claim, KernelHint, Proof, hint_of
 from .bias import balanced, best_bias
 from .kernel_matrix import SETTINGS, SUM, UNIT, MatrixProblem, dual_point, scaled_values
 from .rounding import Rounding
@@ -184,41 +184,28 @@ class KernelProblem(MatrixProblem):
         ``sum_i alpha_i y_i`` is 0 up to rounding.
 
         If the claim has a w `apart` from alpha, P is of the model
-        ``sum_i w_i y_i k(x_i, .)`` as given, and D of alpha.
-
-        Parameters
-        ----------
-        claim : Claim
-            Its hint is a :class:`~dualgap.problems.base.KernelHint`.
-
-        Returns
-        -------
-        Proof
-            It holds the decisions at the rows, and w if the claim does.
-
-        Raises
-        ------
-        StoppedError
-            If the stop request of the hint ends the scan. There is no proof then.
+        ``sum_i w_i y_i k(x_i, .)`` as given, and D of alpha. The proof holds w if the
+        claim does.
         """
-        given = dual_point(replace(claim, w=None))
-        hint = hint_of(claim, KernelHint)
-        alpha = np.clip(given, 0.0, self.upper)
+        of_alpha = replace(claim, w=None)
+        if claim.w is None:
+            return super().prove(of_alpha)
+        if claim.apart:
+            alpha = self._feasible(dual_point(of_alpha))
+            return self._prove_apart(claim.w, alpha, hint_of(claim, KernelHint).stop)
+        proof = super().prove(of_alpha)
+        return proof._replace(w=proof.alpha)
+
+    def _feasible(self, alpha: Vector) -> Vector:
+        alpha = np.clip(alpha, 0.0, self.upper)
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
-        if claim.w is not None and claim.apart:
-            return self._prove_apart(claim.w, alpha, hint.stop)
-        near = self._moved(hint.near, alpha - given)
-        scores, _, bias = self.known(alpha, hint.stop, near)
-        f = scores + bias
-        s = 1.0
+        return alpha
+
+    def _factor(self, alpha: Vector, f: Vector) -> float:
         if math.isinf(self.loss.slope) and not self.free_bias:
-            s, _, _ = scaled_values(self.cost, self.delta, alpha, self.y * f)
-        bounds = self.bounds(alpha, scores, bias, s)
-        if s != 1.0:
-            f, alpha, bias = s * f, s * alpha, s * bias
-        w = EMPTY if claim.w is None else alpha
-        return Proof(w, alpha, bounds.certificate, bias, f)
+            return scaled_values(self.cost, self.delta, alpha, self.y * f)[0]
+        return 1.0
 
     def _prove_apart(self, w: Vector, alpha: Vector, stop: core.Stop | None) -> Proof:
         """Prove P of the model w, and D of a feasible alpha that it does not have."""
@@ -231,20 +218,6 @@ class KernelProblem(MatrixProblem):
     def bounds(
         self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0
     ) -> Bounds:
-        """Bound P of the model `s alpha` with `s bias` above, and D of `s alpha` below.
-
-        The bounds include the rounding errors of kernel values and of sums over them.
-
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-            Dual variables in the box. If the bias is unpenalised, their
-            ``sum_i alpha_i y_i`` is 0 up to rounding.
-        scores : ndarray of shape (n,)
-            Scores of alpha.
-        bias : float
-        s : float, default=1.0
-        """
         own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
         free = None
         if self.free_bias:
@@ -282,36 +255,19 @@ class KernelProblem(MatrixProblem):
         )
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
-        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
-
-        The certificate has no dual value.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n,)
-            Coefficients of either sign and any size; they need not be dual variables.
-        bias : float
-            It must be 0 for a problem without a bias.
-
-        Raises
-        ------
-        ValueError
-            If the problem has no bias, but the model does.
-        """
         if bias != 0.0 and not (self.free_bias or self.constant):
             raise ValueError(
                 f"bias={bias!r}, but the problem has no bias; use fit_intercept=True"
             )
-        alpha = coef * self.y
-        scores = self.scores(alpha)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = self._sums(alpha, scores, bias, 0.0)
-            loss, own = sums.loss, self.constant * bias * bias
-            primal = 0.5 * (sums.norm + own) + loss
-            more = 0.5 * sums.norm_error + sums.loss_error
-            more += SUM * (0.5 * (sums.size + own) + loss)
-            more = Rounding.slack * more + self._lost(alpha)
-        return Bounds.proved(primal, more).certificate
+        return super().certify_model(coef, bias)
+
+    def _above(self, alpha: Vector, scores: Vector, bias: float) -> tuple[float, float]:
+        sums = self._sums(alpha, scores, bias, 0.0)
+        loss, own = sums.loss, self.constant * bias * bias
+        more = 0.5 * sums.norm_error + sums.loss_error
+        more += SUM * (0.5 * (sums.size + own) + loss)
+        more = Rounding.slack * more + self._lost(alpha)
+        return 0.5 * (sums.norm + own) + loss, more
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """Return D of alpha, given ``norm = alpha' Q alpha``."""

@@ -26,21 +26,20 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..certificate import Bounds, Certificate
+from ..certificate import Bounds
 from ..checks import check_C, check_costs, check_vector
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import roundings_of_values
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
-from .base import EMPTY, ApproximateScores, Claim, KernelHint, Proof, hint_of
+from .base import ApproximateScores
 from .bias import into_sum, weighted_quantile
-from .kernel_matrix import SETTINGS, MatrixProblem, dual_point
+from .kernel_matrix import SETTINGS, MatrixProblem
 from .one_class import (
     check_nu,
     first_rows,
@@ -137,48 +136,31 @@ class BoxProblem(MatrixProblem):
 
     def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         rest = self.linear - near.scores - (near.bias - self.centre)
-        off = SETTINGS.beyond(2.0 * near.error)  # at least the error in `_above`
+        off = SETTINGS.beyond(2.0 * near.error)  # at least the error in `_values`
         above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
         return (above != 0.0) | (below != 0.0)
 
-    def prove(self, claim: Claim) -> Proof:
-        """Return bounds on P and D of alpha, made feasible, from a scan in float64.
+    def _feasible(self, alpha: Vector) -> Vector:
+        return into_sum(alpha, self.lower, self.upper, self.total)
 
-        Rounding may leave a remainder ``r = sum_i a_i - total``. It costs at most |r|
-        times the size of an optimal bias, as in `BinaryProblem.prove`. There is
-        an optimal bias among the points where a loss begins.
-
-        The hint of the claim is a KernelHint, whose stop request may end the scan with
-        a StoppedError. The proof holds the decisions at the rows, and no w.
-        """
-        given, hint = dual_point(claim), hint_of(claim, KernelHint)
-        alpha = into_sum(given, self.lower, self.upper, self.total)
-        near = self._moved(hint.near, alpha - given)
-        scores, _, bias = self.known(alpha, hint.stop, near)
-        bounds = self.bounds(alpha, scores, bias)
-        certificate = replace(bounds.certificate, floor=self.floor)
-        return Proof(EMPTY, alpha, certificate, bias, scores + bias)
-
-    def bounds(self, alpha: Vector, scores: Vector, bias: float) -> Bounds:
-        """Bound P of the model alpha with this bias above, and D of alpha below.
-
-        The bounds include the rounding errors of kernel values and of sums over them.
-        """
+    def bounds(
+        self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0
+    ) -> Bounds:
         with np.errstate(over="ignore", invalid="ignore"):
-            primal, more, norm = self._above(alpha, scores, bias)
+            primal, more, norm = self._values(alpha, scores, bias)
             dual, less = 0.0, 0.0
             if alpha.any():  # else D is exactly 0
                 dual, less = self._below(alpha, norm, primal + more)
             lowest = Bounds.proved(dual=self.lowest)
         return Bounds.proved(primal, more, dual, less).with_dual_of(lowest)
 
-    def _above(
+    def _above(self, alpha: Vector, scores: Vector, bias: float) -> tuple[float, float]:
+        return self._values(alpha, scores, bias)[:2]
+
+    def _values(
         self, alpha: Vector, scores: Vector, bias: float
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """Return P of alpha, its error, and its squared norm.
-
-        alpha need not be in its box.
-        """
+        """Return P of alpha, its error, and its squared norm."""
         b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
         error = self.rounding_of_scores(alpha) + self._underflow(alpha)
         norm, norm_error, size = self.squared_norm(alpha, scores, error)
@@ -201,7 +183,12 @@ class BoxProblem(MatrixProblem):
     def _below(
         self, alpha: Vector, norm: tuple[float, float, float], primal: float
     ) -> tuple[float, float]:
-        """Return D and its error, given an upper bound on P* and the squared norm."""
+        """Return D and its error, given an upper bound on P* and the squared norm.
+
+        Rounding may leave a remainder ``r = sum_i a_i - total``. It costs at most |r|
+        times the size of an optimal bias, as in `BinaryProblem.prove`. There is an
+        optimal bias among the points where a loss begins.
+        """
         squared, squared_error, size = norm
         terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
         dual = float(terms.sum()) - self.epsilon * reach - 0.5 * squared
@@ -212,16 +199,6 @@ class BoxProblem(MatrixProblem):
         if left > 0.0:
             less += left * self._largest_bias(primal, squared + squared_error, left)
         return dual, Rounding.slack * less + self._lost(alpha)
-
-    def certify_model(self, coef: Vector, bias: float) -> Certificate:
-        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
-
-        The certificate has no dual value, and the coefficients need not be in the box.
-        """
-        scores = self.scores(coef)
-        with np.errstate(over="ignore", invalid="ignore"):
-            primal, more, _ = self._above(coef, scores, bias)
-        return replace(Bounds.proved(primal, more).certificate, floor=self.floor)
 
     def _largest_bias(self, primal: float, norm: float, off: float) -> float:
         """Return a bound on the size of some optimal bias minus `centre`."""

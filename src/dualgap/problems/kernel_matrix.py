@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..certificate import Certificate
+from ..certificate import Bounds, Certificate
 from ..checks import check_duals
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, Matrix, roundings_of_values
 from ..losses import Vector
-from .base import ApproximateScores, Claim, Problem
+from .base import EMPTY, ApproximateScores, Claim, KernelHint, Problem, Proof, hint_of
 from .rounding import Rounding
 
 logger = logging.getLogger("dualgap")
@@ -117,6 +117,59 @@ class MatrixProblem(Problem):
         """
         alpha = check_duals(alpha, self.lower, self.upper)
         return self.prove(Claim(alpha=alpha)).certificate
+
+    def prove(self, claim: Claim) -> Proof:
+        """Return bounds on P and D of alpha, made feasible, from a scan in float64.
+
+        The hint of the claim is a KernelHint. The proof holds the decisions at the
+        rows, and no w.
+
+        Raises StoppedError if the stop request of the hint ends the scan.
+        """
+        given, hint = dual_point(claim), hint_of(claim, KernelHint)
+        alpha = self._feasible(given)
+        near = self._moved(hint.near, alpha - given)
+        scores, _, bias = self.known(alpha, hint.stop, near)
+        f, s = scores + bias, self._factor(alpha, scores + bias)
+        bounds = self.bounds(alpha, scores, bias, s)
+        if s != 1.0:
+            f, alpha, bias = s * f, s * alpha, s * bias
+        certificate = replace(bounds.certificate, floor=self.floor)
+        return Proof(EMPTY, alpha, certificate, bias, f)
+
+    @abstractmethod
+    def _feasible(self, alpha: Vector) -> Vector:
+        """Return a feasible dual point near alpha."""
+
+    def _factor(self, alpha: Vector, f: Vector) -> float:
+        """Return the factor of alpha with the least gap; f are its decisions."""
+        return 1.0
+
+    @abstractmethod
+    def bounds(
+        self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0
+    ) -> Bounds:
+        """Bound P of the model `s alpha` with `s bias` above, and D of `s alpha` below.
+
+        The bounds include the rounding errors of kernel values and of sums over them.
+        alpha is feasible, with these scores.
+        """
+
+    @abstractmethod
+    def _above(self, alpha: Vector, scores: Vector, bias: float) -> tuple[float, float]:
+        """Return P of any alpha with this bias, and its error."""
+
+    def certify_model(self, coef: Vector, bias: float) -> Certificate:
+        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
+
+        The certificate has no dual value. `coef`, of shape (n,), may have either sign
+        and any size: it need not be dual variables.
+        """
+        alpha = coef * self.y
+        scores = self.scores(alpha)
+        with np.errstate(over="ignore", invalid="ignore"):
+            primal, more = self._above(alpha, scores, bias)
+        return replace(Bounds.proved(primal, more).certificate, floor=self.floor)
 
     def _check_positive(self) -> None:
         if not self.gram.kernel.positive:
