@@ -73,23 +73,24 @@ class Part:
         self.claim = proof.value(b"claim")
         last = sum(self.w[proof.d :])
         self.norm = sum(map(mul, own, own)) + (0 if proof.free else last * last)
-        self.offset = last * proof.constant
+        self.slopes = list(map(mul, own, proof.factors)) if proof.scaled else own
+        self.offset = last * proof.constant - sum(map(mul, self.slopes, proof.means))
         self.v, self.support = [0] * proof.d, list[tuple[int, int, dict[int, int]]]()
         self.loss = self.linear = self.curved = self.balance = 0
         self.square = self.doubt = 0  # for kernels: |v|^2, and the error of a score
 
     def score(self, proof: Proof, row: Row) -> int:
         """Return the sum of a k(z, x) over the rows z that were kept."""
-        score, square = 0, sum(map(mul, row[1], row[1]))
+        score, (x, own) = 0, proof.weighted(row)
         for a, other, z in self.support:
-            inner = sum(map(mul, map(z.get, row[0], repeat(0)), row[1]))
+            inner = sum(map(mul, map(z.get, row[0], repeat(0)), x))
             if proof.kernel == "poly":
-                base = proof.gamma * inner + proof.coef0
+                base = proof.gamma * (inner + own + other + proof.middle) + proof.coef0
                 require(proof.degree * base.bit_length() <= 2 * MOST, "k is too large")
                 score += a * base**proof.degree
             else:  # Decimal.exp rounds correctly, to 28 digits: at most 2 units off
-                x = proof.gamma * (2 * inner - square - other) << 256 >> proof.inner
-                score += a * int((max(x, -99 << 256) / Decimal(2**256)).exp() * 2**BITS)
+                r = proof.gamma * (2 * inner + own + other) << 256 >> proof.inner
+                score += a * int((max(r, -99 << 256) / Decimal(2**256)).exp() * 2**BITS)
         return score
 
     def add(self, proof: Proof, i: int, label: int, a: int, row: Row) -> None:
@@ -104,7 +105,8 @@ class Part:
         inside = inside or (proof.squared and cost > 0)
         require(size >= 0 and inside, "a dual variable is outside its box")
         known = self.score(proof, row) if self.support else 0
-        score = sum(map(mul, map(self.w.__getitem__, index), x)) + self.offset + known
+        score = self.offset + known
+        score += sum(map(mul, map(self.slopes.__getitem__, index), x))
         if proof.residual:
             off = abs((label << proof.score) - (score << proof.exponent_y))
             excess = off - (proof.epsilon << proof.score)
@@ -130,6 +132,9 @@ class Part:
         """Return P and D, after all rows."""
         unit = proof.exponent_cost + (proof.score + proof.exponent_y << proof.squared)
         require(self.balance == 0 or not proof.free, "dual variables do not balance")
+        if proof.scaled and not proof.nonlinear:  # v so far is the sum of a x
+            terms = zip(self.v, proof.means, proof.factors, strict=True)
+            self.v = [(v - self.balance * mean) * factor for v, mean, factor in terms]
         norm = sum(map(mul, self.v, self.v)) + (proof.constant * self.balance) ** 2
         a, curve = proof.exponent_a, proof.exponent_a + proof.score + 1
         own, curved = (self.norm, 2 * proof.exponent_w + 1), (-self.curved, 2 * a + 2)
@@ -167,8 +172,20 @@ class Proof:
         require(self.bias in ("none", "free", "penalised"), "the bias is unknown")
         one = self.constant == 1 << self.exponent_x if self.free else self.constant
         require((self.bias == "none") == (not one), "the constant is not of the bias")
+        text, lines = self.value(b"scaling"), [list[int](), list[int]()]
+        self.scaled, self.raw = text != b"none", self.exponent_x
+        if self.scaled:  # the rows of the problem are (x - means) * factors
+            (self.raw,) = integers(text)
+            lines = [integers(self.value(key), True) for key in (b"means", b"factors")]
+            fits = set(map(len, lines)) == {self.d} and min(lines[1]) > 0
+            require(fits and self.raw <= self.exponent_x, "the scaling does not fit")
+        self.means, self.factors = lines
+        self.weights = list(map(mul, self.factors, self.factors))
+        self.middle = sum(map(mul, self.weights, map(mul, self.means, self.means)))
         text = self.value(b"kernel")
         self.kernel, self.nonlinear = text.split(b" ")[0].decode(), text != b"none"
+        moved = self.kernel == "rbf" and any(self.means)
+        require(not moved, "a mean does not matter to the kernel, but is not 0")
         if self.nonlinear:
             self.gamma, e, *power = integers(text.partition(b" ")[2])
             require(len(power) == KERNELS.get(self.kernel), "the kernel is unknown")
@@ -212,11 +229,11 @@ class Proof:
         others = None if data is None else examples(data, self.base)
         rows = list(self.rows()) if self.nonlinear else self.rows()
         for (label, *alpha), row in rows if self.nonlinear else ():
-            square, z = sum(map(mul, row[1], row[1])), dict(zip(*row, strict=True))
+            own, z = self.weighted(row)[1], dict(zip(*row, strict=True))
             for part, a in zip(self.parts, alpha, strict=True):
                 if a:
                     sign = self.residual or part.signs.get(label, part.others)
-                    part.support.append((sign * a, square, z))
+                    part.support.append((sign * a, own, z))
                     part.doubt += 2 * abs(a) if self.kernel == "rbf" else 0
         for i, ((label, *alpha), row) in enumerate(rows):
             same = not others or self.is_row(next(others, None), label, row)
@@ -227,13 +244,21 @@ class Proof:
         require(not others or not next(others, None), "DATA has more rows")
         return [part.bounds(self) for part in self.parts]
 
+    def weighted(self, row: Row) -> tuple[list[int], int]:
+        """Return a row for inner products with others, and its own term in k."""
+        index, x = row
+        means = list(map(self.means.__getitem__, index)) if self.scaled else []
+        if self.scaled:
+            x = list(map(mul, map(self.weights.__getitem__, index), x))
+        return x, -sum(map(mul, x, row[1] if self.kernel == "rbf" else means))
+
     def is_row(self, other: Example | None, label: int, row: Row) -> bool:
         """Whether a row of DATA is a row of the proof."""
         own = Fraction(label, 1 << self.exponent_y)
         own = own if self.residual else self.labels[label]
         if other is None or other[:2] != (own, row[0]):
             return False
-        values, e = other[2], self.exponent_x
+        values, e = other[2], self.raw
         quick = e < 1024 and list(map(mul, values, repeat(2.0**e))) == row[1]
         return quick or [Fraction(value) * 2**e for value in values] == row[1]
 
@@ -283,7 +308,8 @@ def main() -> None:
         sys.exit(1)
     print(f"{proof.loss}, epsilon", shown(proof.epsilon, 2**proof.exponent_y), end=", ")
     print(f"bias {proof.bias} {shown(proof.constant, 2**proof.exponent_x)}", end=", ")
-    print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d} columns", end=", ")
+    scaled = f"{'scaled ' * proof.scaled}columns"
+    print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d} {scaled}", end=", ")
     print(f"labels {proof.labels!a}")  # a terminal may not have their letters
     for part, (primal, dual) in zip(proof.parts, found, strict=True):
         near = dual > 0 and primal <= dual * 10**300

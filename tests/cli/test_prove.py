@@ -51,14 +51,54 @@ def test_a_table_is_proved_by_the_rows_in_the_proof() -> None:
     assert checked("proof") == 1
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_standardised_model_is_proved_about_its_data(kernel: str) -> None:
+    write("data", [1, 2])
+    call("train", "data", "model", "--kernel", kernel, "--standardize", "--quiet")
+    output = call("prove", "data", "model", "proof").stdout
+    assert output.endswith("Next: dualgap-check proof data\n")
+    assert checked("proof", "data") == 1
+    report = json.loads(call("prove", "data", "model", "proof", "--json").stdout)
+    assert report["certificates"][0]["relative_gap"] <= 2e-3
+
+
+TABLE = [
+    "colour,size,weight,sold",
+    *(
+        f"{['red', 'blue', 'green'][i % 3]},{i % 7},{'' if i % 5 == 4 else i * 0.25},"
+        f"{'yes' if i % 3 else 'no'}"
+        for i in range(40)
+    ),
+]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_words_and_missing_values_are_proved_as_numbers(
+    kernel: str, scaled: bool
+) -> None:
+    Path("data.csv").write_text("\n".join(TABLE) + "\n")
+    options = [
+        "--label",
+        "sold",
+        "--missing",
+        "mean",
+        *(["--standardize"] if scaled else []),
+    ]
+    call("train", "data.csv", "model", "--kernel", kernel, *options, "--quiet")
+    result = call("prove", "data.csv", "model", "proof")
+    assert "about the numbers in the proof file" in result.stderr
+    proof = Proof(Path("proof").read_bytes())
+    assert len(check(proof)) == 1
+    assert (proof.d, proof.scaled) == (5, scaled)
+
+
 def test_what_has_no_proof_is_refused() -> None:
     write("data", [-1, 1])
     call("train", "data", "kernel", "--kernel", "laplacian", "--quiet")
     assert "laplacian has no proof file" in refused(
         "prove", "data", "kernel", "-o", "proof"
     )
-    call("train", "data", "scaled", "--standardize", "--quiet")
-    assert "--standardize" in refused("prove", "data", "scaled", "-o", "proof")
     call("train", "data", "model", "--quiet")
     assert "is the input" in refused("prove", "data", "model", "-o", "data")
     assert "not a proof" in refused("prove", "data", "model", "-o", "kernel")

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dualgap import SVC, SVR, LinearSVC, LinearSVR
 from dualgap.models import write_proof
@@ -128,6 +130,14 @@ def hostile(draw: random.Random) -> bytes:
         w = a + own - x
     bias = draw.choice(["none", "free", "penalised"])
     constant = {"none": "0", "free": str(1 << x), "penalised": size()}[bias]
+    scaling = ["scaling none"]
+    if draw.random() < 0.4:
+        few = ["0"] if name == "rbf" else NUMBERS
+        scaling = [
+            f"scaling {draw.randrange(x + 1)}",
+            f"means {' '.join(draw.choice(few) for _ in range(d))}",
+            f"factors {' '.join(size().replace('0', '1', 1) for _ in range(d))}",
+        ]
     classes = 1 if residual else draw.choice([2, 2, 2, 3, 3, 300, 3000])
     parts = 1 if residual else draw.choice([1, 1, 2, 5, min(classes, 2000)])
     n = min(n, 2) if parts > 5 else n
@@ -139,6 +149,7 @@ def hostile(draw: random.Random) -> bytes:
         f"size {n} {d}",
         f"exponents {x} {w} {a} {c} {y}",
         f"bias {bias} {constant}",
+        *scaling,
         f"kernel {kernel}",
         f"labels {json.dumps([] if residual else list(range(classes)))}",
         f"parts {parts}",
@@ -242,6 +253,8 @@ def examples() -> list[bytes]:
         (SVC(kernel="poly", coef0=1.0), X[few], y[few]),
         (SVC(), X, y),
         (SVR(kernel="linear"), X, target),
+        (make_pipeline(StandardScaler(), LinearSVC()), X, y),
+        (make_pipeline(StandardScaler(), SVC(kernel="poly")), X[few], y[few]),
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof"

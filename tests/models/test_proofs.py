@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import itertools
 import random
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dualgap_check
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, certify
+from dualgap.data.scaling import Scaling
 from dualgap.models import write_proof
 from dualgap_check import FAILURES, Proof, check, claim_of
 
@@ -50,13 +52,28 @@ def proved(model, X, y, path, **options):
     return content, found, bounds
 
 
+def rows_of(proof, X):
+    """The rows of the problem in fractions: X, or its scaled columns."""
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    if not proof.scaled:
+        return rows
+    means = [Fraction(mean, 2**proof.raw) for mean in proof.means]
+    unit = 2 ** (proof.exponent_x - proof.raw)
+    factors = [Fraction(factor, unit) for factor in proof.factors]
+    columns = list(zip(means, factors, strict=True))
+    return [
+        [(x - mean) * factor for x, (mean, factor) in zip(row, columns, strict=True)]
+        for row in rows
+    ]
+
+
 def by_hand(content, X, y, C, loss, part=0):
     """P and D of a part, in fractions, from X and y and the integers of the file."""
     proof = Proof(content)
     ew, ea = proof.exponent_w, proof.exponent_a
     w = [Fraction(entry, 2**ew) for entry in proof.parts[part].w]
     alpha = [Fraction(head[1 + part], 2**ea) for head, _ in proof.rows()]
-    rows = [[Fraction(float(x)) for x in row] for row in np.asarray(X)]
+    rows = rows_of(proof, np.asarray(X))
     if proof.constant:
         for row in rows:
             row.append(Fraction(proof.constant, 2**proof.exponent_x))
@@ -101,6 +118,44 @@ def test_claims_are_the_exact_values(tmp_path, loss, bias):
     assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
     assert dual <= primal <= Fraction(model.certificate_.primal)
     assert primal - dual <= Fraction(2, 10**6) * dual
+
+
+SCALERS = {
+    "both": StandardScaler(),
+    "no mean": StandardScaler(with_mean=False),
+    "no scale": StandardScaler(with_std=False),
+}
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("bias", BIAS)
+@pytest.mark.parametrize("text", [False, True])
+def test_standardised_columns_are_part_of_the_proof(tmp_path, scaler, bias, text):
+    """P and D are those of the rows (x - mean)/scale, in exact rationals."""
+    X, y = examples()
+    X = X * [1.0, 1e3, 1e-4, 1.0] + [0.0, 1e6, 0.0, 1.0]
+    X[:, 3] = 7.25  # its scale is 1
+    options = {"data": tmp_path / "data"} if text else {}
+    if text:
+        dump_svmlight_file(X, y, str(options["data"]), zero_based=False)
+        X = load_svmlight_file(str(options["data"]))[0].toarray()
+    svm = LinearSVC(C=0.7, loss="hinge", tol=1e-6, random_state=0, **bias)
+    model = make_pipeline(SCALERS[scaler], svm).fit(X, y)
+    content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof", **options)
+    signs = np.where(y > 0, 1, -1)
+    assert (primal, dual) == by_hand(content, X, signs, 0.7, "hinge")
+    assert primal - dual <= Fraction(2, 10**6) * dual
+    # The rows in the proof are those that the model was trained on, before rounding.
+    mean, scale = Scaling.of_scaler(model[0])
+    mean = np.zeros(4) if mean is None else mean
+    trained = model[0].transform(X)
+    for exact, row, own in zip(rows_of(Proof(content), X), X, trained, strict=True):
+        for z, x, m, s, entry in zip(exact, row, mean, scale, own, strict=True):
+            true = (Fraction(x) - Fraction(m)) / Fraction(s)
+            assert abs(z - true) <= abs(true) / 2**53
+            assert abs(Fraction(entry) - true) <= abs(true) * 3 / 2**53
+    assert primal == pytest.approx(certify(model, X, y).primal, rel=1e-9)
 
 
 @pytest.mark.cases(None)
@@ -251,7 +306,7 @@ def kernel_by_hand(content, X, signs, C, epsilon=None, part=0, **kernel):
     proof = Proof(content)
     bias = Fraction(proof.parts[part].w[-1], 2**proof.exponent_w)
     alpha = [Fraction(head[1 + part], 2**proof.exponent_a) for head, _ in proof.rows()]
-    rows = [[Fraction(float(x)) for x in row] for row in X]
+    rows = rows_of(proof, X)
     signed = [a * int(s) for a, s in zip(alpha, signs, strict=True)]
     support = [(a, z) for a, z in zip(signed, rows, strict=True) if a]
     values = [[kernel_value(x, z, **kernel) for _, z in support] for x in rows]
@@ -325,7 +380,10 @@ def test_every_kernel_model_has_a_proof(tmp_path, kernel, classes):
 COST = 0.01
 
 
-@pytest.fixture(scope="module", params=["linear", "poly", "rbf"])
+SUBJECTS = [*KERNELS, *(f"scaled {kernel}" for kernel in KERNELS)]
+
+
+@pytest.fixture(scope="module", params=SUBJECTS)
 def files(request, tmp_path_factory):
     """A proof and its data: dense rows, every row with a loss or a dual variable."""
     folder = tmp_path_factory.mktemp("proof")
@@ -333,8 +391,11 @@ def files(request, tmp_path_factory):
     X, y = rng.integers(-99, 99, (13, 3)) / 64, np.arange(13) % 2
     dump_svmlight_file(X, y, str(folder / "data"), zero_based=False, comment="rows")
     model = LinearSVC(C=COST, loss="hinge", tol=1e-6)
-    if request.param != "linear":
-        model = SVC(C=COST, **KERNELS[request.param])
+    scaled, _, kernel = request.param.rpartition(" ")
+    if kernel != "linear":
+        model = SVC(C=COST, **KERNELS[kernel])
+    if scaled:
+        model = make_pipeline(StandardScaler(), model)
     write_proof(model.fit(X, y), X, y, folder / "proof", data=folder / "data")
     return (folder / "proof").read_bytes(), (folder / "data").read_bytes()
 
@@ -497,7 +558,8 @@ def test_rows_are_compared_at_every_exponent(exponent):
         rows = b"1 0;0;%d\n0 0;0;%d\n" % (int(2 * unit), int(-4 * unit))
         return sealed(
             b"dualgap-proof 1\ndata %b 1\nloss hinge 0\nsize 2 1\n"
-            b"exponents %d 0 0 0 0\nbias none 0\nkernel none\nlabels [0, 1]\n"
+            b"exponents %d 0 0 0 0\nbias none 0\nscaling none\nkernel none\n"
+            b"labels [0, 1]\n"
             b"parts 1\npart 1 -1\nw 1\ncosts 1\nclaim %b\nrows\n%bsha256 "
             % (digest, exponent, claim, rows)
         )
@@ -507,6 +569,37 @@ def test_rows_are_compared_at_every_exponent(exponent):
         other = content(shift, claim_of(*bounds))
         assert accepted(other)
         assert accepted(other, data) == same
+
+
+SCALINGS = {
+    "scaling": [b"none", b"none 0", b"5001", b"-1", b"", b"0 0", b"1e1"],
+    "means": [b"", b"0", b"0 0", b"0 0 0 0", b"0 0 x"],
+    "factors": [b"", b"1", b"1 1 0", b"1 1 -1", b"1 1 1 1"],
+}
+
+
+def test_other_means_and_scales_are_refused(files):
+    """Every unit of every number counts, also without the data."""
+    proof, data = files
+    if not Proof(proof).scaled:
+        assert not accepted(changed(proof, b"scaling", lambda _: b"0"))
+        return
+    others = [
+        changed(proof, key.encode(), lambda _, text=text: text)
+        for key, texts in SCALINGS.items()
+        for text in texts
+    ]
+    for k, off in itertools.product(range(3), (-1, 1, 2**40)):
+
+        def moved(text, k=k, off=off):
+            numbers = list(map(int, text.split(b" ")))
+            numbers[k] += off
+            return b" ".join(map(b"%d".__mod__, numbers))
+
+        others += [changed(proof, key, moved) for key in (b"means", b"factors")]
+    for other in others:
+        assert not accepted(other)
+        assert not accepted(other, data)
 
 
 def test_unbalanced_dual_variables_are_refused(tmp_path):
@@ -529,7 +622,7 @@ def test_unbalanced_dual_variables_are_refused(tmp_path):
 
 def test_the_checker_is_one_short_file_of_plain_python():
     text = CHECKER.read_text("utf-8")
-    assert len(text.splitlines()) <= 300
+    assert len(text.splitlines()) <= 330
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -581,6 +674,7 @@ def test_sizes_beyond_float64_are_printed(tmp_path, monkeypatch, capsys):
         b"size 2 1",
         b"exponents 0 0 0 0 0",
         b"bias none 0",
+        b"scaling none",
         b"kernel none",
         b"labels [0, 1]",
         b"parts 1",

@@ -48,6 +48,7 @@ def header(kernel="none", labels="[0, 1]", parts=1, size="1 1", exponents="0 0 0
         size {size}
         exponents {exponents}
         bias none 0
+        scaling none
         kernel {kernel}
         labels {labels}
         parts {parts}

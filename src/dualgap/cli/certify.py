@@ -85,7 +85,8 @@ def run(o: Values) -> None:
     from ..estimators.fitted import other_objective
     from ..models.certification import certify
 
-    kind, fitted, examples = read_with_data(o, "certify")
+    kind, fitted, examples, scaling = read_with_data(o, "certify")
+    examples = rescaled(examples, scaling)
     # Without it certify does not warn: here other rows are an error.
     trained = vars(fitted).pop("certificate_", None)
     found = certify(
@@ -109,22 +110,14 @@ def run(o: Values) -> None:
 
 
 def read_with_data(
-    o: Values, command: str, *, scaled: bool = True
-) -> tuple[str, Model, FileExamples]:
-    """Read a model file of any package, and its training data.
-
-    Without `scaled`, a model of standardised columns raises an error.
-    """
+    o: Values, command: str
+) -> tuple[str, Model, FileExamples, Scaling | None]:
+    """Read a model file of any package, its training data, and their scaling."""
     data, model = o.data, o.model
     refuse_unreadable(data)
     refuse_store(data, command)
     parameters = {name: getattr(o, name, None) for name in _TOLD}
     kind, fitted, notes, scaling = read_model(model, parameters)
-    if scaling is not None and not scaled:
-        raise ValueError(
-            f"{model} was trained with --standardize, which changes the values "
-            f"in {data}; train without --standardize"
-        )
     fitted = uncalibrated(fitted)
     known = fitted.get_params()
     for name, value in parameters.items():
@@ -143,7 +136,6 @@ def read_with_data(
     reading = reading_of(notes, o, needed, training=True)
     base = bool(notes["zero_based"])
     examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, reading, base)
-    examples = rescaled(examples, scaling)
     rows = notes.get("examples", examples.shape[0])
     if rows != examples.shape[0]:
         raise ValueError(
@@ -156,7 +148,7 @@ def read_with_data(
         from ..models.peers import find_support
 
         find_support(fitted, sparse.csr_matrix(examples.X), examples.y)
-    return kind, fitted, examples
+    return kind, fitted, examples, scaling
 
 
 def _print_bound(model: str, certificates: Certificates) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .certify import add_model_and_data, read_with_data
-from .data import facts_of
+from .data import facts_of, rescaled
 from .files import refuse_overwriting, refuse_unwritable
 from .options import Options
 from .parser import Values
@@ -35,7 +35,8 @@ def run(o: Values) -> None:
     refuse_overwriting(output, "an HTML page", lambda s: s.lower() == doctype)
     from ..html_report import report as page_about  # needs matplotlib
 
-    kind, fitted, examples = read_with_data(o, "report")
+    kind, fitted, examples, scaling = read_with_data(o, "report")
+    examples = rescaled(examples, scaling)
     if hasattr(fitted, "kernel"):
         fitted.n_jobs = -1 if o.n_jobs is None else o.n_jobs
     names = examples.names

@@ -16,8 +16,8 @@ EPILOG = (
     "liblinear-train -s 3 -c 1 -B 1 a9a a9a.ll; dualgap prove a9a a9a.ll -C 1 -o "
     "a9a.proof",
     "DATA must be the training data of the model, linear or with a kernel. The proof "
-    "holds the training problem, the rows, the model and dual variables in exact "
-    "integers.",
+    "holds the training problem, the rows, the mean and scale of columns that were "
+    "standardised, the model and dual variables in exact integers.",
     "dualgap-check is a program of its own, one file of plain Python. It computes the "
     "claims again, and compares the rows with DATA if that is svmlight text.",
 )
@@ -32,16 +32,17 @@ def add(command: Options) -> None:
 def run(o: Values) -> None:
     """Write a proof, and tell what it proves."""
     data, model, output = o.data, o.model, o.output
-    from ..models import write_proof
+    from ..models.files import pipeline_of
+    from ..models.proofs import write_proof
 
     refuse_unwritable(output, [data, model])
     head = b"dualgap-proof "
     refuse_overwriting(output, "a proof file", lambda s: s.startswith(head))
-    kind, fitted, examples = read_with_data(o, "prove", scaled=False)
+    kind, fitted, examples, scaling = read_with_data(o, "prove")
     comparable = _is_text(data)
     try:
         found = write_proof(
-            fitted,
+            fitted if scaling is None else pipeline_of(scaling, fitted),
             examples.X,
             examples.y,
             output,
@@ -66,7 +67,7 @@ def run(o: Values) -> None:
     if not comparable:
         print(
             f"dualgap-check cannot read {data}; it reads plain svmlight text. The "
-            "proof is about the rows in the proof file.",
+            "proof is about the numbers in the proof file, which dualgap read from it.",
             file=sys.stderr,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,14 @@ class Scaling(NamedTuple):
         scale = np.sqrt((squares + (n - counts) * mean**2) / n)
         floor = 10 * np.finfo(float).eps * np.abs(mean)
         return cls(None, np.where(scale > floor, scale, 1.0))
+
+    @classmethod
+    def of_scaler(cls, scaler: Any) -> Scaling:
+        """Return the scaling of a fitted StandardScaler of scikit-learn."""
+        return cls(
+            scaler.mean_ if scaler.with_mean else None,
+            scaler.scale_ if scaler.with_std else np.ones(scaler.n_features_in_),
+        )
 
     def transform(self, X: MatrixLike) -> Matrix:
         """Return standardised rows; the input is not changed."""

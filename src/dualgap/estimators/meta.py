@@ -63,13 +63,21 @@ def unwrap(
     NotFittedError
         If a search was not fitted, or not refitted on all rows.
     """
+    steps, model = taken_apart(model)
+    if X is not None:
+        for step in steps:
+            X = step.transform(X)
+    return model, X
+
+
+def taken_apart(model: BaseEstimator) -> tuple[list[BaseEstimator], BaseEstimator]:
+    """Return the transformers of pipelines, in order, and the model behind them."""
+    steps: list[BaseEstimator] = []
     model = final(model)
     while isinstance(getattr(model, "steps", None), list):  # a Pipeline
-        if X is not None:
-            for _, step in model.steps[:-1]:
-                if step is not None and step != "passthrough":
-                    X = step.transform(X)
+        before = [step for _, step in model.steps[:-1]]
+        steps += [step for step in before if step not in (None, "passthrough")]
         model = final(model.steps[-1][1])
     # A patched model that scikit-learn has trained stays as it is: its penalty may have
     # no counterpart, and LIBSVM numbers only the rows of positive weight.
-    return (own(model) if hasattr(model, "certificate_") else model), X
+    return steps, own(model) if hasattr(model, "certificate_") else model

@@ -139,11 +139,7 @@ CalibratedClassifier
     if len(steps) == 2 and type(steps[0]).__name__ == "StandardScaler":
         scaler, model = steps
         check_is_fitted(scaler)
-        ones = np.ones(scaler.n_features_in_)
-        scaling = Scaling(
-            scaler.mean_ if scaler.with_mean else None,
-            scaler.scale_ if scaler.with_std else ones,
-        )
+        scaling = Scaling.of_scaler(scaler)
         names = getattr(scaler, "feature_names_in_", None)
     else:
         names = getattr(model, "feature_names_in_", None)
@@ -250,7 +246,7 @@ CalibratedClassifier
     """
     model, notes, scaling = load_parts(path)
     if scaling is not None:
-        model = _pipeline(scaling, model)
+        model = pipeline_of(scaling, model)
     return (model, notes) if return_notes else model
 
 
@@ -278,7 +274,7 @@ def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     return model, record["notes"], scaling
 
 
-def _pipeline(scaling: Scaling, model: BaseEstimator) -> Any:
+def pipeline_of(scaling: Scaling, model: BaseEstimator) -> Any:
     """Return the fitted pipeline of a StandardScaler and a model."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

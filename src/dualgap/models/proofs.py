@@ -18,12 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_n_features
 
 from dualgap_check import BITS, Proof, claim_of
 
 from ..certificate import Bounds, Certificate
 from ..data.atomic import check_target, write_atomically
+from ..data.scaling import Scaling
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
@@ -39,7 +42,7 @@ from ..estimators.fitted import (
 )
 from ..estimators.input import checking, encode
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.meta import unwrap
+from ..estimators.meta import taken_apart
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items
@@ -64,7 +67,7 @@ class _Part(NamedTuple):
     w: Vector
     alpha: Vector
     place: NDArray[np.intp]  # rows of the problem in X
-    scaling: float  # value of the constant feature; 1 for an unpenalised bias
+    constant: float  # value of the constant feature; 1 for an unpenalised bias
 
     def costs(self, n: int) -> Vector:
         """Return the costs of all rows of X, shape (n,), or (1,) if they are equal."""
@@ -81,6 +84,29 @@ class _Kernel(NamedTuple):
 
     text: str
     exponent: int
+
+
+class _Columns(NamedTuple):
+    """Standardised columns: a row of the problem is (x - mean) * factor."""
+
+    mean: Vector
+    factor: Vector  # 1/scale
+
+    @classmethod
+    def of(cls, scaler: StandardScaler) -> _Columns:
+        """Return the columns of a fitted scaler.
+
+        Raises ValueError if a scale has no reciprocal.
+        """
+        mean, scale = Scaling.of_scaler(scaler)
+        with np.errstate(over="ignore"):
+            factor = 1.0 / scale
+        if not np.isfinite(factor).all():
+            raise ValueError(
+                f"the scale {scale.min():g} of column {scale.argmin()} has no "
+                "reciprocal in float64; leave the column out"
+            )
+        return cls(np.zeros(len(scale)) if mean is None else mean, factor)
 
 
 class _Grid(NamedTuple):
@@ -122,6 +148,10 @@ def write_proof(
 
     w and alpha are rounded to 53 bits of their largest entry first, so the proof is
     about a model that differs from `model` by less than its own rounding.
+
+    In a pipeline, a `StandardScaler` before the model is part of the proof: the file
+    holds the rows that it takes, and the mean and 1/scale of every column. Rows that
+    other steps have changed are in the file as the model saw them.
 
     Parameters
     ----------
@@ -173,17 +203,20 @@ def write_proof(
     -----
     docs/proof-format.md specifies the file and what is checked.
     """
-    model, X = unwrap(model, X)
+    steps, model = taken_apart(model)
     refuse_labels(model, "write_proof")
     check_target(path)
     if hasattr(model, "_items"):
         refuse_items("write_proof")
-    X = check_array(
-        X,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # the problem checks every entry
-    )
+    scaler = steps.pop() if steps and type(steps[-1]) is StandardScaler else None
+    for step in steps:
+        X = step.transform(X)
+    given = X = _checked_rows(X)
+    columns = None
+    if scaler is not None:
+        columns = _Columns.of(scaler)
+        _check_n_features(scaler, X, reset=False)
+        X = Scaling.of_scaler(scaler).transform(X)
     if isinstance(model, _REGRESSORS):
         parts, labels = _regression(model, X, y, sample_weight, tol), []
         marks: NDArray[np.generic] = parts[0].problem.target
@@ -208,7 +241,7 @@ def write_proof(
         content = Path(data).read_bytes()
         named = f"{hashlib.sha256(content).hexdigest()} {0 if zero_based else 1}"
     of_kernel = model if isinstance(model, (*_KERNEL_CLASSIFIERS, SVR)) else None
-    head, about, body = _text(parts, X, labels, marks, of_kernel)
+    head, about, body = _text(parts, given, columns, labels, marks, of_kernel)
 
     def sealed(claims: list[str]) -> bytes:
         lines = ["dualgap-proof 1", f"data {named}", *head]
@@ -227,6 +260,16 @@ def write_proof(
         for primal, dual in bounds
     ]
     return certificate_of(model, found) if labels else found[0]
+
+
+def _checked_rows(X: MatrixLike) -> MatrixLike:
+    """Return rows in a known format; the problem checks every entry."""
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+    )
 
 
 def _checked(
@@ -294,8 +337,8 @@ def _regression(
 
 
 def _linear_part(sides: str, one: FittedProblem, tol: float) -> _Part:
-    scaling = one.problem.intercept_scaling
-    return _Part(sides, one.problem, one.w, one.duals(tol), one.rows, scaling)
+    constant = one.problem.intercept_scaling
+    return _Part(sides, one.problem, one.w, one.duals(tol), one.rows, constant)
 
 
 def _with_kernel(
@@ -324,9 +367,9 @@ def _kernel_part(
     rows: NDArray[np.intp],
     d: int,
 ) -> _Part:
-    scaling = 1.0 if problem.free_bias or problem.constant else 0.0
-    w = np.append(np.zeros(d), [bias] if scaling else [])
-    return _Part(sides, problem, w, cast(Vector, alpha), rows, scaling)
+    constant = 1.0 if problem.free_bias or problem.constant else 0.0
+    w = np.append(np.zeros(d), [bias] if constant else [])
+    return _Part(sides, problem, w, cast(Vector, alpha), rows, constant)
 
 
 def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
@@ -420,12 +463,13 @@ def _up(value: Fraction) -> float:
 def _text(
     parts: list[_Part],
     X: MatrixLike,
+    columns: _Columns | None,
     labels: list[Any],
     marks: NDArray[np.generic],
     of_kernel: BaseEstimator | None,
 ) -> tuple[list[str], list[list[str]], str]:
     """Return the header, the lines of every part without its claim, and the rows."""
-    first, scaling = parts[0].problem, parts[0].scaling
+    first, constant = parts[0].problem, parts[0].constant
     rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -433,8 +477,10 @@ def _text(
     if not weights.any():
         weights = np.concatenate([part.w for part in parts])
     epsilon = 0.0 if labels else first.loss.epsilon
+    means, factors = columns or (np.zeros(0), np.ones(0))
+    raw = _exponent(np.append(rows.data, means))
     grid = _Grid(
-        x=_exponent(np.append(rows.data, scaling)),
+        x=max(raw + _exponent(factors), _exponent(np.array([constant]))),
         w=_grid_of(weights),
         alpha=_grid_of(np.concatenate([part.alpha for part in parts])),
         cost=_exponent(np.concatenate([part.problem.cost for part in parts])),
@@ -443,15 +489,25 @@ def _text(
     kernel = _Kernel("none", 0)
     if of_kernel is not None:
         kernel = _kernel_of_file(of_kernel, grid.x)
-        alpha = max(grid.alpha, grid.x - kernel.exponent)
+        alpha = max(grid.alpha, grid.w + grid.x - kernel.exponent)
         grid = grid._replace(alpha=alpha, w=alpha + kernel.exponent - grid.x)
-    constant = _integers([scaling], grid.x)[0]
+    if columns is None:
+        raw, scaling = grid.x, ["scaling none"]
+    else:
+        if kernel.text.startswith("rbf"):  # distances do not depend on them
+            means = np.zeros_like(means)
+        scaling = [
+            f"scaling {raw}",
+            f"means {_joined(_integers(means, raw))}",
+            f"factors {_joined(_integers(factors, grid.x - raw))}",
+        ]
     kind = "free" if first.free_bias else "penalised" if constant else "none"
     head = [
         f"loss {first.loss.name} {_integers([epsilon], grid.y)[0]}",
         f"size {rows.shape[0]} {rows.shape[1]}",
         f"exponents {_joined(grid)}",
-        f"bias {kind} {constant}",
+        f"bias {kind} {_integers([constant], grid.x)[0]}",
+        *scaling,
         f"kernel {kernel.text}",
         f"labels {json.dumps(labels)}",
         f"parts {len(parts)}",
@@ -465,7 +521,7 @@ def _text(
         for part in parts
     ]
     duals = np.stack([_spread(part, grid, rows.shape[0]) for part in parts], axis=1)
-    lines = _rows(rows, _integers(marks, grid.y), duals, grid)
+    lines = _rows(rows, _integers(marks, grid.y), duals, raw)
     return head, about, "\n".join(["rows", *lines, ""])
 
 
@@ -474,10 +530,10 @@ def _joined(numbers: Iterable[int]) -> str:
 
 
 def _rows(
-    rows: Any, marks: list[int], duals: NDArray[np.generic], grid: _Grid
+    rows: Any, marks: list[int], duals: NDArray[np.generic], exponent: int
 ) -> Iterator[str]:
     """Yield the line of every row: label and dual variables, columns, values."""
-    values = list(map(str, _integers(rows.data, grid.x)))
+    values = list(map(str, _integers(rows.data, exponent)))
     columns = list(map(str, rows.indices.tolist()))
     ends = rows.indptr.tolist()
     for i, (mark, alpha) in enumerate(zip(marks, duals.tolist(), strict=True)):
