@@ -196,7 +196,7 @@ def test_two_classes_sparse_and_dense():
     check_classes(page, model, X, y)
 
 
-CHANGEABLE = "Labels that could still change"
+PROVED = "Labels proved to be those of the exact optimum"
 
 
 @pytest.mark.cases(None)
@@ -210,19 +210,21 @@ CHANGEABLE = "Labels that could still change"
     ],
     ids=repr,
 )
-def test_labels_that_could_still_change(model):
-    """The page counts the labels that `certified_labels` leaves open."""
+def test_labels_proved_to_be_those_of_the_optimum(model):
+    """The page counts the labels that `certified_labels` proves, at its end."""
     X, y = cancer()
     weight = np.linspace(0.5, 2.0, len(y))
     model.fit(X, y, sample_weight=weight)
     before = set(vars(model))
     words = checked(model, X, y, sample_weight=weight).words
+    assert words.index("Accuracy") < words.index("certified") < words.index("Advanced")
     assert set(vars(model)) == before
     certain = model.bound_optimum(X, y, weight).certified_labels(X)
     left = np.count_nonzero(~certain)
     assert (left > 0) == (model.tol == 0.1)
-    assert f"{CHANGEABLE}{left} of 569 ({percent(left / 569)})." in words
-    assert (f"{left} labels are not certain" in words) == (left > 0)
+    proved = 569 - left
+    assert f"{PROVED}{proved} of 569 ({percent(proved / 569)})." in words
+    assert ("The bound is cautious" in words) == (left > 0)
     exact = LinearSVC if isinstance(model, LinearSVC) else SVC
     exact = exact(**model.get_params()).set_params(tol=1e-10)
     labels = exact.fit(X, y, sample_weight=weight).predict(X)
@@ -232,11 +234,11 @@ def test_labels_that_could_still_change(model):
 def test_labels_of_a_problem_without_bounds():
     X, y = cancer()
     landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)
-    assert CHANGEABLE not in checked(landmarks, X, y).words
+    assert PROVED not in checked(landmarks, X, y).words
     gram = SVC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
-    assert CHANGEABLE not in checked(gram, X @ X.T, y).words
+    assert PROVED not in checked(gram, X @ X.T, y).words
     other = svm.SVC().fit(X, y)
-    assert CHANGEABLE not in checked(other, X, y).words
+    assert PROVED not in checked(other, X, y).words
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -264,7 +266,7 @@ def test_regression(model):
     page = checked(model, X, y, random_state=0)
     predicted = model.predict(X)
     error, r2 = metrics.mean_absolute_error(y, predicted), model.score(X, y)
-    assert f"Mean absolute error {error:.6g}, R² {r2:.6g}." in page.words
+    assert f"R² {r2:.3f}, mean absolute error {error:.4g}." in page.words
     inside = percent(np.mean(np.abs(y - predicted) <= 5.0))
     assert f"{inside} of the residuals lie within ±epsilon = ±5." in page.words
     assert ("worse than the mean" in page.words) == (r2 < 0)

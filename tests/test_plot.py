@@ -14,7 +14,15 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, SVCCV, SVR, LinearSVC, LinearSVCCV, OneClassSVM
+from dualgap import (
+    SVC,
+    SVCCV,
+    SVR,
+    CalibratedClassifier,
+    LinearSVC,
+    LinearSVCCV,
+    OneClassSVM,
+)
 from dualgap.certificate import relative_gap
 from dualgap.model_selection import GridSearchCV, svc_path, svm_path
 from dualgap.plot import (
@@ -255,6 +263,25 @@ def test_the_notebook_shows_the_certificate():
         assert f"{model.certificate_.primal:.9g}" in text
         assert f"{model.certificate_.dual:.9g}" in text
     assert "C=0.1" in model._repr_mimebundle_()["text/plain"]
+
+
+def test_the_notebook_shows_the_certificate_inside_other_models():
+    """Its sentence is visible, and its table is folded."""
+    html = pytest.importorskip("sklearn.utils._repr_html.estimator")
+    X, y = cancer()
+    pipeline = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(X, y)
+    search = GridSearchCV(LinearSVC(random_state=0), {"C": [1.0]}, cv=2).fit(X, y)
+    calibrated = CalibratedClassifier(LinearSVC(random_state=0)).fit(X, y)
+    for model, inner in (
+        (pipeline, pipeline[-1]),
+        (search, search.best_estimator_),
+        (calibrated, calibrated),
+    ):
+        text = html.estimator_html_repr(model)
+        assert text.count('<details class="dualgap-certificate">') == 1
+        caption = f'<div class="caption">{inner.certificate_.message}</div>'
+        assert (caption in text) == (inner is not calibrated)
+        assert "LinearSVC" in text
 
 
 def test_the_notebook_names_classes_and_pairs():

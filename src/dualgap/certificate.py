@@ -467,9 +467,11 @@ class Certificate:
         if self.several:
             rows.append(self._cells("all together"))
         return (
-            '<details open class="dualgap-certificate">'
-            f"<summary>{html.escape(self.message)}</summary><table>{_row(_HEAD, 'th')}"
-            f"{''.join(_row(row, 'td') for row in rows)}</table></details>"
+            # scikit-learn's classes, with which an estimator shows its parameters
+            '<div class="estimator-table"><details class="dualgap-certificate">'
+            f"<summary>{html.escape(self.message)}</summary>"
+            f'<table class="parameters-table">{_row(_HEAD, "th")}'
+            f"{''.join(_row(row, 'td') for row in rows)}</table></details></div>"
         )
 
     def _cells(self, name: str) -> list[str]:

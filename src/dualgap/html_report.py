@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from importlib.metadata import version
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,10 @@ class ReportSettings:
 
 
 SETTINGS = ReportSettings()
+
+_PAGE = Template(
+    resources.files(__package__).joinpath("html_report.html").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -155,35 +160,42 @@ def report(
     advice += constant_remarks(model, X, y, certificate, options.get("sample_weight"))
     if getattr(model, "kernel", None) != "precomputed":
         advice += _remarks_on_columns(X, names)
-    sections = {"Certificate": _parts(certificate)}
-    if hasattr(model, "history_"):
-        sections["Convergence"] = _convergence(model, certificate)
-    search = given.steps[-1][1] if hasattr(given, "steps") else given
-    if isinstance(search, LinearSVCCV):
-        sections["Cross-validation"] = _search(search, advice)
     with warnings.catch_warnings():
         # A model fitted on a table has feature names, but arrays have none.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         judge = _one_class if hasattr(model, "decision_function") else _regression
         judge = _classification if hasattr(model, "classes_") else judge
-        sections["Training rows"] = judge(model, X, y, advice)
-        if hasattr(model, "certified_labels"):
-            sections["Training rows"] += _undecided(model, X, y, options, advice)
+        quality, body = judge(model, X, y, advice)
+        own = hasattr(model, "certified_labels")
+        proved = _proved_labels(model, X, y, options) if own else ""
+    search = given.steps[-1][1] if hasattr(given, "steps") else given
+    sections = {"Training rows": body, "Next steps": ""}
+    if isinstance(search, LinearSVCCV):
+        sections["Cross-validation"] = _search(search, advice)
+    sections["Certificate"] = _parts(certificate)
+    if hasattr(model, "history_"):
+        sections["Convergence"] = _convergence(model, certificate)
+    sections["Advanced"] = proved
     advice.append(
         "Errors on this page are errors on the training rows. Judge the model on other "
         "rows too: cross_val_score, or dualgap score."
     )
-    sections = {"Next steps": _list(advice), **sections}
+    sections["Next steps"] = _list(advice)
+    titled = {title: text for title, text in sections.items() if text}
     n, d = np.shape(X)
     page = _PAGE.substitute(
         title=_safe(type(model).__name__),
+        quality=quality,
         colour=colour,
         badge=badge,
         message=_safe(certificate.message),
         model=_safe(given),
-        size=f"{n:,} rows, {d:,} columns",
+        size=(
+            f"Measured on the training rows: {n:,} rows, {d:,} columns. "
+            f"{_support(model, n)[1]}"
+        ),
         version=_safe(version("dualgap")),
-        sections="".join(f"<h2>{name}</h2>{text}\n" for name, text in sections.items()),
+        sections="".join(f"<h2>{name}</h2>{text}\n" for name, text in titled.items()),
     )
     return Report(page)
 
@@ -287,13 +299,13 @@ def _search(model: BaseEstimator, advice: list[str]) -> str:
 
 def _classification(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
-) -> str:
+) -> tuple[str, str]:
     classes, labels = model.classes_, column_or_1d(y)
     names = [str(label) for label in classes]
     confusion = confusion_matrix(labels, model.predict(X), labels=classes)
     n, rows, right = len(labels), confusion.sum(axis=1), confusion.diagonal()
     accuracy, recalls = right.sum() / n, right / rows
-    vectors, sentence = _support(model, n)
+    vectors, _ = _support(model, n)
     columns = [names, [f"{m:,}" for m in rows], map(_share, rows / n)]
     columns.append(map(_share, recalls))
     head = ["class", "rows", "share", "found"]
@@ -320,39 +332,38 @@ def _classification(
             f"Only {_share(recalls[least])} of the rows of class {names[least]} are "
             "found: class_weight='balanced' gives small classes more weight."
         )
-    return (
-        f"<p>Accuracy <b>{_share(accuracy)}</b>, balanced accuracy "
-        f"<b>{_share(recalls.mean())}</b>. {sentence}</p>"
-        + _table(head, list(zip(*columns, strict=True)))
+    quality = (
+        f"Accuracy <b>{_share(accuracy)}</b>, balanced accuracy "
+        f"<b>{_share(recalls.mean())}</b>."
+    )
+    return quality, (
+        _table(head, list(zip(*columns, strict=True)))
         + f"<h3>Confusion</h3>{_confusion(names, confusion)}"
         + _margins(model, X, labels)
     )
 
 
-def _undecided(
-    model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    options: dict[str, Any],
-    advice: list[str],
+def _proved_labels(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]
 ) -> str:
-    """Tell how many labels training to the end could change; "" where unknown."""
+    """Tell how many labels are proved to be the optimum's; "" where unknown."""
     model = copy.copy(model)  # the given one does not keep what this page finds
     try:
         model.bound_optimum(X, y, options.get("sample_weight"))
         certain = model.certified_labels(X)
     except ValueError:  # a problem without bounds, such as one over landmarks
         return ""
-    left = int(np.count_nonzero(~certain))
-    if left:
-        advice.append(
-            f"{left:,} labels are not certain: a smaller tol, such as 1e-6, or "
-            "fit(X, y, until=Decided(X_new)) proves more."
-        )
+    proved = int(np.count_nonzero(certain))
+    more = (
+        " The bound is cautious: it allows for every model within the gap, and so "
+        "leaves out labels that the exact optimum has too. A smaller tol, such as "
+        "1e-6, or fit(X, y, until=Decided(X_new)) proves more."
+    )
     return (
-        f"<h3>Labels that could still change</h3><p><b>{left:,}</b> of {len(certain):,}"
-        f" ({_share(left / len(certain))}). The others are proved to be the labels of "
-        "the exact optimum, so training longer cannot change them.</p>"
+        "<h3>Labels proved to be those of the exact optimum</h3><p>"
+        f"<b>{proved:,}</b> of {len(certain):,} ({_share(proved / len(certain))}). "
+        "Training longer cannot change them."
+        f"{more if proved < len(certain) else ''}</p>"
     )
 
 
@@ -402,10 +413,10 @@ def _margins(model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]) -> str
 
 def _regression(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
-) -> str:
+) -> tuple[str, str]:
     targets, predicted = column_or_1d(y), np.ravel(model.predict(X))
     r2, epsilon = r2_score(targets, predicted), model.epsilon
-    vectors, sentence = _support(model, len(targets))
+    vectors, _ = _support(model, len(targets))
     if r2 < 0.0:
         advice.append(
             "The predictions are worse than the mean of the targets (R² < 0): "
@@ -414,11 +425,10 @@ def _regression(
     if vectors >= SETTINGS.most * len(targets):
         advice.append("Nearly every row is a support vector: try a larger epsilon.")
     inside = np.mean(np.abs(targets - predicted) <= epsilon)
-    return (
-        f"<p>Mean absolute error <b>{mean_absolute_error(targets, predicted):.6g}</b>, "
-        f"R² <b>{r2:.6g}</b>. Targets from {targets.min():.6g} to "
-        f"{targets.max():.6g}. {sentence}</p>"
-    ) + _histogram(
+    error = mean_absolute_error(targets, predicted)
+    quality = f"R² <b>{r2:.3f}</b>, mean absolute error <b>{error:.4g}</b>."
+    ends = f"<p>Targets from {targets.min():.6g} to {targets.max():.6g}.</p>"
+    return quality, ends + _histogram(
         targets - predicted,
         (-epsilon, epsilon),
         "residual y − f(x)",
@@ -428,12 +438,13 @@ def _regression(
 
 def _one_class(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
-) -> str:
+) -> tuple[str, str]:
     outliers = _share(np.mean(model.predict(X) == -1))
-    return (
-        f"<p><b>{outliers}</b> of the rows are outliers; at the optimum at most nu = "
-        f"{model.nu:g} of them are. {_support(model, np.shape(X)[0])[1]}</p>"
-    ) + _histogram(
+    quality = (
+        f"<b>{outliers}</b> of the rows are outliers; at the optimum at most nu = "
+        f"{model.nu:g} of them are."
+    )
+    return quality, _histogram(
         np.ravel(model.decision_function(X)),
         (0.0,),
         "decision value",
@@ -559,40 +570,3 @@ def _picture(draw: Callable[[Axes], object], note: str) -> str:
     data = base64.b64encode(svg(draw)).decode("ascii")
     image = f'<img alt="{_safe(note)}" src="data:image/svg+xml;base64,{data}">'
     return f"<figure>{image}<figcaption>{_safe(note)}</figcaption></figure>"
-
-
-_PAGE = Template("""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-body { font: 16px/1.5 sans-serif; color: #222; background: #fff; max-width: 60em;
-  margin: 2em auto; padding: 0 1em; }
-h2 { border-bottom: 1px solid #ddd; margin-top: 2em; }
-pre { white-space: pre-wrap; background: #f5f5f5; padding: .6em; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { border-bottom: 1px solid #ddd; padding: .2em .8em; text-align: right;
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-figure { margin: 1em 0; }
-img { max-width: 100%; }
-figcaption, footer { color: #555; }
-.verdict { font-size: 120%; }
-.badge { color: #fff; border-radius: .4em; padding: .1em .6em; }
-.green { background: #1a7f37; }
-.amber { background: #9a6700; }
-.red { background: #cf222e; }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-<p class="verdict"><span class="badge $colour">$badge</span> $message</p>
-<pre>$model</pre>
-<p>$size</p>
-$sections<footer>Made by dualgap $version.</footer>
-</body>
-</html>
-""")

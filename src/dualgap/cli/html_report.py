@@ -13,9 +13,9 @@ EPILOG = (
     "dualgap report a9a a9a.model a9a.html",
     "dualgap report prices.csv prices.model --label price -o prices.html",
     "dualgap report a9a a9a.liblinear --C 1 -o a9a.html",
-    "DATA must be the training data of the model. The page shows the certificate, "
-    "errors, margins, support vectors, problems of the columns, and what to try next. "
-    "It has its pictures inside and opens without network.",
+    "DATA must be the training data of the model. The page shows errors, the "
+    "certificate, margins, support vectors, problems of the columns, and what to try "
+    "next. It has its pictures inside and opens without network.",
     "Files of LIBLINEAR and LIBSVM do not contain C, epsilon and nu: give them as "
     "options.",
 )

@@ -40,6 +40,7 @@ from .calibrators import (
     probabilities,
 )
 from .folds import CrossValidation, FoldFit, Folds, run, why_ended
+from .html import CertificateHTMLMixin
 from .input import checked, encode, labelled, refuse_masks, refuse_store, validated
 from .linear_svc import LinearSVC
 from .meta import final, own
@@ -212,7 +213,9 @@ def _refuse_foreign(model: BaseEstimator) -> None:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, ParameterHints):
+class CalibratedClassifier(
+    ClassifierMixin, MetaEstimatorMixin, ParameterHints, CertificateHTMLMixin
+):
     """Classifier with probabilities, from one fit and folds that share their work.
 
     It fits `estimator` to all rows, and calibrates decisions of rows that were held out
