@@ -234,8 +234,9 @@ def test_a_damaged_archive_and_mixed_kinds_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"a\.gz cannot be decompressed"):
         convert(tmp_path / "a.gz", tmp_path / "s")
     np.save(tmp_path / "X.npy", np.ones((2, 2)))
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"1 1:1\n"))
     with pytest.raises(ValueError, match="several kinds"):
-        convert([tmp_path / "a.gz", tmp_path / "X.npy"], tmp_path / "s")
+        convert([tmp_path / "b.gz", tmp_path / "X.npy"], tmp_path / "s")
     with pytest.raises(FileNotFoundError):
         convert(tmp_path / "none", tmp_path / "s")
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
 from .files import DASH, is_store, refuse_no_model, refuse_store, refuse_unreadable
 
@@ -124,10 +121,10 @@ def read_data(
         return _weighted(found, reading.weights)
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy, reading)
-    with _source(path) as (kind, content, name):
-        from ..data.kinds import refuse_kind
+    from ..data.opening import open_data
 
-        refuse_kind(kind, name)
+    with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
+        kind, name = file.kind, file.name
         if kind == "svmlight":
             if reading.asked:
                 raise ValueError(
@@ -135,13 +132,14 @@ def read_data(
                     f"{' and '.join(reading.asked)} out"
                 )
             base = base if zero_based is None else zero_based
+            content = path if file.plain else file.content  # a path is mapped
             return _svmlight(content, name, base, n_jobs, n_features, remedy)
         if zero_based is not None:
             raise ValueError(
                 f"{name} is a table, not svmlight text; leave --zero-based and "
                 "--one-based out"
             )
-        found = _table(content, kind, name, reading)
+        found = _table(file.content, kind, name, reading)
     n, d = found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
@@ -214,52 +212,6 @@ def _table(
     return FileExamples(
         name, rows.X, _whole(y), False, labelled, features, weight, said
     )
-
-
-class _NamedBytes(io.BytesIO):
-    """Bytes from a pipe or a compressed file, with a name for messages."""
-
-    name = ""
-
-
-@contextlib.contextmanager
-def _source(path: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield the kind of a file, its content, and its name for messages.
-
-    The content of svmlight text is the path itself if the file can be read directly.
-    """
-    from ..data.kinds import START, kind_of
-    from ..data.svmlight import decompressed
-
-    def held(pieces: Iterable[bytes]) -> _NamedBytes:
-        stream = _NamedBytes()
-        stream.name = name
-        for piece in pieces:
-            stream.write(piece)
-        stream.seek(0)
-        return stream
-
-    name = "standard input" if path == DASH else path
-    with contextlib.ExitStack() as stack:
-        if path == DASH:
-            file: BinaryIO = held([sys.stdin.buffer.read()])
-        else:
-            file = stack.enter_context(open(path, "rb"))
-            if not os.path.isfile(path):  # a pipe can be read only once
-                file = held([file.read()])
-        start = file.read(START)
-        kind, suffix = kind_of(start)
-        file.seek(0)
-        if suffix is not None:
-            kind, _ = kind_of(next(decompressed(file, suffix, name), b""))
-            file.seek(0)
-            named_so = os.path.splitext(path)[1].lower() == suffix
-            if kind != "svmlight" or not named_so or isinstance(file, _NamedBytes):
-                file = held(decompressed(file, suffix, name))
-        if kind == "svmlight" and start.startswith(b"\xef\xbb\xbf"):
-            file = held(decompressed(file, "", name))
-        plain = kind == "svmlight" and not isinstance(file, _NamedBytes)
-        yield kind, path if plain else file, name
 
 
 def _svmlight(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 
 from .csv_table import SEPARATORS
-from .svmlight import decompressed
 
 #: Bytes that determine the kind of a file.
 START = 2**16
@@ -24,10 +21,12 @@ _BINARY = {
     b"\x93NUMPY": "npy",
 }
 _ZIP = b"PK\x03\x04"
+#: Kinds that are text.
+TEXTS = ("svmlight", "csv")
 #: First line of svmlight text: a label, followed by an index with a value or nothing.
 _SVMLIGHT = re.compile(rb"\s*[^\s#]+\s+(qid:\d+\s+)?\d+:|\s*[^\s,;|]+\s*(#|$)")
 #: Kinds by name, for files whose content does not tell.
-_NAMED = {
+NAMED = {
     ".npy": "npy",
     ".npz": "npz",
     ".parquet": "parquet",
@@ -99,25 +98,3 @@ def refuse_kind(kind: str, name: str) -> None:
     """Raise an error for a file of a kind that no command reads."""
     if kind in _OTHERS:
         raise ValueError(f"{name} {_OTHERS[kind]}")
-
-
-def kind_of_file(path: str) -> str:
-    """Return the kind of a file by its content or, if that does not tell, its name."""
-    if not os.path.isfile(path):  # a pipe can be read only once
-        return "svmlight"
-    with open(path, "rb") as file:
-        start = file.read(START)
-        kind, suffix = kind_of(start)
-        if suffix is not None:
-            file.seek(0)
-            kind = "svmlight"
-            with contextlib.suppress(ValueError):  # damage is told when it is read
-                kind, _ = kind_of(next(decompressed(file, suffix, path), b""))
-            if kind not in ("svmlight", "csv", *_OTHERS):
-                raise ValueError(
-                    f"{path} is a compressed {kind} file; decompress it first"
-                )
-    if suffix is None and kind in ("svmlight", "binary"):
-        kind = _NAMED.get(os.path.splitext(path)[1].lower(), kind)
-    refuse_kind(kind, path)
-    return kind

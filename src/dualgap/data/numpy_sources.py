@@ -27,7 +27,7 @@ from .chunks import (
     _tidy,
     array_chunk,
 )
-from .kinds import kind_of_file
+from .opening import kind_of_file
 from .types import Matrix
 
 

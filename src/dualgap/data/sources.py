@@ -23,11 +23,11 @@ from .chunks import (
     refuse_labels,
 )
 from .features import Features
-from .kinds import kind_of_file
 from .numpy_sources import _Batches, _Numpy
+from .opening import kind_of_file, open_data
 from .table_file import TableFile
 from .tables import Encoder, TableLearner, TableRows, joined, known_wants, open_table
-from .text_sources import _Text, piece_stream
+from .text_sources import _Text
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
@@ -110,13 +110,11 @@ class _Tables(FileSource):
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[TableFile]:
-        kind = kind_of_file(path)
-        with contextlib.ExitStack() as stack:
-            file = stack.enter_context(open(path, "rb")) if kind != "csv" else None
-            content = file or piece_stream(path)
-            table = open_table(content, kind, path, self.reading.table.decimal)
-            stack.callback(table.close)
-            yield table
+        decimal = self.reading.table.decimal
+        with open_data(path) as file:
+            table = open_table(file.content, file.kind, path, decimal)
+            with contextlib.closing(table):
+                yield table
 
     def _numbers(self, path: str, rows: TableRows) -> NDArray[np.float64]:
         """Return labels as numbers: a number for each word, if they are words."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import codecs
 import io
-import lzma
 import mmap
 import os
 import stat
-import sys
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import IO, BinaryIO, Literal, overload
+from typing import BinaryIO, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,6 +16,7 @@ from scipy.sparse import csr_matrix
 
 from ..core import parse_svmlight
 from ..memory import memory_error
+from .opening import DECOMPRESSORS, text_pieces
 
 Source = str | os.PathLike[str] | BinaryIO
 Labels = NDArray[np.float64]
@@ -143,9 +138,12 @@ def load_svmlight(
     _check_n_jobs(n_jobs)
     text, name = _read_text(path)
     n_threads = _thread_count(n_jobs, len(text))
+    data = np.frombuffer(text, dtype=np.uint8)
+    if data[:3].tobytes() == codecs.BOM_UTF8:
+        data = data[3:]
     try:
         parsed = parse_svmlight(
-            np.frombuffer(text, dtype=np.uint8),
+            data,
             n_threads=n_threads,
             zero_based=None if zero_based == "auto" else bool(zero_based),
             query_id=bool(query_id),
@@ -155,7 +153,7 @@ def load_svmlight(
         )
     except ValueError as error:
         raise ValueError(f"{name}, {error}") from None
-    del text
+    del text, data
 
     y, qid, found = parsed.labels, parsed.qid, parsed.n_features
     if n_features is None:
@@ -249,7 +247,7 @@ def _read_text(path: object) -> tuple[bytes | bytearray | memoryview | mmap.mmap
             "pathlib.Path, or an object with a read method opened in binary mode."
         )
     name = os.fsdecode(path)
-    if os.path.splitext(name)[1].lower() in _DECOMPRESSORS:
+    if os.path.splitext(name)[1].lower() in DECOMPRESSORS:
         text = io.BytesIO()  # grows in place, with one copy of the text
         for piece in text_pieces(name):
             text.write(piece)
@@ -260,113 +258,3 @@ def _read_text(path: object) -> tuple[bytes | bytearray | memoryview | mmap.mmap
             with memory_error(name):
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name
         return file.read(), name  # such as a pipe, which cannot be mapped
-
-
-def text_pieces(path: str) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of about 1 MiB, decompressed.
-
-    The extension of the name determines the compression.
-    """
-    with open(path, "rb") as file:
-        yield from decompressed(file, os.path.splitext(path)[1].lower(), path)
-
-
-def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
-    """Yield the content of an open file, decompressed according to an extension."""
-    decompress: Callable[[BinaryIO], Iterator[bytes]]
-    decompress = _DECOMPRESSORS.get(extension, _plain)
-    pieces = decompress(file)
-    mark = b"\xef\xbb\xbf"  # of UTF-8, at the start of text
-    while True:
-        try:
-            piece = next(pieces, None)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            if decompress is _plain:
-                raise
-            raise ValueError(f"{name} cannot be decompressed: {error}") from error
-        if piece is None:
-            return
-        yield piece.removeprefix(mark)
-        mark = b""
-
-
-# ------------------------------------------------------------------ compressed files
-
-
-def _plain(file: IO[bytes] | io.BufferedIOBase) -> Iterator[bytes]:
-    while piece := file.read(_SMALL):
-        yield piece
-
-
-def _gzip(file: BinaryIO) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as reader:
-        yield from _plain(reader)
-
-
-def _bz2(file: BinaryIO) -> Iterator[bytes]:
-    with bz2.BZ2File(file) as reader:
-        yield from _plain(reader)
-
-
-def _xz(file: BinaryIO) -> Iterator[bytes]:
-    with lzma.LZMAFile(file) as reader:
-        yield from _plain(reader)
-
-
-def _zst(file: BinaryIO) -> Iterator[bytes]:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-
-        try:
-            with zstd.ZstdFile(file) as reader:
-                yield from _plain(reader)
-        except zstd.ZstdError as error:
-            raise OSError(str(error)) from error
-        return
-    try:
-        import zstandard
-    except ImportError as error:
-        raise ImportError(
-            "reading a .zst file needs the package zstandard; install it with: "
-            "pip install zstandard"
-        ) from error
-    # zstandard's own file object does not notice a truncated frame.
-    frame = None
-    while chunk := file.read(_SMALL):
-        while chunk:
-            if frame is None:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-            try:
-                piece = frame.decompress(chunk)
-            except zstandard.ZstdError as error:
-                raise OSError(str(error)) from error
-            yield piece
-            chunk = b""
-            if frame.eof:
-                chunk, frame = frame.unused_data, None
-    if frame is not None:
-        raise EOFError("the file ends within a zstandard frame")
-
-
-def _zip(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the only member of an archive."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            names = [n for n in archive.namelist() if n[-1:] != "/" and n[:2] != "__"]
-            if len(names) != 1:
-                raise OSError(
-                    f"it has {len(names)} files; unpack it and give one of them"
-                )
-            with archive.open(names[0]) as reader:
-                yield from _plain(reader)
-    except (zipfile.BadZipFile, RuntimeError) as error:  # encrypted: RuntimeError
-        raise OSError(str(error)) from error
-
-
-_DECOMPRESSORS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
-    ".gz": _gzip,
-    ".bz2": _bz2,
-    ".xz": _xz,
-    ".zst": _zst,
-    ".zip": _zip,
-}

@@ -1,38 +1,19 @@
-"""Rows in svmlight text, and text as a stream of bytes."""
+"""Rows in svmlight text."""
 
 from __future__ import annotations
 
-import io
-import os
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
 from ..core import parse_svmlight
 from .chunks import Chunk, FileSource, Reading, Rows
-from .kinds import START, kind_of
-from .svmlight import decompressed, text_pieces
+from .opening import DataFile, open_data
 
 #: Longest line of text, in chunks.
 _LONGEST_LINE = 8
-
-
-def _pieces(path: str) -> Iterator[bytes]:
-    """Yield the content of a file, decompressed as its first bytes or its name say."""
-    if not os.path.isfile(path):
-        yield from text_pieces(path)
-        return
-    with open(path, "rb") as file:
-        _, suffix = kind_of(file.read(START))
-        file.seek(0)
-        suffix = suffix or os.path.splitext(path)[1].lower()
-        yield from decompressed(file, suffix, path)
-
-
-# ---------------------------------------------------------------------- svmlight text
 
 
 class _Text(FileSource):
@@ -42,17 +23,18 @@ class _Text(FileSource):
         first = 0
         for path in self.paths:
             before = 0
-            for text in _whole_lines(path, self.reading.chunk):
-                yield _text_chunk(path, text, first, before, self.reading)
-                lines = text.count(b"\n") + (not text.endswith(b"\n"))
-                first, before = first + lines, before + lines
+            with open_data(path) as file:
+                for text in _whole_lines(file, self.reading.chunk):
+                    yield _text_chunk(path, text, first, before, self.reading)
+                    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+                    first, before = first + lines, before + lines
 
 
-def _whole_lines(path: str, size: int) -> Iterator[bytes]:
+def _whole_lines(file: DataFile, size: int) -> Iterator[bytes]:
     """Yield the text in parts of about `size` bytes that end with a complete line."""
     parts: list[bytes] = []
     held = 0
-    for piece in _pieces(path):
+    for piece in file.pieces():
         parts.append(piece)
         held += len(piece)
         if held < size:
@@ -64,7 +46,7 @@ def _whole_lines(path: str, size: int) -> Iterator[bytes]:
             parts, held = [text[end:]], len(text) - end
         elif held > _LONGEST_LINE * size:
             raise ValueError(
-                f"{path} has a line of more than {held} bytes; give more memory"
+                f"{file.name} has a line of more than {held} bytes; give more memory"
             )
         else:
             parts = [text]
@@ -103,28 +85,3 @@ def _text_chunk(
         return f"{path}, after line {before}, example {row + 1}"
 
     return Chunk(first, load, place, columns=False)
-
-
-# --------------------------------------------------------------------- text as a file
-
-
-class _PieceStream(io.RawIOBase):
-    """The pieces of a file as a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.pieces, self.rest = pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self.rest = self.rest or next(self.pieces, b"")
-        part = self.rest[: len(buffer)]
-        self.rest = self.rest[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-
-def piece_stream(path: str) -> BinaryIO:
-    """Return the decompressed content of a file as a file."""
-    return io.BufferedReader(_PieceStream(_pieces(path)))
