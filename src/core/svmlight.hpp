@@ -357,14 +357,21 @@ inline Malformed describe(const Failure &failure, std::int64_t line) {
     while (!ends_token(*end)) ++end;
     const std::string_view token(failure.at,
                                  static_cast<std::size_t>(end - failure.at));
+    while (*end != ':' && *end != '\n') ++end;
+    const bool several = token.find(',') != token.npos;
     if (token.find(':') != token.npos)
-      text += "; lines without a label cannot be read: put one (0, say) first";
-    else if (token.find(',') != token.npos)
       text +=
-          "; several labels a line (multi-label) are not supported: read the "
-          "file with sklearn.datasets.load_svmlight_file(multilabel=True) "
-          "and train one model per label; of a table (CSV) make svmlight text "
-          "with sklearn.datasets.dump_svmlight_file";
+          "; put a label (0, say) before the features, and give weights of examples "
+          "(label:weight) as sample_weight=...";
+    else if (several && *end == ':')
+      text +=
+          "; several labels a line (multi-label) train LinearSVC in Python: read them "
+          "with sklearn.datasets.load_svmlight_file(multilabel=True) and encode them "
+          "with sklearn.preprocessing.MultiLabelBinarizer";
+    else if (several)
+      text +=
+          "; of a table (CSV) make svmlight text with "
+          "sklearn.datasets.dump_svmlight_file";
   }
   return Malformed(text);
 }

@@ -335,6 +335,46 @@ def test_a_workbook_is_named() -> None:
         assert "is a workbook of Excel; save" in refused(command, "t.xlsx", "out")
 
 
+WORDS = "spam qid:1 1:3 2:1\nham qid:1 1:-1\nspam qid:2 1:2\nham qid:2 1:-2 2:1\n" * 6
+
+
+@pytest.mark.parametrize("command", ["train", "train, store", "tune"])
+def test_svmlight_text_with_words_and_queries(command: str) -> None:
+    Path("t").write_text(WORDS)
+    Path("new").write_text(WORDS.replace("qid:1 ", "").replace("qid:2 ", ""))
+    source, outputs = "t", ["m"]
+    if command == "train, store":
+        source = "s"
+        assert call("convert", "t", "s").stderr.count("qid is not used") == 1
+        assert RowStore.open("s").classes == ("ham", "spam")
+    told = call(command.split(",")[0], source, *outputs).stderr
+    assert told.count("qid is not used") == (source == "t")
+    assert call("predict", "t", "m").stdout == "spam\nham\n" * 12
+    found = call("score", "new", "m")
+    assert "accuracy 100.00 %" in found.stdout
+    assert "qid" not in found.stderr
+    assert "accuracy 100.00 %" in call("predict", "t", "m", "labels").stderr
+    if command == "train":
+        assert "proved" not in call("certify", "t", "m").stderr
+        assert "ham: 12, spam: 12" in call("inspect", "t").stdout
+        assert call("path", "t", "--n-Cs", "2").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1:0.5 1:1\n", "put a label (0, say) before the features, and give weights of "
+         "examples (label:weight) in a file with --weights FILE"),
+        ("1,3 2:0.5\n2 1:1\n", "train LinearSVC in Python: read them with sklearn."),
+        ("1 1:1\nspam 1:2\n", "line 2, column 1: expected a label (a finite decimal"),
+    ],
+)  # fmt: skip
+def test_labels_that_are_not_read(text: str, words: str) -> None:
+    Path("t").write_text(text)
+    for command in ("train", "convert"):
+        assert words in refused(command, "t", "out")
+
+
 def test_onnx_has_the_description_of_the_columns() -> None:
     onnx = pytest.importorskip("onnx")
     plain(adult().dropna(), "t.csv")

@@ -146,6 +146,24 @@ def test_numpy_and_scipy_files(tmp_path):
         convert(tmp_path / "csr.npz", tmp_path / "d", **options)
 
 
+def test_labels_that_are_words_stay_with_their_rows(tmp_path):
+    n = 3000
+    labels = np.array(["b", "\u00e9", "a c"])[np.arange(n) % 3]
+    X = np.arange(1.0, n + 1).reshape(-1, 1)
+    batches = [(X[:7], labels[:7]), (X[7:], labels[7:].astype(object))]
+    text = "".join(f"w{k % 3}\t1:{k}\n" for k in range(1, n + 1))
+    (tmp_path / "text").write_text(f"# 1 1:1\n{text}")
+    np.savez(tmp_path / "X.npz", X=X, y=labels)
+    for inputs in (batches, tmp_path / "X.npz", tmp_path / "text"):
+        store = convert(inputs, tmp_path / "s", memory=MEMORY, overwrite=True)
+        rows = store.matrix()
+        order = (rows.toarray() if store.is_sparse else np.array(rows)).ravel()
+        names = ["w1", "w2", "w0"] if store.is_sparse else ["b", "\u00e9", "a c"]
+        assert store.classes == tuple(sorted(names))
+        found = np.array(store.classes)[store.y]
+        assert found.tolist() == [names[int(k - 1) % 3] for k in order]
+
+
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_tables(tmp_path, kind):
     pyarrow = pytest.importorskip("pyarrow")
@@ -190,7 +208,8 @@ def test_float32_rounds_and_labels_that_are_no_whole_numbers_stay(tmp_path):
         ([(np.ones((2, 2)), [1, np.nan])], {}, "row 1: label is nan"),
         ([(np.ones((2, 2)), [1, 2], [1, -1])], {}, "row 1: weight -1"),
         ([(np.array([[1.0], [np.inf]]), [1, 2])], {}, "row 1: value is NaN"),
-        ([(np.ones((2, 2)), ["a", "b"])], {}, "map the classes to 0, 1, 2"),
+        ([(np.ones((2, 2)), [0, 1], ["a", "b"])], {}, "dtype <U1; give numbers"),
+        ([(np.ones((1, 2)), ["a"]), (np.ones((1, 2)), [0])], {}, "words, such as 'a'"),
         ([(np.ones((2, 2)), [1])], {}, r"y has shape \(1,\); expected \(2,\)"),
         (
             [(np.ones((2, 2)), [1, 2]), (np.ones((2, 3)), [1, 2])],
@@ -466,7 +485,7 @@ def npz(**arrays):
         ("indptr", np.array([0.0, 2.0, 2.0, 4.0])),
         ("data", np.array([b"a"] * 4)),
         ("indices", np.zeros((4, 1), np.int32)),
-        ("y", np.array(["a", "b", "c"])),
+        ("y", np.array(["a", "b"])),
     ],
 )
 def test_arrays_that_are_no_matrix_are_refused(tmp_path, array, value):

@@ -262,7 +262,7 @@ def test_a_file_that_is_cut_short_is_refused(store):
     ("change", "message"),
     [
         ({"format": "other"}, "does not have the format"),
-        ({"format_version": 5}, "version 5, but this version of dualgap reads only 4"),
+        ({"format_version": 6}, "version 6, but this version of dualgap reads only 5"),
         ({"format_version": True}, "format version True"),
         ({"checksums": {}}, r"it has checksums of \[\]"),
         ({"checksums": dict.fromkeys(ARRAYS, 7)}, "it does not have . checksums of"),
@@ -345,10 +345,10 @@ def holey_store(folder, n, arrays, entries, d):
     os.mkdir(folder)
     dtypes = {"values": "<f4", "indices": "<i4", "indptr": "<i8", "y": "|i1"}
     description = {
-        "format": FORMAT, "format_version": 4, "dualgap_version": "test",
+        "format": FORMAT, "format_version": 5, "dualgap_version": "test",
         "n_samples": n, "n_features": d, "entries": entries, "largest_row": d,
         "dense": False, "shuffled": True, "seed": 0, "zero_based": True, "columns": "",
-        "arrays": dtypes, "checksums": {},
+        "classes": [], "arrays": dtypes, "checksums": {},
     }  # fmt: skip
     hole = core.crc32c(np.zeros(PIECE, np.uint8))
     for name, kind in dtypes.items():

@@ -288,9 +288,10 @@ def test_float32():
         (b"x 1:2", 1, "a label (a finite decimal number), found 'x'", {}),
         (b"  1_0 1:2", 3, "a label (a finite decimal number), found '1_0'", {}),
         (b"nan 1:2", 1, "a label (a finite decimal number), found 'nan'", {}),
-        (b"1,2 3:4", 1, "several labels a line (multi-label) are not supported", {}),
+        (b"1,2 3:4", 1, "several labels a line (multi-label) train LinearSVC", {}),
         (b"a,b\n1,2", 1, "of a table (CSV) make svmlight text", {}),
-        (b"1:2 3:4", 1, "lines without a label cannot be read", {}),
+        (b"1:2 3:4", 1, "put a label (0, say) before the features", {}),
+        (b"1:2 3:4", 1, "weights of examples (label:weight) as sample_weight", {}),
         (b"1 2:3 a:1", 7, "a feature <index>:<value>", {}),
         (b"1 +2:3", 3, "a feature <index>:<value>", {}),
         (b"1 2:3 -7:1", 7, "an index that is not negative, found '-7:1'", {}),
@@ -325,6 +326,22 @@ def test_malformed_line(tmp_path, line, column, message, options):
     text = str(caught.value)
     assert text.startswith(f"{path}, line 4, column {column}: expected ")
     assert message in text
+
+
+def test_labels_that_are_words():
+    text = (
+        "\ufeff# a b\n\n spam 1:0.5 2:1\nham#x\n1 2:3\n\tgr\u00fcn qid:1 3:1".encode()
+    )
+    X, y = load(text)
+    assert y.tolist() == ["spam", "ham", "1", "gr\u00fcn"]
+    assert X.toarray().tolist() == [[0.5, 1, 0], [0, 0, 0], [0, 3, 0], [0, 0, 1]]
+    assert load(text, query_id=False, n_jobs=2)[1].tolist() == y.tolist()
+    with pytest.raises(ValueError, match="line 2, column 8: expected a value"):
+        load(b"spam 1:2\n ham 1:x\n")
+    with pytest.raises(ValueError, match="line 2, column 1: expected a label"):
+        load(b"spam 1:2\n1:2 2:3\n")
+    with pytest.raises(ValueError, match=r"b'gr\\xfcn' is not text in UTF-8; convert"):
+        load(b"gr\xfcn 1:2\n")
 
 
 # ------------------------------------------------------- several pieces and threads

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
-from .data import table_options
+from .data import table_options, told_of_text
 from .files import refuse_dash, refuse_model
 from .options import Options
 from .parser import Argument, Values
@@ -61,6 +62,7 @@ def run(o: Values) -> None:
     refuse_dash(o.store)
     for path in o.inputs:
         refuse_model(path)
+    said = _said_of(o.inputs[0])
     begun = time.perf_counter()
     store = convert(
         o.inputs,
@@ -78,7 +80,9 @@ def run(o: Values) -> None:
         y=o.labels,
     )
     seconds = time.perf_counter() - begun
-    if store.features is not None and (said := store.features.said()):
+    if store.features is not None:
+        said += store.features.said()
+    if said:
         print(f"{o.store}: {'; '.join(said)}.", file=sys.stderr)
     if o.json:
         print_json(
@@ -99,3 +103,13 @@ def run(o: Values) -> None:
         f"{o.store}: {store.n_samples:,} examples, {store.n_features:,} features, "
         f"{store.nnz:,} values, made in {seconds:.2f} s"
     )
+
+
+def _said_of(path: str) -> list[str]:
+    """Return sentences about what is not used of a file; a pipe is read only once."""
+    from ..data.opening import open_data
+
+    if not os.path.isfile(path):
+        return []
+    with open_data(path) as file:
+        return told_of_text(file)

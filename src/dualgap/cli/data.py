@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..data.features import Features
     from ..data.model_file import Scalar
+    from ..data.opening import DataFile
     from ..data.scaling import Scaling
     from ..data.table_file import TableOptions
     from ..data.types import Label, MatrixLike
@@ -133,7 +134,8 @@ def read_data(
                 )
             base = base if zero_based is None else zero_based
             content = path if file.plain else file.content  # a path is mapped
-            return _svmlight(content, name, base, n_jobs, n_features, remedy)
+            found = _svmlight(content, name, base, n_jobs, n_features, remedy)
+            return found._replace(said=told_of_text(file))
         if zero_based is not None:
             raise ValueError(
                 f"{name} is a table, not svmlight text; leave --zero-based and "
@@ -212,6 +214,14 @@ def _table(
     return FileExamples(
         name, rows.X, _whole(y), False, labelled, features, weight, said
     )
+
+
+def told_of_text(file: DataFile) -> list[str]:
+    """Return sentences about what is not used of svmlight text."""
+    from ..data.svmlight import has_queries
+
+    queries = file.kind == "svmlight" and has_queries(file.start)
+    return ["qid is not used, because no command ranks"] if queries else []
 
 
 def _svmlight(

@@ -325,6 +325,7 @@ _REPLACED = {
         " (--zero-based reads"
     ),
     "overwrite=True": "--overwrite",
+    "as sample_weight=...": "in a file with --weights FILE",
     "or None": "or leave it out",
     "use None, ": "use ",
     "Stopped at max_iter": "Stopped at --max-iter",

@@ -28,7 +28,9 @@ _DAMAGED = (
     *(RuntimeError, OSError),
 )
 
-Rows = tuple[Matrix, NDArray[np.float64], NDArray[np.float64] | None]
+#: Numbers, or words.
+Labels = NDArray[np.generic]
+Rows = tuple[Matrix, Labels, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def array_chunk(
     source: str,
     first: int,
     X: Matrix,
-    y: NDArray[np.float64],
+    y: Labels,
     weight: NDArray[np.float64] | None,
 ) -> Chunk:
     """Return a chunk of arrays in memory."""
@@ -112,14 +114,21 @@ def refuse_labels(reading: Reading, kind: str) -> None:
             )
 
 
-def _column(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return labels or weights of n rows as float64, shape (n,)."""
+def labels_in(name: str, value: ArrayLike, n: int) -> Labels:
+    """Return the labels of n rows, shape (n,)."""
+    array = np.asarray(value)
+    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat):
+        array = array.astype(str)
+    if array.dtype.kind == "U" and array.shape == (n,):
+        return array
+    return column_in(name, array, n)
+
+
+def column_in(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return numbers of n rows as float64, shape (n,)."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} has dtype {array.dtype}, but stores hold only numbers; map the "
-            "classes to 0, 1, 2, ... first"
-        )
+        raise ValueError(f"{name} has dtype {array.dtype}; give numbers")
     if array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}; expected ({n},)")
     return np.ascontiguousarray(array, dtype=np.float64)

@@ -266,14 +266,20 @@ def _scatter(
         return _write_run(os.path.join(folder, f"run-{k:06d}"), chunk, plan, format_)
 
     runs = list(in_order(write, numbered()))
+    if len({bool(run.words) for run in runs if run.rows}) > 1:
+        odd = next(run.words[0] for run in runs if run.words)
+        raise ValueError(
+            f"{source.name}: some labels are numbers and some are words, such as "
+            f"{odd[:40]!r}; give labels of one kind"
+        )
     if sum(run.rows for run in runs) == 0:
         raise ValueError(f"{source.name} has no rows; give data")
     return runs
 
 
 def _write_run(path: str, chunk: sources.Chunk, plan: StorePlan, format_: str) -> Run:
-    X, y, weight = chunk.load()
-    n = len(y)
+    X, labels, weight = chunk.load()
+    n = len(labels)
     if plan.shuffle:
         # The key of row r is the r-th number of one sequence, whatever the chunks.
         keys = _keys(plan.seed, chunk.first, n)
@@ -281,7 +287,12 @@ def _write_run(path: str, chunk: sources.Chunk, plan: StorePlan, format_: str) -
         keys = np.arange(chunk.first, chunk.first + n, dtype=np.uint64)
     if not sparse.issparse(X) and format_ == "csr":
         X = sparse.csr_matrix(X)
-    facts = _inspected(X, y, weight, chunk)
+    words: list[str] = []
+    if labels.dtype.kind == "U":
+        found, labels = np.unique(labels, return_inverse=True)
+        words = found.tolist()
+    y = labels.astype(np.float64)
+    facts = _inspected(X, y, weight, chunk) | {"words": words}
     order = np.argsort(keys, kind="stable")
     X = X[order]
     arrays = {"keys": keys[order], "y": y[order]}

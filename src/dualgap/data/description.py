@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .features import Features
 
-FORMAT, FORMAT_VERSION = "dualgap-store", 4
+FORMAT, FORMAT_VERSION = "dualgap-store", 5
 DESCRIPTION = "store.json"
 #: What to do about a damaged store.
 REMEDY = "make it again with dualgap convert"
@@ -50,6 +50,8 @@ class Description(TypedDict):
     zero_based: bool
     #: Features of a table, in JSON, or nothing.
     columns: str
+    #: Words that are the labels, sorted, whose numbers y has; none if y has labels.
+    classes: list[str]
     #: Data types of the arrays, and CRC-32C of every 64 KiB of them, in hexadecimal.
     arrays: dict[str, str]
     checksums: dict[str, str]
@@ -121,6 +123,9 @@ def parse(text: str) -> Description:
         width = Features.from_json(description["columns"]).width
         if width != d:
             raise ValueError(f"its columns become {width} features, not {d}")
+    classes = description["classes"]
+    if not all(isinstance(word, str) for word in classes):
+        raise ValueError(f"classes={classes} has a label that is no word")
     _check_arrays(cast(Description, description))
     return cast(Description, description)
 

@@ -78,6 +78,8 @@ class Run:
     whole: bool  # labels are whole numbers
     least: float
     most: float
+    #: Labels that are words, whose numbers the rows have.
+    words: list[str]
 
     @classmethod
     def written(cls, path: str, arrays: dict[str, Array], **facts: Any) -> Run:
@@ -174,6 +176,7 @@ class Gather:
                 "some rows have weights and some have none; give all rows weights, "
                 "or none"
             )
+        self.classes = sorted({word for run in runs for word in run.words})
         self.n = sum(run.rows for run in runs)
         if self.n >= 2**32:
             raise ValueError(
@@ -194,7 +197,8 @@ class Gather:
             else sum(run.sections["values"][2] for run in runs)
         )
         wide = self.d > np.iinfo(np.int32).max
-        self.dtypes = {"values": plan.dtype.str, "y": _label_type(some)}
+        labels = _smallest(0, len(self.classes)) if self.classes else _label_type(some)
+        self.dtypes = {"values": plan.dtype.str, "y": labels}
         if not self.dense:
             self.dtypes |= {"indices": "<i8" if wide else "<i4", "indptr": "<i8"}
         if "weight" in some[0].sections:
@@ -284,7 +288,15 @@ class Gather:
         return arrays | {"indptr": X.indptr[1:].astype(np.int64)}
 
     def _joined(self, name: str, parts: list[tuple[Run, int, int]]) -> Array:
-        return np.concatenate([run.part(name, a, b) for run, a, b in parts])
+        if name != "y" or not self.classes:
+            return np.concatenate([run.part(name, a, b) for run, a, b in parts])
+        places = [np.searchsorted(self.classes, run.words) for run, _, _ in parts]
+        return np.concatenate(
+            [
+                own[run.part("y", a, b).astype(np.intp)]
+                for own, (run, a, b) in zip(places, parts, strict=True)
+            ]
+        )
 
     def _description(self) -> dict[str, Any]:
         """Return the description without checksums."""
@@ -308,6 +320,7 @@ class Gather:
             "columns": self.features.to_json()
             if self.features is not None and self.features.width == self.d
             else "",
+            "classes": self.classes,
             "arrays": self.dtypes,
         }
 
@@ -316,7 +329,11 @@ def _label_type(runs: list[Run]) -> str:
     """Return the smallest data type that holds all labels."""
     if not all(run.whole for run in runs):
         return "<f8"
-    low, high = min(run.least for run in runs), max(run.most for run in runs)
+    return _smallest(min(run.least for run in runs), max(run.most for run in runs))
+
+
+def _smallest(low: float, high: float) -> str:
+    """Return the smallest data type that holds whole numbers."""
     for kind in ("|i1", "<i4"):
         limits = np.iinfo(kind)
         if limits.min <= low and high <= limits.max:

@@ -7,11 +7,11 @@ import math
 import os
 import tokenize
 import zipfile
-from collections.abc import Generator, Iterable, Iterator
-from typing import IO, BinaryIO
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import IO, BinaryIO, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .chunks import (
@@ -21,14 +21,17 @@ from .chunks import (
     FileSource,
     Reading,
     Source,
-    _column,
     _named,
     _row_bytes,
     _tidy,
     array_chunk,
+    column_in,
+    labels_in,
 )
 from .opening import kind_of_file
 from .types import Matrix
+
+T = TypeVar("T")
 
 
 class _Batches(Source):
@@ -47,10 +50,10 @@ class _Batches(Source):
                 )
             X, y = batch[0], batch[1]
             n = X.shape[0] if hasattr(X, "shape") else len(X)
-            y = _column(f"batch {k}: y", y, n)
+            y = labels_in(f"batch {k}: y", y, n)
             weight = None
             if len(batch) == 3 and batch[2] is not None:
-                weight = _column(f"batch {k}: sample_weight", batch[2], n)
+                weight = column_in(f"batch {k}: sample_weight", batch[2], n)
             if not sparse.issparse(X):
                 X = np.asarray(X)
             elif X.format != "csr":
@@ -151,13 +154,15 @@ class _Numpy(FileSource):
                         if name.endswith(".npy")
                     }
             n, parts = self._rows(path, arrays)
-            labels = self._labels(arrays, "y", self.y, first, n)
+            labels = self._column(arrays, "y", self.y, first, n, labels_in)
             if labels is None:
                 raise ValueError(
                     f"{path} has no labels; give y=..., or save an array y in a .npz "
                     "file"
                 )
-            weight = self._labels(arrays, "sample_weight", self.weight, first, n)
+            weight = self._column(
+                arrays, "sample_weight", self.weight, first, n, column_in
+            )
             at = 0
             for X in parts:
                 part = slice(at, at + X.shape[0])
@@ -166,19 +171,20 @@ class _Numpy(FileSource):
                 at += X.shape[0]
             return first + at
 
-    def _labels(
+    def _column(
         self,
         arrays: dict[str, _Npy],
         name: str,
         given: NDArray[np.generic] | None,
         first: int,
         n: int,
-    ) -> NDArray[np.float64] | None:
+        checked: Callable[[str, ArrayLike, int], T],
+    ) -> T | None:
         if given is not None:
-            return _column(name, given[first : first + n], n)
+            return checked(name, given[first : first + n], n)
         if name not in arrays:
             return None
-        return _column(arrays[name].name, arrays[name].whole(), n)
+        return checked(arrays[name].name, arrays[name].whole(), n)
 
     def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Matrix]]:
         if "X" in arrays:

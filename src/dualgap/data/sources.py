@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .chunks import (
     Chunk,
     FileSource,
+    Labels,
     Reading,
     Source,
     _tidy,
@@ -87,7 +87,7 @@ class _Tables(FileSource):
                     known_wants(table, layout, known, True, True), size
                 )
                 for rows in _gathered(map(encoder.rows, blocks), size):
-                    y = self._numbers(path, rows)
+                    y = self._labels(path, rows, known)
                     X = _tidy(rows.X, self.reading.dtype)
                     yield array_chunk(path, first, X, y, rows.weight)
                     first += len(y)
@@ -116,19 +116,18 @@ class _Tables(FileSource):
             with contextlib.closing(table):
                 yield table
 
-    def _numbers(self, path: str, rows: TableRows) -> NDArray[np.float64]:
-        """Return labels as numbers: a number for each word, if they are words."""
+    def _labels(self, path: str, rows: TableRows, known: Features) -> Labels:
+        """Return labels, after refusing words where the first ones are numbers."""
         y = rows.y
         assert y is not None
         if y.dtype.kind != "U":
             return y.astype(np.float64)
-        classes = None if self.features is None else self.features.classes
-        if classes is None:
+        if known.classes is None:
             odd = next(label for label in y if not label.replace(".", "", 1).isdigit())
             raise ValueError(
                 f"{path}: the label {odd[:40]!r} is not a number, unlike the first ones"
             )
-        return np.searchsorted(np.array(classes), y).astype(np.float64)
+        return y
 
 
 #: Rows to look at when learning about columns.

@@ -133,7 +133,7 @@ class RowStore(RowSource):
         text = description["columns"]
         #: What the columns of a table became, which models keep.
         self.features = Features.from_json(text) if text else None
-        self.classes = None if self.features is None else self.features.classes
+        self.classes = tuple(description["classes"]) or None
         # A cache that cannot hold the rows until the next epoch only costs time.
         size = sum(size_of(description, name) for name in description["arrays"])
         direct = size > StoredArray.settings.cached * machine_memory()

@@ -6,6 +6,7 @@ import codecs
 import io
 import mmap
 import os
+import re
 import stat
 from numbers import Integral
 from typing import BinaryIO, Literal, overload
@@ -19,7 +20,7 @@ from ..memory import memory_error
 from .opening import DECOMPRESSORS, text_pieces
 
 Source = str | os.PathLike[str] | BinaryIO
-Labels = NDArray[np.float64]
+Labels = NDArray[np.generic]
 QueryIds = NDArray[np.int64]
 
 
@@ -89,8 +90,8 @@ def load_svmlight(
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
         The values, including zeros written in the file. Indices are sorted and unique;
         they are int32 if they and the number of values fit, else int64.
-    y : ndarray of shape (n_samples,), float64
-        The labels.
+    y : ndarray of shape (n_samples,), float64 or str
+        The labels. They are words if the first one is a word.
     qid : ndarray of shape (n_samples,), int64
         The query of each example. Only with ``query_id=True``.
 
@@ -100,7 +101,7 @@ def load_svmlight(
         If a line is malformed (the message names file, line and column, and what was
         expected and found; columns count bytes from 1), the file has more than
         ``n_features`` features, compressed data are damaged, or an argument is out of
-        range. Lines with several labels (multi-label) are not supported.
+        range. Several labels a line (multi-label) are not read.
     ImportError
         If a ``.zst`` file needs the package ``zstandard`` and it is missing.
 
@@ -138,12 +139,14 @@ def load_svmlight(
     _check_n_jobs(n_jobs)
     text, name = _read_text(path)
     n_threads = _thread_count(n_jobs, len(text))
-    data = np.frombuffer(text, dtype=np.uint8)
-    if data[:3].tobytes() == codecs.BOM_UTF8:
-        data = data[3:]
+    if text[:3] == codecs.BOM_UTF8:
+        text = memoryview(text)[3:]
+    words = None
+    if has_words(text):
+        text, words = without_words(text, name)
     try:
         parsed = parse_svmlight(
-            data,
+            np.frombuffer(text, dtype=np.uint8),
             n_threads=n_threads,
             zero_based=None if zero_based == "auto" else bool(zero_based),
             query_id=bool(query_id),
@@ -153,9 +156,10 @@ def load_svmlight(
         )
     except ValueError as error:
         raise ValueError(f"{name}, {error}") from None
-    del text, data
+    del text
 
-    y, qid, found = parsed.labels, parsed.qid, parsed.n_features
+    y = parsed.labels if words is None else words
+    qid, found = parsed.qid, parsed.n_features
     if n_features is None:
         n_features = found
     elif n_features < found:
@@ -170,6 +174,57 @@ def load_svmlight(
     X.has_sorted_indices = True
     X.has_canonical_format = True
     return (X, y, qid) if query_id else (X, y)
+
+
+# ---------------------------------------------------------------- labels and queries
+
+Text = bytes | bytearray | memoryview | mmap.mmap
+_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n)*([^\s#]*)[^\S\n]*(qid:)?")
+_LETTER = re.compile(rb"[^:,;|]*[A-Za-z_\x80-\xff][^:,;|]*")
+_LABEL = re.compile(rb"^([^\S\n]*)([^\s#:,;|]+)(?=[\s#]|\Z)", re.MULTILINE)
+
+
+def has_words(text: Text) -> bool:
+    """Whether the first label is a word."""
+    found = _FIRST.match(text)
+    label = found[1] if found else b""
+    if not _LETTER.fullmatch(label):
+        return False
+    try:
+        float(label)
+    except ValueError:
+        return True
+    return False
+
+
+def has_queries(text: Text) -> bool:
+    """Whether the first example has a qid."""
+    found = _FIRST.match(text)
+    return found is not None and found[2] is not None
+
+
+def without_words(text: Text, name: str) -> tuple[bytes, NDArray[np.str_]]:
+    """Return text with labels 0 in the same columns, and the words that were there."""
+    place: dict[bytes, int] = {}
+    codes: list[int] = []
+
+    def zero(found: re.Match[bytes]) -> bytes:
+        mark, label = found.groups()
+        codes.append(place.setdefault(label, len(place)))
+        return mark + b"0".ljust(len(label))
+
+    plain = _LABEL.sub(zero, text)
+    try:
+        words = np.array([label.decode() for label in place])
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: the label {error.object!r} is not text in UTF-8; convert the "
+            "file, from Latin-1 with: iconv -f latin1 -t utf-8"
+        ) from None
+    return plain, words[codes]
+
+
+# ------------------------------------------------------------------------- arguments
 
 
 def _check_n_features(n_features: object) -> None:
@@ -230,7 +285,7 @@ def _thread_count(n_jobs: int | None, size: int = _SMALL) -> int:
     return int(joblib.effective_n_jobs(int(n_jobs)))
 
 
-def _read_text(path: object) -> tuple[bytes | bytearray | memoryview | mmap.mmap, str]:
+def _read_text(path: object) -> tuple[Text, str]:
     """Return the file's text as a buffer, and its name for messages."""
     if hasattr(path, "read"):
         name = str(getattr(path, "name", "<stream>"))

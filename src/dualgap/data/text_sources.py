@@ -11,6 +11,7 @@ from scipy import sparse
 from ..core import parse_svmlight
 from .chunks import Chunk, FileSource, Reading, Rows
 from .opening import DataFile, open_data
+from .svmlight import has_words, without_words
 
 #: Longest line of text, in chunks.
 _LONGEST_LINE = 8
@@ -20,12 +21,14 @@ class _Text(FileSource):
     kind, labelled = "svmlight", "svmlight text, which contains labels"
 
     def chunks(self) -> Iterator[Chunk]:
-        first = 0
+        first, words = 0, None
         for path in self.paths:
             before = 0
             with open_data(path) as file:
+                # The first label of all tells whether labels are words.
+                words = has_words(file.start) if words is None else words
                 for text in _whole_lines(file, self.reading.chunk):
-                    yield _text_chunk(path, text, first, before, self.reading)
+                    yield _text_chunk(path, text, first, before, self.reading, words)
                     lines = text.count(b"\n") + (not text.endswith(b"\n"))
                     first, before = first + lines, before + lines
 
@@ -56,12 +59,15 @@ def _whole_lines(file: DataFile, size: int) -> Iterator[bytes]:
 
 
 def _text_chunk(
-    path: str, text: bytes, first: int, before: int, reading: Reading
+    path: str, text: bytes, first: int, before: int, reading: Reading, words: bool
 ) -> Chunk:
     def load() -> Rows:
         nonlocal text
         # With "auto", keep the indices as written; the merge shifts them if needed.
         zero_based = reading.zero_based in ("auto", True)
+        labels = None
+        if words:
+            text, labels = without_words(text, path)
         try:
             found = parse_svmlight(
                 np.frombuffer(text, dtype=np.uint8),
@@ -79,7 +85,7 @@ def _text_chunk(
         text = b""
         shape = len(found.labels), found.n_features
         X = sparse.csr_matrix((found.values, found.indices, found.indptr), shape)
-        return X, found.labels, None
+        return X, found.labels if labels is None else labels, None
 
     def place(row: int) -> str:
         return f"{path}, after line {before}, example {row + 1}"
