@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -283,11 +284,56 @@ def test_weights_are_a_column_or_a_file() -> None:
     ):  # fmt: skip
         assert words in refused("train", "data", "k2", "-W", file)
     np.savetxt("odd", np.arange(3.0))
-    assert "odd has 3 weights, but data has 60" in refused(
+    assert "odd has 3 entries, but there are more rows" in refused(
         "train", "data", "k2", "-W", "odd"
     )
     np.savetxt("odd", -np.arange(60.0))
     assert "negative" in refused("train", "data", "k2", "-W", "odd")
+
+
+@pytest.mark.parametrize("kind", ["text", "csv", "npz"])
+def test_weights_in_a_file_travel_with_a_store(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), np.arange(50) % 2
+    weight = rng.random(50) + 0.5
+    np.savetxt("w", weight)
+    frame = pandas.DataFrame(X, columns=[*"abc"]).assign(y=y)
+    rows = [f"{label} 1:{a} 2:{b} 3:{c}" for (a, b, c), label in zip(X, y, strict=True)]
+    Path("text").write_text("# 1 1:2\n\n" + "\n # one\n".join(rows))
+    frame.to_csv("csv", index=False)
+    np.savez("npz", X=X, y=y)
+    os.rename("npz.npz", "npz")
+    call("convert", kind, "s", "-W", "w", "--no-shuffle")
+    np.testing.assert_array_equal(RowStore.open("s").sample_weight, weight)
+    call("train", "s", "m", "--tol", "1e-6")
+    call("train", kind, "n", "-W", "w", "--tol", "1e-6")
+    np.testing.assert_allclose(load_model("m").coef_, load_model("n").coef_, rtol=1e-2)
+    assert "a store, whose rows are in random order; give --weights to convert" in (
+        refused("train", "s", "m", "-W", "w")
+    )
+    for size, words in ((49, "there are more rows"), (51, "there are 50 rows")):
+        np.savetxt("w", np.ones(size))
+        assert f"--weights has {size} entries, but {words}" in refused(
+            "convert", kind, "other", "-W", "w"
+        )
+
+
+def test_rows_that_are_left_out_keep_no_weight() -> None:
+    frame = adult(400)
+    weight = np.arange(1.0, 401.0)
+    plain(frame, "t.csv")
+    np.savetxt("w", weight)
+    words = ("t.csv", "--label", "income", "--missing", "drop", "-W", "w")
+    call("convert", *words, "s", "--no-shuffle")
+    kept = weight[frame.workclass.notna()]
+    np.testing.assert_array_equal(RowStore.open("s").sample_weight, kept)
+    call("train", *words, "m")
+    call("certify", "t.csv", "m", "-W", "w")
+    plain(frame.assign(w=weight), "t.csv")
+    assert "w and --weight w exclude each other" in refused(
+        "train", "t.csv", "m2", "--label", "income", "--weight", "w", "-W", "w",
+        "--missing", "drop",
+    )  # fmt: skip
 
 
 def test_a_csv_in_a_zip_and_svmlight_text_with_a_mark() -> None:

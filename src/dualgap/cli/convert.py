@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from .data import table_options, told_of_text
+from .data import table_options, told_of_text, weights_in
 from .files import refuse_dash, refuse_model
 from .options import Options
 from .parser import Argument, Values
@@ -49,6 +49,7 @@ def add(command: Options) -> None:
     command.add("--labels", text, str, "FILE", group="Data")
     command.n_features("IN")
     command.table_options("IN")
+    command.weights()
     command.flag("--single", "Round values to float32.", "Output")
     command.flag("--overwrite", "Replace an existing store.", "Output")
     command.jobs()
@@ -63,6 +64,7 @@ def run(o: Values) -> None:
     for path in o.inputs:
         refuse_model(path)
     said = _said_of(o.inputs[0])
+    weight = None if o.weights is None else weights_in(o.weights).values
     begun = time.perf_counter()
     store = convert(
         o.inputs,
@@ -78,6 +80,7 @@ def run(o: Values) -> None:
         n_features=o.n_features,
         **table_options(o)._asdict(),
         y=o.labels,
+        sample_weight=weight,
     )
     seconds = time.perf_counter() - begun
     if store.features is not None:

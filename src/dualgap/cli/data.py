@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
 
+    from ..data.chunks import Given
     from ..data.features import Features
     from ..data.model_file import Scalar
     from ..data.opening import DataFile
@@ -116,17 +117,14 @@ def read_data(
     None.
     """
     reading = reading or TableReading()
-    if reading.weights is not None:
-        own = reading._replace(weights=None)
-        found = read_data(path, zero_based, n_jobs, n_features, remedy, own, base)
-        return _weighted(found, reading.weights)
+    weight = None if reading.weights is None else weights_in(reading.weights)
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy, reading)
     from ..data.opening import open_data
 
     with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
-        kind, name = file.kind, file.name
-        if kind == "svmlight":
+        name = file.name
+        if file.kind == "svmlight":
             if reading.asked:
                 raise ValueError(
                     f"{name} is svmlight text, not a table; leave "
@@ -135,60 +133,55 @@ def read_data(
             base = base if zero_based is None else zero_based
             content = path if file.plain else file.content  # a path is mapped
             found = _svmlight(content, name, base, n_jobs, n_features, remedy)
-            return found._replace(said=told_of_text(file))
-        if zero_based is not None:
+            found = found._replace(said=told_of_text(file))
+        elif zero_based is not None:
             raise ValueError(
                 f"{name} is a table, not svmlight text; leave --zero-based and "
                 "--one-based out"
             )
-        found = _table(file.content, kind, name, reading)
+        else:
+            found = _table(file, reading, weight)
     n, d = found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
     if n_features not in (None, d):
         raise ValueError(f"{name} has {d} features, not {n_features}; {remedy}")
+    if weight is not None:
+        if found.weight is None:
+            found = found._replace(weight=weight.numbers(n))
+        weight.end()
+        name = weight.name
+    if found.weight is not None:
+        _refuse_weights(found.weight, name)
     return found
 
 
-def _weighted(examples: FileExamples, path: str) -> FileExamples:
-    """Return examples with the weights in a file, one on each line."""
-    import numpy as np
+def weights_in(path: str) -> Given:
+    """Return the weights in a file, one on each line."""
+    from ..data.chunks import Given
 
-    if examples.weight is not None:
-        raise ValueError(f"--weight and -W {path} exclude each other; leave one out")
-    refuse_store(examples.path, "-W")
     with open(path, encoding="utf-8") as file:
         try:
-            weight = np.array([float(line) for line in file if line.strip()])
+            return Given(path, [float(line) for line in file if line.strip()])
         except ValueError as error:
             raise ValueError(
                 f"{path} is not a file of weights, one number on each line: {error}"
             ) from None
-    if len(weight) != examples.shape[0]:
-        raise ValueError(
-            f"{path} has {len(weight):,} weights, but {examples.path} has "
-            f"{examples.shape[0]:,} examples; give one for each"
-        )
-    return examples._replace(weight=_checked_weights(weight, path))
 
 
-def _checked_weights(
-    weight: NDArray[np.float64] | None, name: str
-) -> NDArray[np.float64] | None:
-    """Return weights that are finite and not negative."""
-    if weight is not None and not (0.0 <= weight.min() <= weight.max() < float("inf")):
+def _refuse_weights(weight: NDArray[np.float64], name: str) -> None:
+    """Raise an error for weights that are negative or not finite."""
+    if not 0.0 <= weight.min() <= weight.max() < float("inf"):
         raise ValueError(
             f"{name} has weights that are negative or not finite; give numbers from 0"
         )
-    return weight
 
 
-def _table(
-    content: BinaryIO, kind: str, name: str, reading: TableReading
-) -> FileExamples:
+def _table(file: DataFile, reading: TableReading, weight: Given | None) -> FileExamples:
     """Read a table, or arrays."""
     import numpy as np
 
+    content, kind, name = file.content, file.kind, file.name
     if kind in ("npz", "npy"):
         if reading.asked:
             raise ValueError(
@@ -206,13 +199,12 @@ def _table(
 
     rows, features, said = read_table(
         content, kind, name, reading.options, reading.known,
-        needs_label=reading.needs_label, training=reading.training,
+        needs_label=reading.needs_label, training=reading.training, weight=weight,
     )  # fmt: skip
     y = np.zeros(rows.X.shape[0]) if rows.y is None else rows.y
     labelled = rows.y is not None
-    weight = _checked_weights(rows.weight, name)
     return FileExamples(
-        name, rows.X, _whole(y), False, labelled, features, weight, said
+        name, rows.X, _whole(y), False, labelled, features, rows.weight, said
     )
 
 
@@ -338,7 +330,11 @@ def _opened(
         raise ValueError(
             f"{path} is a store, not a table; leave {' and '.join(reading.asked)} out"
         )
-
+    if reading.weights is not None:
+        raise ValueError(
+            f"{path} is a store, whose rows are in random order; give --weights to "
+            "convert, and the store keeps them"
+        )
     if zero_based is not None:
         raise ValueError(
             f"{path} is a store, not svmlight text; leave --zero-based and --one-based "

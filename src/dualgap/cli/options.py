@@ -326,6 +326,8 @@ _REPLACED = {
     ),
     "overwrite=True": "--overwrite",
     "as sample_weight=...": "in a file with --weights FILE",
+    "sample_weight has": "--weights has",
+    "sample_weight and weight=": "--weights and weight=",
     "or None": "or leave it out",
     "use None, ": "use ",
     "Stopped at max_iter": "Stopped at --max-iter",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import lzma
+import os
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -76,6 +77,36 @@ def array_chunk(
     )
 
 
+class Given:
+    """Labels or weights from outside the files, in the order of the rows."""
+
+    def __init__(self, name: str, values: ArrayLike) -> None:
+        self.name, self.values, self.at = name, np.asarray(values), 0
+
+    def take(self, n: int) -> NDArray[np.generic]:
+        """Return those of the next rows."""
+        part = self.values[self.at : self.at + n]
+        self.at += n
+        if len(part) < n:
+            self._refuse("more")
+        return part
+
+    def numbers(self, n: int) -> NDArray[np.float64]:
+        """Return those of the next rows as numbers."""
+        return column_in(self.name, self.take(n), n)
+
+    def end(self) -> None:
+        """Raise an error if there are no rows for some of them."""
+        if len(self.values) > self.at:
+            self._refuse(f"{self.at:,}")
+
+    def _refuse(self, rows: str) -> None:
+        raise ValueError(
+            f"{self.name} has {len(self.values):,} entries, but there are {rows} rows; "
+            "give one entry for each row"
+        )
+
+
 class Source(ABC):
     """Base of the kinds of inputs."""
 
@@ -97,21 +128,35 @@ class FileSource(Source):
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
         if self.labelled is not None:
-            refuse_labels(reading, self.labelled)
+            refuse_given("y", reading.y, self.labelled)
         self.paths, self.reading = paths, reading
         self.name = ", ".join(paths)
+        self.weight = given("sample_weight", reading.sample_weight)
+
+    def chunks(self) -> Iterator[Chunk]:
+        yield from self.rows()
+        if self.weight is not None:
+            self.weight.end()
+
+    @abstractmethod
+    def rows(self) -> Iterator[Chunk]:
+        """Yield all chunks, and take the given weights of their rows."""
 
 
-def refuse_labels(reading: Reading, kind: str) -> None:
-    """Raise an error for labels or weights of files that contain them."""
-    for name in ("y", "sample_weight"):
-        value = getattr(reading, name)
-        if value is not None:
-            given = repr(value) if isinstance(value, str) else "..."
-            raise ValueError(
-                f"{name}={given} is for .npy and .npz files, not for {kind}; leave it "
-                "out"
-            )
+def given(name: str, value: ArrayLike | None) -> Given | None:
+    """Return labels or weights that may be in a .npy file; None if there are none."""
+    if isinstance(value, (str, os.PathLike)):
+        value = np.load(value, mmap_mode="r", allow_pickle=False)
+    return None if value is None else Given(name, value)
+
+
+def refuse_given(name: str, value: ArrayLike | None, kind: str) -> None:
+    """Raise an error for labels or weights of rows that have them."""
+    if value is not None:
+        told = repr(value) if isinstance(value, str) else "..."
+        raise ValueError(
+            f"{name}={told} is for .npy and .npz files, not for {kind}; leave it out"
+        )
 
 
 def labels_in(name: str, value: ArrayLike, n: int) -> Labels:

@@ -120,8 +120,10 @@ def convert(
         What to do about missing values in tables. None refuses them.
     decimal : {".", ","}, optional
         Decimal point of CSV files; None looks at the first lines.
-    y, sample_weight : array-like or path of a .npy file, optional
-        Labels and weights of ``.npy`` and ``.npz`` files that do not contain them.
+    y : array-like or path of a .npy file, optional
+        Labels of ``.npy`` and ``.npz`` files that do not contain them.
+    sample_weight : array-like or path of a .npy file, optional
+        Weights of the rows of all files, in their order.
     buffer : int, default=2**28
         As in :meth:`RowStore.open`.
 

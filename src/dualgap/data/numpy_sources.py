@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import tokenize
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -19,6 +18,7 @@ from .chunks import (
     _PIECE,
     Chunk,
     FileSource,
+    Given,
     Reading,
     Source,
     _named,
@@ -26,6 +26,7 @@ from .chunks import (
     _tidy,
     array_chunk,
     column_in,
+    given,
     labels_in,
 )
 from .opening import kind_of_file
@@ -113,31 +114,16 @@ class _Npy:
 class _Numpy(FileSource):
     kind = "numpy"
 
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        super().__init__(paths, reading)
-        self.y = self._given("y")
-        self.weight = self._given("sample_weight")
-
-    def _given(self, name: str) -> NDArray[np.generic] | None:
-        value = getattr(self.reading, name)
-        if isinstance(value, (str, os.PathLike)):
-            value = np.load(value, mmap_mode="r", allow_pickle=False)
-        if value is None:
-            return None
-        return np.asarray(value)
-
-    def chunks(self) -> Iterator[Chunk]:
-        first = 0
+    def rows(self) -> Iterator[Chunk]:
+        first, labels = 0, given("y", self.reading.y)
         for path in self.paths:
-            first = yield from self._of_file(path, first)
-        for name, given in (("y", self.y), ("sample_weight", self.weight)):
-            if given is not None and len(given) != first:
-                raise ValueError(
-                    f"{name} has {len(given)} entries, but there are {first} rows; "
-                    "give one entry per row"
-                )
+            first = yield from self._of_file(path, first, labels)
+        if labels is not None:
+            labels.end()
 
-    def _of_file(self, path: str, first: int) -> Generator[Chunk, None, int]:
+    def _of_file(
+        self, path: str, first: int, given: Given | None
+    ) -> Generator[Chunk, None, int]:
         with contextlib.ExitStack() as stack:
             file: BinaryIO = stack.enter_context(open(path, "rb"))
             if kind_of_file(path) == "npy":
@@ -154,15 +140,13 @@ class _Numpy(FileSource):
                         if name.endswith(".npy")
                     }
             n, parts = self._rows(path, arrays)
-            labels = self._column(arrays, "y", self.y, first, n, labels_in)
+            labels = _column(arrays, "y", given, n, labels_in)
             if labels is None:
                 raise ValueError(
                     f"{path} has no labels; give y=..., or save an array y in a .npz "
                     "file"
                 )
-            weight = self._column(
-                arrays, "sample_weight", self.weight, first, n, column_in
-            )
+            weight = _column(arrays, "sample_weight", self.weight, n, column_in)
             at = 0
             for X in parts:
                 part = slice(at, at + X.shape[0])
@@ -170,21 +154,6 @@ class _Numpy(FileSource):
                 yield array_chunk(path, first + at, X, labels[part], own)
                 at += X.shape[0]
             return first + at
-
-    def _column(
-        self,
-        arrays: dict[str, _Npy],
-        name: str,
-        given: NDArray[np.generic] | None,
-        first: int,
-        n: int,
-        checked: Callable[[str, ArrayLike, int], T],
-    ) -> T | None:
-        if given is not None:
-            return checked(name, given[first : first + n], n)
-        if name not in arrays:
-            return None
-        return checked(arrays[name].name, arrays[name].whole(), n)
 
     def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Matrix]]:
         if "X" in arrays:
@@ -247,3 +216,18 @@ class _Numpy(FileSource):
             X = sparse.csr_matrix(parts, shape=(end - at, d))
             yield _tidy(X, self.reading.dtype)
             at = end
+
+
+def _column(
+    arrays: dict[str, _Npy],
+    name: str,
+    given: Given | None,
+    n: int,
+    checked: Callable[[str, ArrayLike, int], T],
+) -> T | None:
+    """Return the labels or weights that were given, or those in the file."""
+    if given is not None:
+        return checked(name, given.take(n), n)
+    if name not in arrays:
+        return None
+    return checked(arrays[name].name, arrays[name].whole(), n)

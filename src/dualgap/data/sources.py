@@ -20,7 +20,7 @@ from .chunks import (
     Source,
     _tidy,
     array_chunk,
-    refuse_labels,
+    refuse_given,
 )
 from .features import Features
 from .numpy_sources import _Batches, _Numpy
@@ -41,7 +41,8 @@ def source_of(inputs: object, reading: Reading) -> Source:
                 f"inputs is a {type(inputs).__name__}; give a path, a list of paths, "
                 "or an iterable of (X, y) or (X, y, sample_weight)"
             )
-        refuse_labels(reading, "batches, which contain them")
+        for name in ("y", "sample_weight"):
+            refuse_given(name, getattr(reading, name), "batches, which contain them")
         return _Batches(inputs, reading)
     for path in paths:
         os.stat(path)  # the usual error
@@ -74,7 +75,7 @@ class _Tables(FileSource):
 
     kind, labelled = "table", "tables, which contain them as columns"
 
-    def chunks(self) -> Iterator[Chunk]:
+    def rows(self) -> Iterator[Chunk]:
         self.features = known = self._learnt()
         first = 0
         row = 12 * (len(known.columns) if known.sparse else known.width)
@@ -82,7 +83,7 @@ class _Tables(FileSource):
         for path in self.paths:
             with self._opened(path) as table:
                 layout = table.placed(known, None, True, True)
-                encoder = Encoder(known, layout)
+                encoder = Encoder(known, layout, self.weight)
                 blocks = table.blocks(
                     known_wants(table, layout, known, True, True), size
                 )

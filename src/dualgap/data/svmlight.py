@@ -9,13 +9,13 @@ import os
 import re
 import stat
 from numbers import Integral
-from typing import BinaryIO, Literal, overload
+from typing import Any, BinaryIO, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 
-from ..core import parse_svmlight
+from ..core import ParsedSvmlight, parse_svmlight
 from ..memory import memory_error
 from .opening import DECOMPRESSORS, text_pieces
 
@@ -141,12 +141,10 @@ def load_svmlight(
     n_threads = _thread_count(n_jobs, len(text))
     if text[:3] == codecs.BOM_UTF8:
         text = memoryview(text)[3:]
-    words = None
-    if has_words(text):
-        text, words = without_words(text, name)
     try:
-        parsed = parse_svmlight(
-            np.frombuffer(text, dtype=np.uint8),
+        parsed, y = parse(
+            text,
+            has_words(text),
             n_threads=n_threads,
             zero_based=None if zero_based == "auto" else bool(zero_based),
             query_id=bool(query_id),
@@ -158,7 +156,6 @@ def load_svmlight(
         raise ValueError(f"{name}, {error}") from None
     del text
 
-    y = parsed.labels if words is None else words
     qid, found = parsed.qid, parsed.n_features
     if n_features is None:
         n_features = found
@@ -203,25 +200,34 @@ def has_queries(text: Text) -> bool:
     return found is not None and found[2] is not None
 
 
-def without_words(text: Text, name: str) -> tuple[bytes, NDArray[np.str_]]:
-    """Return text with labels 0 in the same columns, and the words that were there."""
+def parse(text: Text, words: bool, **options: Any) -> tuple[ParsedSvmlight, Labels]:
+    """Parse svmlight text, whose labels may be words; return what it holds, and labels.
+
+    Raises ValueError with line and column.
+    """
+    if not words:
+        parsed = parse_svmlight(np.frombuffer(text, np.uint8), **options)
+        return parsed, parsed.labels
     place: dict[bytes, int] = {}
     codes: list[int] = []
 
     def zero(found: re.Match[bytes]) -> bytes:
-        mark, label = found.groups()
+        blanks, label = found.groups()
         codes.append(place.setdefault(label, len(place)))
-        return mark + b"0".ljust(len(label))
+        return blanks + b"0".ljust(len(label))  # errors tell the same column
 
     plain = _LABEL.sub(zero, text)
+    parsed = parse_svmlight(np.frombuffer(plain, np.uint8), **options)
     try:
-        words = np.array([label.decode() for label in place])
+        return parsed, np.array([label.decode() for label in place])[codes]
     except UnicodeDecodeError as error:
+        bad = next(f for f in _LABEL.finditer(text) if f[2] == error.object)
+        line = bytes(text[: bad.start()]).count(b"\n") + 1
         raise ValueError(
-            f"{name}: the label {error.object!r} is not text in UTF-8; convert the "
-            "file, from Latin-1 with: iconv -f latin1 -t utf-8"
+            f"line {line}, column {len(bad[1]) + 1}: expected a label in UTF-8, found "
+            f"{error.object!r}; convert the file, from Latin-1 with: iconv -f latin1 "
+            "-t utf-8"
         ) from None
-    return plain, words[codes]
 
 
 # ------------------------------------------------------------------------- arguments

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .arrow_table import ArrowTable
+from .chunks import Given
 from .csv_table import CsvTable
 from .features import Column, Feature, Features, Learner, Numbers, Words
 from .table_file import Layout, TableFile, TableOptions, Want
@@ -63,6 +64,7 @@ def read_table(
     *,
     needs_label: bool = True,
     training: bool = True,
+    weight: Given | None = None,
 ) -> Table:
     """Read a table.
 
@@ -74,6 +76,7 @@ def read_table(
     - `needs_label`: whether a table without labels raises an error.
     - `training`: whether these are training rows: weights have to be there, and rows
       with missing values are left out if the description says so.
+    - `weight`: weights of the rows, if no column has them.
 
     Raises ValueError if a value is missing or not a number (the message names line and
     column), or a column does not exist. Raises ImportError if pyarrow is missing.
@@ -83,7 +86,7 @@ def read_table(
     decimal = options.decimal or (None if known is None else known.decimal)
     table = open_table(content, kind, name, decimal)
     with contextlib.closing(table):
-        return _read(table, options, known, needs_label, training)
+        return _read(table, options, known, needs_label, training, weight)
 
 
 def _read(
@@ -92,6 +95,7 @@ def _read(
     known: Features | None,
     needs_label: bool,
     training: bool,
+    weight: Given | None,
 ) -> Table:
     if learns := known is None:
         layout = table.layout(options, needs_label)
@@ -111,7 +115,7 @@ def _read(
         count, blocks = sum(map(_length, held)), _emptied(held)
     if not count:
         raise ValueError(f"{table.name} has no rows; give a file with data")
-    encoder = Encoder(known, layout)
+    encoder = Encoder(known, layout, weight)
     rows = joined(map(encoder.rows, blocks), count)
     said = [*table.left_out(layout), *(known.said() if learns else []), *encoder.said()]
     return Table(rows._replace(y=_known_labels(table.name, rows.y)), known, said)
@@ -268,8 +272,15 @@ class TableLearner:
 class Encoder:
     """Makes rows of features from blocks of columns, and counts what it changes."""
 
-    def __init__(self, known: Features, layout: Layout) -> None:
-        self.known, self.layout = known, layout
+    def __init__(
+        self, known: Features, layout: Layout, weight: Given | None = None
+    ) -> None:
+        if weight is not None and layout.weight is not None:
+            raise ValueError(
+                f"{weight.name} and weight={known.weight!r} exclude each other; leave "
+                "one out"
+            )
+        self.known, self.layout, self.weight = known, layout, weight
         self.unknown: Counter[str] = Counter()
         self.dropped = 0
 
@@ -283,6 +294,8 @@ class Encoder:
         X, rest = known.encode(columns, self.unknown), iter(block[d:])
         y = None if self.layout.label is None else _labels(next(rest), known)
         weight = None if self.layout.weight is None else next(rest)
+        if self.weight is not None:
+            weight = self.weight.numbers(_length(block))
         assert not isinstance(weight, Words)
         if known.missing == "drop":
             gaps = np.isnan(X.data if sparse.issparse(X) else X)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from ..core import parse_svmlight
 from .chunks import Chunk, FileSource, Reading, Rows
 from .opening import DataFile, open_data
-from .svmlight import has_words, without_words
+from .svmlight import has_words, parse
 
+_EXAMPLE = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 #: Longest line of text, in chunks.
 _LONGEST_LINE = 8
 
@@ -20,7 +21,7 @@ _LONGEST_LINE = 8
 class _Text(FileSource):
     kind, labelled = "svmlight", "svmlight text, which contains labels"
 
-    def chunks(self) -> Iterator[Chunk]:
+    def rows(self) -> Iterator[Chunk]:
         first, words = 0, None
         for path in self.paths:
             before = 0
@@ -28,7 +29,12 @@ class _Text(FileSource):
                 # The first label of all tells whether labels are words.
                 words = has_words(file.start) if words is None else words
                 for text in _whole_lines(file, self.reading.chunk):
-                    yield _text_chunk(path, text, first, before, self.reading, words)
+                    weight = None
+                    if self.weight is not None:
+                        weight = self.weight.numbers(len(_EXAMPLE.findall(text)))
+                    yield _text_chunk(
+                        path, text, first, before, self.reading, words, weight
+                    )
                     lines = text.count(b"\n") + (not text.endswith(b"\n"))
                     first, before = first + lines, before + lines
 
@@ -59,18 +65,22 @@ def _whole_lines(file: DataFile, size: int) -> Iterator[bytes]:
 
 
 def _text_chunk(
-    path: str, text: bytes, first: int, before: int, reading: Reading, words: bool
+    path: str,
+    text: bytes,
+    first: int,
+    before: int,
+    reading: Reading,
+    words: bool,
+    weight: NDArray[np.float64] | None,
 ) -> Chunk:
     def load() -> Rows:
         nonlocal text
         # With "auto", keep the indices as written; the merge shifts them if needed.
         zero_based = reading.zero_based in ("auto", True)
-        labels = None
-        if words:
-            text, labels = without_words(text, path)
         try:
-            found = parse_svmlight(
-                np.frombuffer(text, dtype=np.uint8),
+            found, labels = parse(
+                text,
+                words,
                 n_threads=1,
                 zero_based=zero_based,
                 query_id=False,
@@ -83,9 +93,9 @@ def _text_chunk(
             )
             raise ValueError(f"{path}, {message}") from None
         text = b""
-        shape = len(found.labels), found.n_features
+        shape = len(labels), found.n_features
         X = sparse.csr_matrix((found.values, found.indices, found.indptr), shape)
-        return X, found.labels if labels is None else labels, None
+        return X, labels, weight
 
     def place(row: int) -> str:
         return f"{path}, after line {before}, example {row + 1}"
