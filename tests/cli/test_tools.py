@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model
 from dualgap.cli.options import in_options
-from dualgap.data import convert
+from dualgap.data import RowStore, convert
 from dualgap.models import write_liblinear
 
 from .running import call, refused, write
@@ -399,7 +399,10 @@ def test_a_refused_conversion_does_not_stand_in_the_way() -> None:
     told = refused("convert", "x.npy", "store")
     assert "give --labels ..., or save an array y in a .npz file" in told
     np.save("names.npy", np.array(["a", "b", "c", "d"]))
-    refused("convert", "x.npy", "store", "--labels", "names.npy")
+    np.save("few.npy", np.array(["a", "b", "c"]))
+    refused("convert", "x.npy", "store", "--labels", "few.npy")
+    call("convert", "x.npy", "words", "--labels", "names.npy")
+    assert RowStore.open("words").classes == ("a", "b", "c", "d")
     call("convert", "x.npy", "store", "--labels", "y.npy")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.data.arrays import read_arrays
 from dualgap.data.features import Features, Learner, Words
 from dualgap.data.kinds import kind_of, refuse_kind
+from dualgap.data.numpy_sources import read_arrays
 from dualgap.data.table_file import TableOptions
 from dualgap.data.tables import Table, read_table
 
@@ -394,20 +394,24 @@ def arrays(content: bytes) -> Any:
 
 def test_npz() -> None:
     X = np.array([[1, 2], [3, 4]])
-    found, y = arrays(npz(X=X, y=np.array(["a", "b"])))
+    found, y, weight = arrays(npz(X=X, y=np.array(["a", b"b"]), sample_weight=[1, 2]))
     np.testing.assert_array_equal(found, X)
     assert y.tolist() == ["a", "b"]
+    assert weight.tolist() == [1.0, 2.0]
+    found, _, _ = arrays(npz(X=np.asfortranarray(X)))
+    np.testing.assert_array_equal(found, X)
     sink = io.BytesIO()
     sparse.save_npz(sink, sparse.csr_matrix(X))
-    found, y = arrays(sink.getvalue())
+    found, y, weight = arrays(sink.getvalue())
     assert (found != X).sum() == 0
     assert y is None
+    assert weight is None
     for content, words in (
-        (npz(a=X), "has the arrays a; expected X and y"),
-        (npz(X=X, y=np.ones(3)), "expected labels of shape"),
+        (npz(a=X), r"has the arrays \['a'\]; expected X, or"),
+        (npz(X=X, y=np.ones(3)), r"y\.npy has shape \(3,\); expected \(2,\)"),
         (npz(X=X * np.nan, y=np.ones(2)), "NaN"),
         (npz(X=X, y=np.ones(2))[:-30], "cannot be read"),
-        (npz(X=X, y=np.array(["a", 1], object)), "save y with dtype=str"),
+        (npz(X=X, y=np.array(["a", 1], object)), "as numbers, or words with dtype=str"),
     ):
         with pytest.raises(ValueError, match=words):
             arrays(content)

@@ -188,13 +188,14 @@ def _table(file: DataFile, reading: TableReading, weight: Given | None) -> FileE
                 f"{name} has arrays X and y, not columns; leave "
                 f"{' and '.join(reading.asked)} out"
             )
-        from ..data.arrays import read_arrays
+        from ..data.numpy_sources import read_arrays
 
-        X, y = read_arrays(content, kind, name)
+        X, y, own = read_arrays(content, kind, name)
         if y is None and reading.needs_label:
             raise ValueError(f"{name} has no labels; save an array y with X")
         labels = np.zeros(X.shape[0]) if y is None else y
-        return FileExamples(name, X, _whole(labels), False, y is not None)
+        labelled = y is not None
+        return FileExamples(name, X, _whole(labels), False, labelled, weight=own)
     from ..data.tables import read_table
 
     rows, features, said = read_table(

@@ -162,7 +162,8 @@ def refuse_given(name: str, value: ArrayLike | None, kind: str) -> None:
 def labels_in(name: str, value: ArrayLike, n: int) -> Labels:
     """Return the labels of n rows, shape (n,)."""
     array = np.asarray(value)
-    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.flat):
+    strings = array.dtype.kind == "O" and all(isinstance(v, str) for v in array.flat)
+    if strings or array.dtype.kind == "S":
         array = array.astype(str)
     if array.dtype.kind == "U" and array.shape == (n,):
         return array
