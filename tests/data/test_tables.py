@@ -382,6 +382,20 @@ def test_the_index_of_pandas_is_left_out(kind: str) -> None:
     assert found.said == ["column 3 (__index_level_0__) numbers the rows: left out"]
 
 
+def test_words_are_missing_where_pandas_says_so() -> None:
+    """Those of its list, in their case, and a question mark; all others are words."""
+    pandas = pytest.importorskip("pandas")
+    known = sorted(set(pandas._libs.parsers.STR_NA_VALUES) | {"?", "None"})
+    words = ["none", "-", "na", "Null", "N/a", "nil", "missing", "#n/a"]
+    text = "a,y\n" + "".join(f"{w},{k % 2}\n" for k, w in enumerate([*words, *known]))
+    found = read(text, missing="drop")
+    assert found.features.columns[0].words == tuple(sorted(words))
+    assert found.rows.X.shape == (len(words), len(words))
+    for word in ("-", "none"):
+        with pytest.raises(ValueError, match=f"found '{word}'; leave the field empty"):
+            read(f"a,y\n1,2\n2,1\n{word},1\n")
+
+
 def npz(**arrays: Any) -> bytes:
     sink = io.BytesIO()
     np.savez(sink, **arrays)

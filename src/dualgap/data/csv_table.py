@@ -33,9 +33,14 @@ class CsvSettings:
 
 SETTINGS = CsvSettings()
 SEPARATORS = "\t;|,"
+#: Texts of missing values: those of pandas, and a question mark.
 _MISSING = {
-    *("", "na", "n/a", "nan", "null", "none", "?", "-", "<na>", "#n/a"),
+    *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
+    *("None", "NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN"),
+    *("-1.#QNAN", "?"),
 }
+#: Words that may have been meant as missing values, where numbers are expected.
+_UNSURE = {"-", "--", ".", "na", "none", "missing", "n.a."}
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 
@@ -121,7 +126,7 @@ class CsvTable(TableFile):
 
     def _is_text(self, column: Sequence[str]) -> bool:
         """Whether the first value of a column is a word."""
-        found = [text for text in column if text.lower() not in _MISSING]
+        found = [text for text in column if text not in _MISSING]
         return bool(found) and not self._is_number(found[0])
 
     def _is_header(self, sample: Sequence[Sequence[str]]) -> bool:
@@ -142,7 +147,7 @@ class CsvTable(TableFile):
         return any(
             self._is_number(below)
             and not self._is_number(above)
-            and above.strip().lower() not in _MISSING
+            and above.strip() not in _MISSING
             for above, below in zip(first, second, strict=False)
         )
 
@@ -234,7 +239,7 @@ class CsvTable(TableFile):
         values, place, code = dict[str, float](), dict[str, int](), dict[str, int]()
         for raw in set(texts):  # few, where they are words
             text = raw.strip()
-            if text.lower() in _MISSING:
+            if text in _MISSING:
                 values[raw], code[raw] = math.nan, -1
             elif want.words is not True and self._is_number(text):
                 values[raw], code[raw] = self._number(text), -1
@@ -267,6 +272,11 @@ class CsvTable(TableFile):
         look = look_of(text)
         if look is not None:
             raise ValueError(f"{where}: {text[:40]!r} {look}")
+        if text.lower() in _UNSURE:
+            raise ValueError(
+                f"{where}: expected a finite number, found {text!r}; leave the field "
+                "empty if the value is missing"
+            )
         remedy = f"one_hot={self.title(j)!r}, or leave the column out with columns=..."
         raise ValueError(
             f"{where}: expected a finite number, found {text[:40]!r}; take its values "
