@@ -37,6 +37,7 @@ NAMED = {
 _OTHERS = {
     "xlsx": "is a workbook of Excel; save the sheet as CSV",
     "json": "is JSON; save the table as CSV or Parquet",
+    "markup": "is HTML or XML; save the table as CSV",
     "arff": "is ARFF (Weka); read it with scipy.io.arff and save it as CSV",
     "utf-16": "is UTF-16; save it as UTF-8",
     "binary": "is not a data file; give svmlight text, CSV, TSV, Parquet, Arrow, .npy "
@@ -48,10 +49,10 @@ def kind_of(start: bytes) -> tuple[str, str | None]:
     """Return the kind of a file and its compression, from its first bytes.
 
     Returns `kind`: "svmlight", "csv", "parquet", "arrow", "npz" or "npy", or what no
-    command reads: "xlsx", "json", "arff", "utf-16" for other text than tables, or
-    "binary" for an unknown format. For a compressed file it is "svmlight", because only
-    the decompressed text tells. `compression`: extension that stands for the
-    compression, such as ``".gz"``.
+    command reads: "xlsx", "json", "arff", "markup", "utf-16" for other text than
+    tables, or "binary" for an unknown format. For a compressed file it is "svmlight",
+    because only the decompressed text tells. `compression`: extension that stands for
+    the compression, such as ``".gz"``.
     """
     for magic, suffix in _COMPRESSED.items():
         if start.startswith(magic):
@@ -82,6 +83,8 @@ def _kind_of_zip(start: bytes) -> tuple[str, str | None]:
 def _kind_of_text(start: bytes) -> str:
     if re.match(rb"\s*(%[^\n]*\n\s*)*@relation\b", start, re.IGNORECASE):
         return "arff"
+    if re.match(rb"\s*<(!doctype|html|\?xml)\b", start, re.IGNORECASE):
+        return "markup"
     if re.match(rb"\s*(\[\s*)?\{\s*[\"}]|\s*\[\s*[\[\d\"-]", start):
         return "json"
     for line in start.splitlines():
