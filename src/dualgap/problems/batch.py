@@ -207,19 +207,19 @@ class LinearBatch(Batch):
         self.columns = StoredColumns(X, narrow)
         X = self.columns.X
         self.classes, self.codes, self.reduction = classes, codes, reduction
-        self.several, self.joint = reduction.several, isinstance(reduction, Joint)
+        kind = type(reduction)
+        self.several, self.joint = reduction.several, kind is Joint
         self.count, self.names = len(reduction), reduction.names(classes)
-        self.many = self.count > MANY and type(reduction) in (OneVsRest, MultiLabel)
+        self.many = self.count > MANY and kind in (OneVsRest, MultiLabel)
         #: Whether all problems have the same costs of the rows.
-        alike = not isinstance(reduction, OneVsOne)
-        self.same_costs = alike and bool((factor == 1.0).all())
+        self.same_costs = kind is not OneVsOne and bool((factor == 1.0).all())
         #: What `_proofs_of_zero` returns, once `unreached` needs it.
         self.zeros: tuple[Callable[[int], Bounds], Vector] | None = None
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
         self.points: Points | None = None
-        pairs = isinstance(reduction, OneVsOne)
+        pairs = kind is OneVsOne
         if pairs and not part:
             own = weights_of_rows(codes, weight, factor)
             refuse_missing(classes, np.bincount(codes, own))
@@ -297,7 +297,7 @@ class LinearBatch(Batch):
         """Return the weights of all rows in problem k, (n,); None if all are 1."""
         fold, k = divmod(k, self.count)
         weight, factor = self.parts[fold]
-        if weight is None and isinstance(self.reduction, OneVsOne):
+        if weight is None and type(self.reduction) is OneVsOne:
             weight = np.ones(len(self.codes))
         if weight is None:
             return None
@@ -374,7 +374,7 @@ class LinearBatch(Batch):
     def class_costs(self) -> tuple[list[float], list[float]]:
         """Return the summed costs of both sides of each problem."""
         weight, factor = self.parts[0]
-        if isinstance(self.reduction, MultiLabel):
+        if type(self.reduction) is MultiLabel:
             return self.reduction.sides(weight, factor, self.C)
         total = np.bincount(self.codes, weight, len(factor)) * self.C
         return self.reduction.costs(total.tolist(), factor.tolist())

@@ -259,15 +259,15 @@ class WholeSolutions(Solutions):
 
     @cached_property
     def histories(self) -> list[NDArray[np.void]]:
-        whole, last = self.whole, self.whole.ends - 1
-        primal, dual, steps = whole.epochs.T
-        history = np.empty(len(steps), HISTORY_DTYPE)
-        history["epoch"] = np.arange(1, len(steps) + 1)
-        history["epoch"] -= np.repeat(self._ends[:-1], self._epochs)
-        history["seconds"], history["exact"] = self._common.seconds, False
-        history["primal"], history["dual"], history["updates"] = primal, dual, steps
-        history["solver"], history["predicted"] = whole.method, math.nan
-        history["primal"][last] = [bounds.primal for bounds in whole.bounds]
-        history["dual"][last] = [bounds.dual for bounds in whole.bounds]
-        history["exact"][last] = True
+        # A column at a time would take longer where the epochs are few.
+        rows, seconds = [], self._common.seconds
+        epochs = iter(self.whole.epochs.tolist())
+        for bounds, count in zip(self.whole.bounds, self._epochs, strict=True):
+            for k in range(1, count + 1):
+                (primal, dual, steps), exact = next(epochs), k == count
+                if exact:
+                    primal, dual = bounds.primal, bounds.dual
+                end = exact, steps, self.whole.method, math.nan
+                rows.append((k, seconds, primal, dual, *end))
+        history = np.array(rows, HISTORY_DTYPE)
         return [history[a:b] for a, b in pairwise(self._ends)]
