@@ -1,4 +1,4 @@
-"""LinearSVC with a table of labels: a column of y for each."""
+"""Linear classifiers with a table of labels: a column of y for each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 
-from dualgap import LinearSVC, certify, load_model, save_model
+from dualgap import (
+    LinearSVC,
+    LogisticRegression,
+    certify,
+    load_model,
+    save_model,
+    to_onnx,
+)
 from dualgap.model_selection import GridSearchCV as OwnGridSearchCV
 from dualgap.models import cv_bounds, loo_bounds, write_liblinear, write_proof
 
 X, Y = make_multilabel_classification(150, 6, n_classes=4, random_state=0)
 X = X / 10
 WEIGHT = np.arange(150) % 3 + 0.5
+
+each = pytest.mark.parametrize("make", [LinearSVC, LogisticRegression])
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -54,23 +63,56 @@ def test_the_problems_are_those_of_one_model_per_column(
         assert theirs.primal == pytest.approx(mine.primal, rel=1e-12)
 
 
-def test_predictions_are_those_of_scikit_learns_wrapper():
-    own = LinearSVC().fit(X, Y)
-    rest = OneVsRestClassifier(LinearSVC()).fit(X, Y)
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_logistic_problems_are_those_of_one_model_per_column(
+    class_weight, weight, fit_intercept
+):
+    own = LogisticRegression(class_weight=class_weight, fit_intercept=fit_intercept)
+    own.fit(X, Y, weight)
+    assert own.certificate_.certified
+    again = certify(own, X, Y, sample_weight=weight)
+    for k, part in enumerate(own.certificate_.parts):
+        one = LogisticRegression(fit_intercept=fit_intercept)
+        total = np.ones(150) if weight is None else weight
+        if class_weight == "balanced":
+            sides = np.bincount(Y[:, k], total)
+            total = total * (total.sum() / (2 * sides))[Y[:, k]]
+        elif class_weight:
+            total = total * np.where(Y[:, k], 3.0, 1.0)
+        one.fit(X, Y[:, k], total)
+        np.testing.assert_allclose(own.coef_[k], one.coef_[0], rtol=1e-12)
+        assert part.name == f"label {k}"
+        assert part.primal == pytest.approx(one.certificate_.primal, rel=1e-12)
+        assert again.parts[k].primal == pytest.approx(part.primal, rel=1e-12)
+        np.testing.assert_allclose(
+            own.predict_proba(X)[:, k], one.predict_proba(X)[:, 1]
+        )
+
+
+@each
+def test_predictions_are_those_of_scikit_learns_wrapper(make):
+    own = make().fit(X, Y)
+    rest = OneVsRestClassifier(make()).fit(X, Y)
     np.testing.assert_array_equal(own.classes_, rest.classes_)
     np.testing.assert_array_equal(own.predict(X), rest.predict(X))
     np.testing.assert_allclose(own.decision_function(X), rest.decision_function(X))
     assert own.score(X, Y) == rest.score(X, Y) == (own.predict(X) == Y).all(1).mean()
-    counts = [(Y[own.support_, k] == 1).sum() for k in range(4)]
-    assert own.n_support_.tolist() == counts
+    if make is LinearSVC:
+        counts = [(Y[own.support_, k] == 1).sum() for k in range(4)]
+        assert own.n_support_.tolist() == counts
+    else:
+        np.testing.assert_allclose(own.predict_proba(X), rest.predict_proba(X))
 
 
 @pytest.mark.parametrize(
     "form", [sparse.csr_matrix, sparse.csc_array, np.ndarray.tolist]
 )
-def test_forms_of_the_table(form):
-    own, table = LinearSVC().fit(X, Y), form(Y)
-    other = LinearSVC(n_jobs=2).fit(X, table)
+@each
+def test_forms_of_the_table(form, make):
+    own, table = make().fit(X, Y), form(Y)
+    other = make(n_jobs=2).fit(X, table)
     np.testing.assert_array_equal(other.coef_, own.coef_)
     found = other.predict(X)
     assert sparse.issparse(found) == sparse.issparse(table)
@@ -79,17 +121,19 @@ def test_forms_of_the_table(form):
     np.testing.assert_array_equal(found, own.predict(X))
 
 
-def test_two_labels_have_two_problems():
-    own = LinearSVC().fit(X, Y[:, :2])
+@each
+def test_two_labels_have_two_problems(make):
+    own = make().fit(X, Y[:, :2])
     assert own.coef_.shape == (2, 6)
     assert own.decision_function(X).shape == own.predict(X).shape == (150, 2)
-    assert not LinearSVC().fit(X, Y[:, :1].ravel()).multilabel_
+    assert not make().fit(X, Y[:, :1].ravel()).multilabel_
     assert not own.fit(X, Y[:, 0]).multilabel_
 
 
-def test_copies_keep_the_labels(tmp_path):
-    own = LinearSVC().fit(X, sparse.csr_matrix(Y))
-    save_model(own, tmp_path / "model.safetensors", duals=True)
+@each
+def test_copies_keep_the_labels(tmp_path, make):
+    own = make().fit(X, sparse.csr_matrix(Y))
+    save_model(own, tmp_path / "model.safetensors", duals=make is LinearSVC)
     for other in (
         pickle.loads(pickle.dumps(own)),
         load_model(tmp_path / "model.safetensors"),
@@ -98,15 +142,24 @@ def test_copies_keep_the_labels(tmp_path):
         assert other.certificate_ == own.certificate_
 
 
-def test_a_warm_start_begins_at_the_optimum():
-    own = LinearSVC(warm_start=True).fit(X, Y)
+@each
+def test_a_warm_start_begins_at_the_optimum(make):
+    own = make(warm_start=True).fit(X, Y)
     assert own.fit(X, Y).n_iter_ == 0
 
 
-def test_searches_of_both_kinds():
+@pytest.mark.parametrize("y", [Y[:, :2], Y[:, 0]])
+def test_a_warm_start_of_other_labels_is_refused(y):
+    own = LogisticRegression(warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match=r"have 2 .* set warm_start=False"):
+        own.fit(X, y)
+
+
+@each
+def test_searches_of_both_kinds(make):
     grid = {"C": [0.1, 1.0]}
-    plain = GridSearchCV(LinearSVC(), grid, cv=3).fit(X, Y)
-    own = OwnGridSearchCV(LinearSVC(), grid, cv=3).fit(X, Y)
+    plain = GridSearchCV(make(), grid, cv=3).fit(X, Y)
+    own = OwnGridSearchCV(make(), grid, cv=3).fit(X, Y)
     assert plain.cv_results_["mean_test_score"] == pytest.approx(
         own.cv_results_["mean_test_score"]
     )
@@ -120,6 +173,19 @@ def test_a_label_that_no_row_has_or_all_is_named():
     assert own.certificate_.certified
     assert not own.predict(X)[:, 1].any()
     assert own.predict(X)[:, 2].all()
+
+
+def test_a_label_without_an_optimum_of_its_intercept_is_refused():
+    table = Y.copy()
+    table[:, 1] = 0
+    model = LogisticRegression()
+    with pytest.raises(ValueError, match=r"no row .* have label 1, "):
+        model.fit(X, table)
+    with pytest.raises(ValueError, match=r"all rows .* have label 2, "):
+        model.fit(X, Y, np.where(Y[:, 2], 1.0, 0.0))
+    without = LogisticRegression(fit_intercept=False).fit(X, table)
+    assert without.certificate_.certified
+    assert (without.coef_[1] < 0.0).all()
 
 
 def test_certain_labels():
@@ -144,14 +210,15 @@ def test_wrong_parameters_are_refused(change, message):
         LinearSVC(**change).fit(X, Y)
 
 
-def test_wrong_tables_are_refused():
+@each
+def test_wrong_tables_are_refused(make):
     for table, message in [
         (2 * Y, "the value 2"),
         (Y[1:], "inconsistent"),
         (np.where(Y > 0, np.nan, 0.0), "NaN"),
     ]:
         with pytest.raises(ValueError, match=message):
-            LinearSVC().fit(X, table)
+            make().fit(X, table)
 
 
 def test_what_needs_one_class_per_row_is_refused(tmp_path):
@@ -164,3 +231,5 @@ def test_what_needs_one_class_per_row_is_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match="a column of y per label"):
             use()
+    with pytest.raises(ValueError, match="a column of y per label"):
+        to_onnx(LogisticRegression().fit(X, Y))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from scipy.special import log_expit, log_softmax
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.batch import SingleBatch
-from ..problems.logistic import LogisticProblem
+from ..problems.logistic import LabelsBatch, LogisticProblem
+from ..problems.reductions import has_labels
 from ..solvers import LogisticNewton, Solver, solver_for, solvers_of
 from ..training.batch import Job, Start
 from ..training.solution import Solutions
@@ -25,8 +27,10 @@ from .base import Estimator
 from .callbacks import Fitted
 from .input import (
     TrainingData,
+    has_label_table,
     labelled,
     linear_values,
+    multilabelled,
     refuse_masks,
     refuse_store,
     validated,
@@ -41,13 +45,14 @@ __all__ = ["LogisticRegression"]
 
 @dataclass(eq=False, repr=False)
 class LogisticRegression(
-    LinearClassifierMixin, SparseCoefMixin, Estimator[SingleBatch]
+    LinearClassifierMixin, SparseCoefMixin, Estimator[SingleBatch | LabelsBatch]
 ):
     r"""Logistic regression with a certificate of optimality.
 
     It solves the problem of scikit-learn's ``LogisticRegression`` with the squared norm
     as its penalty, until a relative duality gap of `tol` is proved. More than two
-    classes are trained together (multinomial, softmax).
+    classes are trained together (multinomial, softmax). A y of several columns of 0 and
+    1, dense or sparse, has a problem per column: several labels per row.
 
     Parameters
     ----------
@@ -86,11 +91,14 @@ class LogisticRegression(
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        Weights of the features; one row for two classes.
+        Weights of the features; one row for two classes, or per label.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Intercepts; 0 without.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted. With two, the second one is the positive class.
+        Labels, sorted. With two, the second one is the positive class. With several
+        labels per row the numbers of the columns of y.
+    multilabel_ : bool
+        Whether y had a column per label.
     n_iter_ : int
         Number of steps; 0 if a warm start already satisfied `tol`.
     certificate_ : Certificate
@@ -151,10 +159,11 @@ class LogisticRegression(
         classes_: NDArray[np.generic] = field(init=False)
         coef_: Vector = field(init=False)
         intercept_: Vector = field(init=False)
+        _labels: Literal["dense", "sparse"] = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.classifier_tags.multi_label = True
         return tags
 
     def _read(
@@ -163,11 +172,23 @@ class LogisticRegression(
         remedy = "read the text with dualgap.data.load_svmlight"
         refuse_store(X, type(self).__name__, remedy)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        X, y = validated(self, X, y)
-        return labelled(self.class_weight, X, y, sample_weight)
+        table = has_label_table(y)
+        X, y = validated(self, X, y, multi_output=table)
+        read = multilabelled if table else labelled
+        return read(self.class_weight, X, y, sample_weight)
 
-    def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
+    def _batch(self, data: TrainingData, job: Job) -> SingleBatch | LabelsBatch:
         columns = StoredColumns(data.X)
+        if data.table is not None:
+            return LabelsBatch(
+                columns,
+                data.table,
+                data.weight,
+                data.factor,
+                self.C,
+                fit_intercept=self.fit_intercept,
+                n_jobs=job.threads,
+            )
 
         def make(C: float) -> LogisticProblem:
             return LogisticProblem(
@@ -191,32 +212,72 @@ class LogisticRegression(
         name, zero = type(self).__name__, problem.zero()
         return SingleBatch(problem, name, make, zero, columns=columns)
 
-    def _solver(self, batch: SingleBatch, job: Job) -> Solver:
-        return solver_for(batch.only, self.solver)
+    def _solver(self, batch: SingleBatch | LabelsBatch, job: Job) -> Solver:
+        return solver_for(batch.problem(0), self.solver)
 
-    def _warm(self, batch: SingleBatch, solver: Solver) -> Start | None:
+    def _warm(self, batch: SingleBatch | LabelsBatch, solver: Solver) -> Start | None:
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        problem, kept = batch.only, batch.columns.kept
+        problem, kept = cast(LogisticProblem, batch.problem(0)), batch.columns.kept
         coef = csr_matrix(self.coef_).toarray()
-        if coef.shape[0] != problem.outputs or coef.shape[1] != self.n_features_in_:
+        labels = isinstance(batch, LabelsBatch)
+        expected = len(batch) * problem.outputs, self.n_features_in_
+        if coef.shape != expected or labels != has_labels(self):
+            kinds = len(batch) if labels else problem.classes
             raise ValueError(
                 f"warm_start=True: the previous model has coefficients of shape "
-                f"{coef.shape}, but these data have {problem.classes} classes and "
-                f"{self.n_features_in_} features; set warm_start=False for new data"
+                f"{coef.shape}, but these data have {kinds} "
+                f"{'labels' if labels else 'classes'} and {self.n_features_in_} "
+                "features; set warm_start=False for new data"
             )
-        point = problem.point(coef[:, kept][:, : problem.d], self.intercept_)
-        return lambda k, problem: point
+        coef = coef[:, kept][:, : problem.d].reshape(len(batch), -1, problem.d)
+        bias = np.reshape(self.intercept_, (len(batch), -1))
+        return lambda k, _: problem.point(coef[k], bias[k])
 
     def _attributes(
-        self, data: TrainingData, batch: SingleBatch, models: Sequence[Vector]
+        self,
+        data: TrainingData,
+        batch: SingleBatch | LabelsBatch,
+        models: Sequence[Vector],
     ) -> Fitted:
-        coef, intercept = batch.only.coef(models[0])
+        problem = cast(LogisticProblem, batch.problem(0))
+        parts = zip(*map(problem.coef, models), strict=True)
+        coef, intercept = map(np.concatenate, parts)
         coef = batch.columns.spread(coef)
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
-    def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
+    def _keep(
+        self, data: TrainingData, batch: SingleBatch | LabelsBatch, found: Solutions
+    ) -> None:
         self._set(self._attributes(data, batch, found.w))
+        self.__dict__.pop("_labels", None)
+        if data.table is not None:
+            self._labels = "sparse" if issparse(data.y) else "dense"
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether the model was fitted with one column of 0 and 1 per label."""
+        check_is_fitted(self)
+        return has_labels(self)
+
+    def predict(self, X: MatrixLike) -> NDArray[np.generic] | csr_matrix:
+        """Return the most probable class of each row, or the labels above 1/2.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or table of shape (n_samples, n_labels)
+            Labels of the classes. With a column of y per label a table of 0 and 1,
+            sparse if y was.
+        """
+        if not self.multilabel_:
+            return super().predict(X)
+        table = (self.decision_function(X) > 0.0).astype(np.intp)
+        return csr_matrix(table) if self._labels == "sparse" else table
 
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return decision scores: the log-odds of the second class, or one per class.
@@ -229,7 +290,7 @@ class LogisticRegression(
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-            One column per class if there are more than two.
+            One column per class if there are more than two, or per label.
         """
         scores = linear_values(self, X)
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -245,7 +306,8 @@ class LogisticRegression(
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            Probabilities, in the order of ``classes_``.
+            Probabilities, in the order of ``classes_``; of several labels per row the
+            probability of each.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -263,6 +325,8 @@ class LogisticRegression(
             Logarithms, finite also where a probability is rounded to 0.
         """
         scores = self.decision_function(X)
+        if self.multilabel_:
+            return np.asarray(log_expit(scores))
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))

@@ -506,7 +506,11 @@ _FACES: dict[str, _Face] = {
         LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False
     ),
     "LogisticRegression": _Face(
-        LogisticRegression, {}, {"coef_order": str}, take_linear, make_linear
+        LogisticRegression,
+        {},
+        {"coef_order": str, "labels": str | None},
+        take_linear,
+        make_linear,
     ),
     "SVR": _Face(SVR, *_BOX),
     "OneClassSVM": _Face(OneClassSVM, *_BOX),

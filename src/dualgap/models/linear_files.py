@@ -41,7 +41,7 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     if duals:
         need_duals(model, "duals=True")
     fields, tensors = file.linear_parts(model)
-    if isinstance(model, LinearSVC):
+    if isinstance(model, LinearSVC | LogisticRegression):
         fields["labels"] = getattr(model, "_labels", None)
     if duals:
         fields["n_rows"] = int(model._n_rows)
@@ -77,7 +77,8 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     if "n_support" in tensors and isinstance(model, LinearSVC):
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
-    one = together or isinstance(model, LogisticRegression)
+    softmax = isinstance(model, LogisticRegression) and kind != "labels"
+    one = together or softmax
     certificates = certificates_of(record, 1 if one else problems)
     if record["coef_order"] not in ("C", "F"):
         raise ValueError(f"coef_order in its record is {record['coef_order']!r}")

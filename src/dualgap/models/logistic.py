@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression as ScikitLearn
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..certificate import Certificate
+from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
 from ..estimators.fitted import LinearTerms, labels_of
-from ..estimators.input import ROWS, weights
+from ..estimators.input import ROWS, multilabelled, weights
 from ..estimators.logistic import LogisticRegression
 from ..problems.base import Claim
-from ..problems.logistic import LogisticProblem
-from ..problems.reductions import weights_of_rows
+from ..problems.batch import Batch, SingleBatch
+from ..problems.logistic import LabelsBatch, LogisticProblem
+from ..problems.reductions import has_labels, weights_of_rows
 from ..solvers import solver_for
 from .single_problems import ProofLimits, sharpened
 
@@ -72,6 +74,7 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
         fit_intercept=model.fit_intercept,
         class_weight=model.class_weight,
         classes=model.classes_,
+        multi_class="labels" if has_labels(model) else "ovr",
     )
 
 
@@ -91,25 +94,50 @@ def certify_logistic(
             "penalize_intercept=True is not for loss='logistic'; leave it out, or give "
             "the intercept as the weight of a constant column of X"
         )
-    X = check_array(X, **ROWS)
-    classes, codes = labels_of(y, X.shape[0], terms.classes)
-    rows = 1 if len(classes) == 2 else len(classes)
+    X, labels = check_array(X, **ROWS), terms.multi_class == "labels"
+    if labels:
+        check_consistent_length(X, y)
+        data = multilabelled(terms.class_weight, X, y, sample_weight)
+        classes, weight, factor = data.classes, data.weight, data.factor
+    else:
+        classes, codes = labels_of(y, X.shape[0], terms.classes)
+        weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
+    rows = 1 if len(classes) == 2 and not labels else len(classes)
     if terms.coef.shape != (rows, X.shape[1]):
         raise ValueError(
             f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
-            f"classes and {X.shape[1]} features need ({rows}, {X.shape[1]})"
+            f"{'labels' if labels else 'classes'} and {X.shape[1]} features need "
+            f"({rows}, {X.shape[1]})"
         )
-    weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
-    problem = LogisticProblem(
-        X,
-        codes,
-        C,
-        classes=len(classes),
-        sample_weight=weights_of_rows(codes, weight, factor),
-        fit_intercept=bool(terms.fit_intercept),
-        n_jobs=effective_n_jobs(limits.n_jobs),
+    bias, threads = bool(terms.fit_intercept), effective_n_jobs(limits.n_jobs)
+    batch: Batch
+    if labels:
+        columns = StoredColumns(X, narrow=False)
+        batch = LabelsBatch(
+            columns, data.table, weight, factor, C, fit_intercept=bias, n_jobs=threads
+        )
+    else:
+        problem = LogisticProblem(
+            X,
+            codes,
+            C,
+            classes=len(classes),
+            sample_weight=weights_of_rows(codes, weight, factor),
+            fit_intercept=bias,
+            n_jobs=threads,
+        )
+        batch = SingleBatch(problem, "")
+    shape = len(batch), -1, X.shape[1]
+    models = zip(
+        terms.coef.reshape(shape),
+        np.reshape(terms.intercept, (len(batch), -1)),
+        strict=True,
     )
-    w = problem.point(terms.coef, terms.intercept)
-    proof = problem.prove(Claim(w)).certificate
-    found = sharpened(proof, problem, solver_for(problem), limits, w)
-    return replace(found, tol=math.nan)
+    proofs = []
+    for k, (coef, intercept) in enumerate(models):
+        own: Any = batch.problem(k)
+        w = own.point(coef, intercept)
+        proof = own.prove(Claim(w)).certificate
+        found = sharpened(proof, own, solver_for(own), limits, w)
+        proofs.append(replace(found, tol=math.nan))
+    return Certificate.total(proofs, batch.names) if labels else proofs[0]

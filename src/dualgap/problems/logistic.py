@@ -13,6 +13,7 @@ With two classes w_0 = b_0 = 0. The p of the model W gives P - D = 1/2 ||W - V||
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,15 +27,18 @@ from .. import core
 from ..blas import one_thread
 from ..certificate import Bounds
 from ..checks import check_costs, check_vector
+from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import make_room_for
 from .base import EMPTY, Claim, Proof
+from .batch import Batch
 from .dense import DenseRows, Floats, unchecked
 from .linear_rows import RowsProblem
+from .reductions import MultiLabel
 from .rounding import Rounding, Values
 
-__all__ = ["LogisticProblem", "RowOutcome", "SparseRows"]
+__all__ = ["LabelsBatch", "LogisticProblem", "RowOutcome", "SparseRows"]
 
 #: Bound on the relative error of exp and log1p, in units of rounding. NumPy promises 4.
 FUNCTIONS = 8.0
@@ -195,9 +199,29 @@ class LogisticProblem(RowsProblem):
         n_jobs: int = 1,
     ) -> None:
         self._set_rows(X)
+        self.free_bias = fit_intercept
+        self._set_examples(codes, C, classes, sample_weight)
+        self.threads = n_jobs
+        pool = None
+        if n_jobs > 1:
+            make_room_for(n_jobs)
+            pool = ThreadPoolExecutor(n_jobs)
+        arrays, constant = self.rows.arrays, float(fit_intercept)
+        if len(arrays) == 1:
+            self.passes = DenseRows(arrays[0], constant, pool)
+        else:
+            own = sparse.csr_matrix(tuple(arrays), shape=(self.n, self.d), copy=False)
+            self.passes = SparseRows(own, constant, pool)
+
+    def _set_examples(
+        self,
+        codes: ArrayLike,
+        C: float,
+        classes: int | None,
+        sample_weight: ArrayLike | None,
+    ) -> None:
         self.codes = np.ascontiguousarray(codes, np.intp)
-        self.C, self.free_bias = float(C), fit_intercept
-        self.cost = check_costs(C, sample_weight, self.n)
+        self.C, self.cost = float(C), check_costs(C, sample_weight, self.n)
         if self.codes.shape != (self.n,):
             raise ValueError(
                 f"codes has shape {self.codes.shape}, but X has {self.n} rows; give "
@@ -211,25 +235,22 @@ class LogisticProblem(RowsProblem):
                 "from 0"
             )
         self.totals = np.bincount(self.codes, self.cost, self.classes)
-        if fit_intercept and not self.totals.all():
+        if self.free_bias and not self.totals.all():
             empty = int(np.flatnonzero(self.totals == 0.0)[0])
             raise ValueError(
                 f"class {empty} has no row with a positive weight, so its intercept "
                 "has no optimum; leave the class out, or set fit_intercept=False"
             )
         self.outputs = 1 if self.classes == 2 else self.classes
-        self.length = self.d + fit_intercept
-        self.threads = n_jobs
-        pool = None
-        if n_jobs > 1:
-            make_room_for(n_jobs)
-            pool = ThreadPoolExecutor(n_jobs)
-        arrays, constant = self.rows.arrays, float(fit_intercept)
-        if len(arrays) == 1:
-            self.passes = DenseRows(arrays[0], constant, pool)
-        else:
-            own = sparse.csr_matrix(tuple(arrays), shape=(self.n, self.d), copy=False)
-            self.passes = SparseRows(own, constant, pool)
+        self.length = self.d + self.free_bias
+
+    def with_codes(
+        self, codes: ArrayLike, C: float, sample_weight: ArrayLike | None
+    ) -> LogisticProblem:
+        """Return the problem of two other classes of the same rows."""
+        other = copy.copy(self)
+        other._set_examples(codes, C, 2, sample_weight)
+        return other
 
     @property
     def n_duals(self) -> int:
@@ -449,3 +470,57 @@ class LogisticProblem(RowsProblem):
         least = np.full(self.classes, math.inf)
         np.minimum.at(least, self.codes[used], most)
         return Rounding.slack * float(least.max())
+
+
+class LabelsBatch(Batch):
+    """Problems of logistic regression, one per label, which rows have or not.
+
+    - `columns`: the columns of the rows, shape (n, d).
+    - `table`: 1 where a row has a label, shape (n, labels).
+    - `weight`: sample weights, shape (n,). None if all sample and class weights are 1.
+    - `factor`: factors of rows without and with each label, shape (labels, 2).
+    """
+
+    kind = LogisticProblem.kind
+    several, at_a_time = MultiLabel.several, 1  # threads share the rows
+
+    def __init__(
+        self,
+        columns: StoredColumns,
+        table: sparse.csc_matrix,
+        weight: Vector | None,
+        factor: Vector,
+        C: float,
+        *,
+        fit_intercept: bool,
+        n_jobs: int,
+    ) -> None:
+        n, labels = table.shape
+        self.columns, self.C = columns, C
+        self.reduction = reduction = MultiLabel(labels, table)
+        self.weight, self.factor = weight, factor
+        self.names = reduction.names(np.arange(labels))
+        sides = zip(*reduction.sides(weight, factor, C), strict=True)
+        for name, (having, lacking) in zip(self.names, sides, strict=True):
+            if fit_intercept and not (having and lacking):
+                raise ValueError(
+                    f"{'all rows' if having else 'no row'} of positive weight have "
+                    f"{name}, so its intercept has no optimum; leave out its column of "
+                    "y, or set fit_intercept=False"
+                )
+        codes = np.arange(n) % 2  # any, for problems share the rows alone
+        self.rows = LogisticProblem(
+            columns.X, codes, C, classes=2, fit_intercept=fit_intercept, n_jobs=n_jobs
+        )
+
+    def problem(self, k: int) -> LogisticProblem:
+        every = np.arange(self.rows.n)
+        codes, weight = self.reduction.signs(every, k) > 0, self.weight
+        if weight is not None:
+            weight = self.reduction.weights(every, k, weight, self.factor)
+        return self.rows.with_codes(codes, self.C, weight)
+
+    def at(self, C: float) -> LabelsBatch:
+        other = copy.copy(self)
+        other.C = C
+        return other
