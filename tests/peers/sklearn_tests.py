@@ -10,6 +10,7 @@ l1_min_c, and the random numbers of LIBLINEAR.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import sys
 import types
@@ -242,17 +243,19 @@ class Difference(NamedTuple):
         return parse_version(self.since) <= VERSION < parse_version(self.before)
 
 
-def load(name: str, classes: tuple[type, ...] = OURS) -> dict[str, Any]:
-    """The tests of `sklearn.svm.tests.<name>` as functions over other classes."""
-    folder = Path(sklearn.svm.__file__).parent / "tests"
-    path = folder / f"{name}.py"
+def load(
+    name: str, classes: tuple[type, ...] = OURS, package: str = "svm"
+) -> dict[str, Any]:
+    """The tests of `sklearn.<package>.tests.<name>` as functions over other classes."""
+    place = f"sklearn.{package}"
+    real = importlib.import_module(place)
+    path = Path(str(real.__file__)).parent / "tests" / f"{name}.py"
     if not path.is_file():
         pytest.skip(
             f"scikit-learn {sklearn.__version__} ships no {path.name}",
             allow_module_level=True,
         )
-    real = sklearn.svm
-    ours = types.ModuleType("sklearn.svm")
+    ours = types.ModuleType(place)
     ours.__dict__.update(real.__dict__)
     ours.__dict__.update({cls.__name__: cls for cls in classes})
     spec = importlib.util.spec_from_file_location(f"dualgap_on_{name}", path)
@@ -260,13 +263,15 @@ def load(name: str, classes: tuple[type, ...] = OURS) -> dict[str, Any]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
-    sys.modules["sklearn.svm"] = sklearn.svm = ours
+    sys.modules[place] = ours
+    setattr(sklearn, package, ours)
     try:
         spec.loader.exec_module(module)
     finally:
-        sys.modules["sklearn.svm"] = sklearn.svm = real
+        sys.modules[place] = real
+        setattr(sklearn, package, real)
         for loaded in set(sys.modules) - before:
-            if loaded.startswith("sklearn.svm.tests"):
+            if loaded.startswith(f"{place}.tests"):
                 del sys.modules[loaded]
     return {key: value for key, value in vars(module).items() if key[:5] == "test_"}
 

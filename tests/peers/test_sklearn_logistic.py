@@ -1,0 +1,156 @@
+"""scikit-learn's sklearn/linear_model/tests/test_logistic.py against ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.linear_model
+from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.fixes import parse_version
+
+import dualgap
+
+from .sklearn_tests import VERSION, Difference, check_listed, load
+
+if VERSION < parse_version("1.9"):
+    pytest.skip("the list is of scikit-learn 1.9's tests", allow_module_level=True)
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+class LogisticRegression(dualgap.LogisticRegression):
+    """scikit-learn's constructor over ours, which has one solver.
+
+    scikit-learn's `tol` is about the gradient, and the gap is half of its square. Its
+    `n_iter_` is an array.
+    """
+
+    time_limit = None
+    atol = 0.0
+
+    def __init__(
+        self,
+        penalty="deprecated",
+        *,
+        C=1.0,
+        l1_ratio=0.0,
+        dual=False,
+        tol=1e-4,
+        fit_intercept=True,
+        intercept_scaling=1,
+        class_weight=None,
+        random_state=None,
+        solver="lbfgs",
+        max_iter=100,
+        verbose=0,
+        warm_start=False,
+        n_jobs=None,
+    ):
+        self.penalty, self.C, self.l1_ratio, self.dual = penalty, C, l1_ratio, dual
+        self.tol, self.fit_intercept, self.max_iter = tol, fit_intercept, max_iter
+        self.intercept_scaling, self.class_weight = intercept_scaling, class_weight
+        self.random_state, self.solver, self.verbose = random_state, solver, verbose
+        self.warm_start, self.n_jobs = warm_start, n_jobs
+
+    def _validate_params(self):
+        given = self.get_params(deep=False) | {"solver": "lbfgs"}
+        validate_parameter_constraints(
+            sklearn.linear_model.LogisticRegression._parameter_constraints,
+            given,
+            caller_name="LogisticRegression",
+        )
+        if self.l1_ratio or self.penalty not in ("l2", "deprecated"):
+            raise NotImplementedError("the penalty is the squared norm")
+
+    def fit(self, X, y, sample_weight=None):
+        given = self.tol, self.solver
+        self.tol, self.solver = max(self.tol**2, 1e-12), "auto"
+        try:
+            super().fit(X, y, sample_weight)
+        finally:
+            self.tol, self.solver = given
+        self.n_iter_ = np.array([self.n_iter_], np.int32)
+        return self
+
+
+globals().update(load("test_logistic", (LogisticRegression,), "linear_model"))
+
+NORM = Difference(
+    "NotImplementedError|DID NOT WARN", "the penalty is the squared norm alone"
+)
+NO_NORM = Difference("C times sample_weight spans", "an infinite C has no certificate")
+ONE_SOLVER = Difference("DID NOT (RAISE|WARN)", "there is one solver, for all data")
+WORDS = Difference("did not match", "the message has other words")
+FLOAT64 = Difference("AssertionError", "coefficients are float64, of float32 rows too")
+ALL_INDICES = Difference("DID NOT RAISE", "sparse rows may have 64-bit indices")
+
+DIFFERENCES: dict[str, Difference] = {
+    # about other penalties
+    "test_elasticnet_l1_ratio_err_helpful[LogisticRegression-l1_ratio]": NORM,
+    "test_logreg_l1[*]": NORM,
+    "test_sample_and_class_weight_equivalence_liblinear": NORM,
+    "test_logistic_regression_cv_refit[1]": NORM,
+    "test_saga_vs_liblinear[*-1]": NORM,
+    "test_elastic_net_coeffs": NORM,
+    "test_elastic_net_l1_l2_equivalence[*]": NORM,
+    "test_elastic_net_vs_l1_l2[*]": NORM,
+    "test_LogisticRegression_elastic_net_objective[*]": NORM,
+    "test_LogisticRegressionCV_GridSearchCV_elastic_net[3]": NORM._replace(
+        error="AssertionError"
+    ),
+    "test_l1_ratio_non_elasticnet": NORM,
+    "test_elastic_net_versus_sgd[*]": NORM,
+    "test_logisticregression_liblinear_sample_weight[params0]": NORM,
+    "test_scores_attribute_layout_elasticnet": NORM,
+    "test_liblinear_not_stuck": NORM,
+    "test_l1_ratio_None_deprecated": NORM,
+    "test_lr_penalty_l1ratio_incompatible[*]": NORM,
+    "test_penalty_none[*]": NORM,
+    "test_penalty_deprecated[LogisticRegression]": NORM,
+    "test_logistic_regression_solvers_multiclass_unpenalized[*]": NO_NORM,
+    "test_warm_start_newton_solver[inf-*]": NO_NORM,
+    "test_c_inf_no_warning[*]": NO_NORM,
+    # about the squared norm
+    "test_check_solver_option[LogisticRegression]": ONE_SOLVER,
+    "test_liblinear_dual_random_state": ONE_SOLVER,
+    "test_liblinear_with_large_values": ONE_SOLVER,
+    "test_liblinear_multiclass_raises[LogisticRegression]": ONE_SOLVER,
+    "test_logistic_regression_callback_support_warning": ONE_SOLVER,
+    "test_logisticregression_warns_with_n_jobs": ONE_SOLVER._replace(
+        reason="n_jobs is the number of threads"
+    ),
+    "test_newton_cholesky_fallback_to_lbfgs": Difference(
+        "Not converged", "separable classes with C = 1e30 are not solved to 1e-8"
+    ),
+    "test_max_iter[*]": WORDS,
+    "test_nan": WORDS,
+    "test_large_sparse_matrix[*-liblinear]": ALL_INDICES,
+    "test_large_sparse_matrix[*-sag*]": ALL_INDICES,
+    "test_dtype_match[*csr_*-lbfgs]": FLOAT64,
+    "test_dtype_match[*csr_*-newton-*]": FLOAT64,
+    "test_dtype_match[*csr_*-sag*]": FLOAT64,
+    "test_zero_max_iter[*]": Difference(
+        "max_iter=0 is too small", "there is no certificate before the first step"
+    ),
+    "test_logistic_regression_callback_support[*]": Difference(
+        "max_iter=0 is too small|AssertionError",
+        "tasks are the fit, its problem, and the epochs and proofs",
+    ),
+    "test_logistic_cv[*]": Difference(
+        "not almost equal", "the score is of scikit-learn's path, to its own accuracy"
+    ),
+    "test_logistic_cv_multinomial_score[neg_log_loss-*]": Difference(
+        "not almost equal", "the score is of scikit-learn's path, to its own accuracy"
+    ),
+    "test_multinomial_logistic_regression_string_inputs": Difference(
+        "class foo has no row", "a class of weight 0 has no optimum of its intercept"
+    ),
+}
+
+
+def test_every_listed_test_is_there():
+    check_listed(DIFFERENCES, globals())
