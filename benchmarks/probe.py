@@ -51,8 +51,10 @@ def embeddings(classes: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     return X, y
 
 
-def outside(X: Any, y: Any, coef: Any, intercept: Any) -> tuple[Any, Any]:
-    """Return P and D of each class at C = 1, in float64."""
+def outside(
+    X: Any, y: Any, coef: Any, intercept: Any, C: float = 1.0
+) -> tuple[Any, Any]:
+    """Return P and D of each class, in float64."""
     W = np.column_stack([coef, intercept])
     loss, v = np.zeros(len(W)), np.zeros(W.shape)
     for begin in range(0, len(X), 1000):
@@ -60,8 +62,8 @@ def outside(X: Any, y: Any, coef: Any, intercept: Any) -> tuple[Any, Any]:
         Z = np.column_stack([rows, np.ones(len(rows))])
         sign = np.where(y[begin : begin + 1000, None] == np.arange(len(W)), 1.0, -1.0)
         short = np.maximum(1.0 - sign * (Z @ W.T), 0.0)
-        loss += (short**2).sum(axis=0)
-        v += 2.0 * (sign * short).T @ Z
+        loss += C * (short**2).sum(axis=0)
+        v += 2.0 * C * (sign * short).T @ Z
     primal = 0.5 * (W**2).sum(axis=1) + loss
     return primal, primal - 0.5 * ((W - v) ** 2).sum(axis=1)
 
