@@ -142,10 +142,9 @@ mutations: .venv-test/$(installed)
 
 papers: export DUALGAP_DATA ?= $(CURDIR)/../shared/data
 papers: .venv-test/$(installed)
-	for paper in pegasos2011 sdca2013; do \
+	for paper in sgd-revisited pegasos2011 pegasos2011-kernels pegasos-rows sdca2013; do \
 	  .venv-test/bin/dualgap reproduce $$paper --output docs/papers || exit; done
-	for page in sgd_revisited_table1 sgd_revisited_tables pegasos2011_kernels \
-	  pegasos_rows nanculef2014 nanculef2014_proved; do \
+	for page in nanculef2014 nanculef2014_proved; do \
 	  .venv-test/bin/python benchmarks/papers/$$page.py || exit; done
 	.venv-test/bin/python examples/blood_cells.py
 	.venv-test/bin/python docs/claims.py

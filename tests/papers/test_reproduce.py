@@ -24,6 +24,17 @@ from ..conftest import ROOT
 DOCS = ROOT / "docs" / "papers"
 
 
+#: Claims about sets or programs that a quick run does not have.
+UNKNOWN = {
+    "RCV1's 800,000 rows take less than 5 s",
+    "Its J, L_T and T are the published ones",
+    "Pegasos has numerical problems",
+    "The published T are ones that these methods produce",
+    "Pegasos has this test error at the paper's accuracy",
+    "SVM-Light and LASVM are faster on small sets",
+}
+
+
 def stored(name):
     return json.loads((DOCS / f"{MODULES[name]}.json").read_text("utf-8"))
 
@@ -69,7 +80,8 @@ def test_a_quick_run_needs_no_files_and_its_page_is_made_of_its_results(
     kept = json.loads((tmp_path / f"{MODULES[name]}.json").read_text("utf-8"))
     assert page_of(name, kept).text() == page.text()
     assert {*kept["sets"]} == {*paper_of(name).quick_sets}
-    assert all(v.sets for v in page.verdicts if v.place != "abstract")
+    unknown = {v.claim for v in page.verdicts if not v.sets}
+    assert unknown <= UNKNOWN
     again = reproduce(name, quick=True, output=tmp_path, keep=True)
     assert again.text() == page.text()
 
@@ -174,3 +186,44 @@ def test_bent_traces_are_not_linear_convergence():
             found["smoothing"]["traces"] = [[lam, g, trace] for lam, g, _ in traces]
         for claim, word in zip(claims, words, strict=True):
             assert verdict("sdca2013", results, claim).word == word
+
+
+def test_steps_that_grow_with_the_rows_are_told_from_those_that_do_not():
+    claim = "The steps of Pegasos do not grow with the rows"
+    for steps, word in (
+        (lambda n: [n] * 3, "does not hold"),
+        (lambda n: [1000] * 3, "holds"),
+        (lambda n: [], "open"),
+        (lambda n: [n] * 3 if n < 5000 else [], "does not hold"),
+    ):
+        results = stored("pegasos-rows")
+        for found in results["sets"].values():
+            curves = found["rows"]["curves"]
+            curves["Pegasos"] = [[n, steps(n)] for n, _ in curves["Pegasos"]]
+        assert verdict("pegasos-rows", results, claim).word == word
+
+
+def test_values_off_the_published_ones_are_not_called_the_same():
+    results, claim = stored("sgd-revisited"), "Its J, L_T and T are the published ones"
+    assert verdict("sgd-revisited", results, claim).word == "holds"
+    results["sets"]["a9a"]["1"]["sgd-s"]["primal"] *= 1.01
+    changed = verdict("sgd-revisited", results, claim)
+    assert changed.word == "holds on 1 of 2"
+    assert changed.sets["a9a"] == (False, "+1e-02 and -9e-08, T 1.00 times")
+
+
+def test_a_method_is_faster_where_most_pairs_of_runs_agree():
+    results, claim = stored("sgd-revisited"), "SGD-m gains much on Pegasos"
+    runs = results["sets"]["w8a"]["2"]["runs"]
+    for times, found in (
+        ([[1.0, 9], [2.0, 9]], (True, "15")),  # as fast as at most one of five
+        ([[0.1, 9], [0.3, 9]], (None, "2")),
+        ([[0.1, 9], None], (None, "at the limit")),
+        ([[0.01, 9], [0.02, 9]], (False, "0.15")),
+    ):
+        runs["Pegasos"], runs["SGD-m"] = times, [[0.05, 5], [0.15, 5]]
+        if times[1] is None:
+            runs["SGD-m"] = [None, None]
+        judged = verdict("sgd-revisited", results, claim)
+        assert judged.sets["w8a"] == found
+    assert "published 2.8 to 16, above 1 on 8 of 8" in judged.what

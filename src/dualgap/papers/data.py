@@ -136,9 +136,15 @@ FILES = {
     "covtype": ("covtype/covtype.binary.scale.subset92962",),
     "cov1": ("covtype/covtype.binary.scale.subset92962",),
     "imdb": ("imdb/train.tsv", "imdb/test.tsv"),
+    "adult": ("adult/a9a", "adult/a9a.t"),
+    "reuters": ("reuters21578/reut2-all.sgm",),
+    "usps": ("usps/usps.npz",),
+    "mnist": ("mnist/mnist.npz",),
 }
 #: What they are, where the name does not say it.
 WORDS = {
+    "a9a": "a9a (Adult)",
+    "w8a": "w8a (Web)",
     "imdb": "text (imdb)",
     "rcv1-like": "random numbers in RCV1's shape",
     "generated": "generated random numbers",

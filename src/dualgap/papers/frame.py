@@ -24,6 +24,8 @@ from .names import MODULES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Most claims of a table that stands open on the page.
+LONG = 15
 LEGEND = (
     "A claim with several cases on a set holds there if 80 % of them agree, fails if "
     "80 % do not, and is open otherwise. p is from a sign test over the sets: the "
@@ -127,14 +129,29 @@ class Page:
             lines = [head, "", *lines, "", "</details>"]
         self.lines += [*lines, ""]
 
+    def summary(self) -> str:
+        """Return how many claims hold, and which do not."""
+        its = [v for v in self.verdicts if v.place != "not in the paper"]
+        words = [verdict.word for verdict in its]
+        failed = [f"{v.claim} ({v.place})" for v in its if v.word == "does not hold"]
+        some = sum(word.startswith("holds on") for word in words)
+        total = len(words)
+        return (
+            f"**Claims.** {words.count('holds')} of {total} hold on all sets tried, "
+            f"{some} on some of them, {len(failed)} on none. "
+            f"{total - words.count('holds') - some - len(failed)} are open or not "
+            f"measured here.\n\n**Not reproduced.** {'; '.join(failed) or 'None'}."
+        )
+
     def text(self, picture: bool = False) -> str:
         """Return the page, which begins with the claims and their verdicts."""
         head = [f"# {self.title}", ""]
         if self.verdicts:
             claims = Page("", "")
             header = ["claim", "measured", "verdict", "holds on", "not on", "open", "p"]
-            claims.table(header, [verdict.row() for verdict in self.verdicts])
-            head += [*claims.lines, LEGEND, ""]
+            rows = [verdict.row() for verdict in self.verdicts]
+            claims.table(header, rows, "All claims" if len(rows) > LONG else "")
+            head += [self.summary(), "", *claims.lines, LEGEND, ""]
         if picture:
             head += [f"![{self.title}]({self.name}.png)", ""]
         return "\n".join([*head, *self.lines]).rstrip() + "\n"
@@ -163,6 +180,8 @@ class Paper:
     budget: Budget = Budget(5, 60.0)
     quick: Budget = Budget(2, 2.0, quick=True)
     quick_sets: tuple[str, ...] = data.QUICK
+    #: Tables that the published run leaves out, by set: they would take hours.
+    skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Whether files of one's own will do; else the sets are listed in an error.
     own: bool = True
 
@@ -209,19 +228,17 @@ def _chosen(
 
 
 def _missing(
-    paper: Paper, sets: Sequence[str], tables: Sequence[str], budget: Budget,
-    results: Parameters,
-) -> Iterator[None]:  # fmt: skip
+    paper: Paper, todo: Sequence[tuple[str, str]], budget: Budget, results: Parameters
+) -> Iterator[None]:
     """Measure what the results lack, and pause after every table."""
-    for name in sets:
+    for name, table in todo:
         found = results["sets"].setdefault(name, {})
-        for table in tables:
-            if table not in found:
-                print(f"{name}, table {table} ...", file=sys.stderr, flush=True)
-                # as a file has it: keys are texts, pairs are lists
-                measured = paper.parts[table](name, budget)
-                found[table] = json.loads(json.dumps(measured))
-                yield
+        if table not in found:
+            print(f"{name}, table {table} ...", file=sys.stderr, flush=True)
+            # as a file has it: keys are texts, pairs are lists
+            measured = paper.parts[table](name, budget)
+            found[table] = json.loads(json.dumps(measured))
+            yield
 
 
 def reproduce(
@@ -267,6 +284,7 @@ def reproduce(
     files = [one for one in sets if paper.own and Path(one).is_file()]
     known = [*dict.fromkeys(names), *files]
     default = paper.quick_sets if quick else [*paper.sets]
+    skipped = {} if sets else paper.skipped
     sets = _chosen("data set or file", sets, known, default)
     data.require(sets)
     budget = paper.quick if quick else paper.budget
@@ -281,7 +299,8 @@ def reproduce(
             raise ValueError(f"{path} is of a {kind} run; give another output folder")
     command = f"dualgap reproduce {name}" + " --quick" * quick
     results = {"seeds": budget.seeds, "quick": quick, "command": command} | results
-    for _ in _missing(paper, sets, tables, budget, results):
+    todo = [(one, t) for one in sets for t in tables if t not in skipped.get(one, ())]
+    for _ in _missing(paper, todo, budget, results):
         if folder is not None:
             keep_results(folder, name, results)
     page = page_of(name, results)

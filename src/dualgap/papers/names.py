@@ -4,4 +4,7 @@
 MODULES = {
     "pegasos2011": "pegasos2011",
     "sdca2013": "sdca2013",
+    "pegasos2011-kernels": "pegasos2011_kernels",
+    "pegasos-rows": "pegasos_rows",
+    "sgd-revisited": "sgd_revisited",
 }

@@ -37,7 +37,7 @@ METHODS = {
 }
 
 
-class Training:
+class PegasosData:
     """The training problem of a set, and its optimum."""
 
     def __init__(self, name: str) -> None:
@@ -64,7 +64,7 @@ def compare(name: str, budget: Budget) -> Parameters:
     The settled epoch is the one from which w stays accurate until three times the
     epochs of the first passage, or None.
     """
-    train, found = Training(name), {}
+    train, found = PegasosData(name), {}
     target = train.best + train.accuracy / train.lam
     for label, solver in METHODS.items():
         runs: list[list[object]] = []
@@ -83,7 +83,7 @@ def compare(name: str, budget: Budget) -> Parameters:
 
 def batches(name: str, budget: Budget) -> Parameters:
     """Return the errors of mini-batches of k rows at a fixed number of rows read."""
-    train, seeds = Training(name), min(budget.seeds, 3)
+    train, seeds = PegasosData(name), min(budget.seeds, 3)
     ks = [k for k in (1, 4, 16, 64, 256, 1024, 4096) if k < train.n] + [train.n]
 
     def errors(on: bool, epochs: int) -> list[float]:
@@ -96,7 +96,7 @@ def batches(name: str, budget: Budget) -> Parameters:
 
 def sampling(name: str, budget: Budget) -> Parameters:
     """Return the errors of sampling and projection, and of NORMA."""
-    train, seeds = Training(name), min(budget.seeds, 3)
+    train, seeds = PegasosData(name), min(budget.seeds, 3)
     errors = [
         [way, on, [train.excess(Pegasos(sampling=way, projection=on), e, seeds)
                    for e in EPOCHS]]

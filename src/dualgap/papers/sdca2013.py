@@ -34,7 +34,7 @@ VARIANTS = {
 Trace = tuple[list[int], list[float]]
 
 
-class Training:
+class SDCAData:
     """A set in random order, and how long it is trained."""
 
     def __init__(self, name: str, budget: Budget) -> None:
@@ -58,7 +58,7 @@ class Training:
 
 def order(name: str, budget: Budget) -> Parameters:
     """Return the gaps by the order of the rows, and with a start by Modified-SGD."""
-    train = Training(name, budget)
+    train = SDCAData(name, budget)
     traces = [
         [lam, label, train.trace(lam, 0.0, solver)]
         for lam in LAMBDAS
@@ -69,7 +69,7 @@ def order(name: str, budget: Budget) -> Parameters:
 
 def smoothing(name: str, budget: Budget) -> Parameters:
     """Return the gaps by gamma, the rows, and the norm of the longest row."""
-    train = Training(name, budget)
+    train = SDCAData(name, budget)
     norm = float(np.sqrt(train.X.multiply(train.X).sum(axis=1).max()))
     traces = [[lam, gamma, train.trace(lam, gamma, SDCA())]
               for lam in LAMBDAS for gamma in GAMMAS]  # fmt: skip
@@ -79,7 +79,7 @@ def smoothing(name: str, budget: Budget) -> Parameters:
 
 def errors(name: str, budget: Budget) -> Parameters:
     """Return the test errors in percent after some epochs."""
-    train = Training(name, budget)
+    train = SDCAData(name, budget)
 
     def row(lam: float, gamma: float) -> Iterator[str]:
         found: dict[int, str] = {}
@@ -100,7 +100,7 @@ def errors(name: str, budget: Budget) -> Parameters:
 
 def crossing(name: str, budget: Budget) -> Parameters:
     """Return the epochs of Pegasos and SDCA to some relative accuracies."""
-    train, rows = Training(name, budget), []
+    train, rows = SDCAData(name, budget), []
     for lam in LAMBDAS:
         C, problem = 1.0 / (lam * len(train.y)), train.problem(lam)
         best = optimum(train.X, train.y, C)
@@ -120,7 +120,7 @@ def crossing(name: str, budget: Budget) -> Parameters:
 
 def absolute(name: str, budget: Budget) -> list[list[float | None]]:
     """Return the epochs of SDCA to a proved gap on the scale of lambda."""
-    train, rows = Training(name, budget), []
+    train, rows = SDCAData(name, budget), []
     for lam in LAMBDAS:
         problem = train.problem(lam)
         for accuracy in ABSOLUTE:
