@@ -24,13 +24,16 @@ from .names import MODULES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Most claims of a table that stands open on the page.
-LONG = 15
 LEGEND = (
     "A claim with several cases on a set holds there if 80 % of them agree, fails if "
     "80 % do not, and is open otherwise. p is from a sign test over the sets: the "
     "chance that a coin, thrown for each set that decides, is as often for the claim."
 )
+
+#: Verdicts in words; "holds on some" has numbers instead of the last word.
+KINDS = ("holds", "holds on some", "does not hold", "open", "not measured")
+#: Most rows of a table that is open to the reader.
+MOST = 15
 
 
 @dataclass(frozen=True)
@@ -129,19 +132,16 @@ class Page:
             lines = [head, "", *lines, "", "</details>"]
         self.lines += [*lines, ""]
 
-    def summary(self) -> str:
-        """Return how many claims hold, and which do not."""
-        its = [v for v in self.verdicts if v.place != "not in the paper"]
-        words = [verdict.word for verdict in its]
-        failed = [f"{v.claim} ({v.place})" for v in its if v.word == "does not hold"]
-        some = sum(word.startswith("holds on") for word in words)
-        total = len(words)
-        return (
-            f"**Claims.** {words.count('holds')} of {total} hold on all sets tried, "
-            f"{some} on some of them, {len(failed)} on none. "
-            f"{total - words.count('holds') - some - len(failed)} are open or not "
-            f"measured here.\n\n**Not reproduced.** {'; '.join(failed) or 'None'}."
-        )
+    def counts(self) -> list[list[str]]:
+        """Return how many claims there are in each place, by their verdicts."""
+        places: dict[str, list[str]] = {}
+        for verdict in self.verdicts:
+            kind = verdict.word if verdict.word in KINDS else "holds on some"
+            places.setdefault(verdict.place, []).append(kind)
+        return [
+            [place, f"{len(found)}", *(f"{found.count(kind)}" for kind in KINDS)]
+            for place, found in places.items()
+        ]
 
     def text(self, picture: bool = False) -> str:
         """Return the page, which begins with the claims and their verdicts."""
@@ -150,8 +150,11 @@ class Page:
             claims = Page("", "")
             header = ["claim", "measured", "verdict", "holds on", "not on", "open", "p"]
             rows = [verdict.row() for verdict in self.verdicts]
-            claims.table(header, rows, "All claims" if len(rows) > LONG else "")
-            head += [self.summary(), "", *claims.lines, LEGEND, ""]
+            title = "All claims" if len(rows) > MOST else ""
+            if title:
+                claims.table(["place", "claims", *KINDS], self.counts())
+            claims.table(header, rows, title)
+            head += [*claims.lines, LEGEND, ""]
         if picture:
             head += [f"![{self.title}]({self.name}.png)", ""]
         return "\n".join([*head, *self.lines]).rstrip() + "\n"
