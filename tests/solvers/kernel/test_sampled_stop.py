@@ -95,6 +95,48 @@ def test_the_last_sample_has_the_gap_and_all_rows_may_have_more(record):
     assert paper_gap(problem, alpha, slice(None)) >= paper_gap(problem, alpha, last)
 
 
+@pytest.mark.parametrize("record", WALKS)
+def test_several_samples_in_a_row_have_the_gap(record):
+    eps, sample, count = 2e-3, 20, 3
+    solver = record(stop="sampled", eps=eps, sample=sample, quiet_samples=count)
+    problem = bench(n=150)
+    state = solver.start(problem, core.Random(3), None)
+    while not state.ended:
+        before = state.rng.state
+        solver.step(state, core.Stop())
+    rng, drawn = core.Random(0), []
+    rng.state = before
+    while rng.state != state.rng.state:
+        drawn.append([rng.below(problem.n) for _ in range(sample)])
+    _, alpha = solver.iterate(state)
+    for rows in drawn[-count:]:
+        assert paper_gap(problem, alpha, rows) <= eps * (1 + 1e-6)
+    # One sample in a row was not enough.
+    first = record(stop="sampled", eps=eps, sample=sample)
+    other = first.start(problem, core.Random(3), None)
+    while not other.ended:
+        first.step(other, core.Stop())
+    assert other.updates < state.updates
+
+
+def test_a_core_set_is_quiet_for_several_samples_in_a_row(monkeypatch):
+    found = []
+    farthest = CoreVector._farthest
+
+    def look(self, state):
+        rows, loss = farthest(self, state)
+        found.append(len(rows))
+        return rows, loss
+
+    monkeypatch.setattr(CoreVector, "_farthest", look)
+    solver = CoreVector(stop="sampled", eps=1e-3, sample=20, quiet_samples=3)
+    solution = solve(bench(), solver, tol=1e-9, random_state=0)
+    assert solution.certificate.status is Status.SAMPLED
+    assert found[-3:] == [0, 0, 0]
+    assert "1, 0, 0, 0" not in str(found[:-1])
+    assert "1, 0, 1" in str(found)
+
+
 def test_a_sample_can_be_wrong_and_the_certificate_says_so():
     """One row in 400 has a loss: most samples of two rows miss it."""
     X = np.zeros((400, 2))
@@ -227,9 +269,13 @@ def test_options():
             record(stop="never")
         with pytest.raises(ValueError, match=r"eps=0\.0: give a positive"):
             record(stop="sampled", eps=0.0)
+        with pytest.raises(ValueError, match="quiet_samples=2 is for stop='sampled'"):
+            record(quiet_samples=2)
         with pytest.raises(ValueError, match="initial_point='first': use one of"):
             record(initial_point="first")
     with pytest.raises(ValueError, match="stop='sampled' needs a sample"):
         CoreVector(stop="sampled", sample=None)
+    with pytest.raises(ValueError, match="quiet_samples=2 is for stop='sampled'"):
+        CoreVector(quiet_samples=2)
     with pytest.raises(ValueError, match="stop='never': use one of 'certified'"):
         CoreVector(stop="never")

@@ -42,6 +42,7 @@ from .frank_wolfe import (
     SimplexState,
     Stopping,
     begin_anywhere,
+    check_quiet,
     split_classes,
 )
 
@@ -80,6 +81,7 @@ class CoreState(SampledState):
     kappa: float
     next_rows: NDArray[np.intp]
     drawn: NDArray[np.uint32] | None = None  # the last sample
+    quiet: int = 0  # samples in a row that add nothing
 
     @property
     def core_set(self) -> NDArray[np.uint32]:
@@ -150,6 +152,9 @@ class CoreVector(KernelSolver):
         When to stop: once the relative gap `tol` is proved, or at the first sample
         without a row outside the ball of radius (1 + eps) R. A sample proves nothing.
         The certificate is then made once, after the last step, and `tol` ends no fit.
+    quiet_samples : int, default=1
+        So many samples in a row must be without such a row before ``stop="sampled"``
+        stops.
     """
 
     eps: float = 0.01
@@ -158,6 +163,7 @@ class CoreVector(KernelSolver):
     initial: int = 20
     initial_point: Point = "balanced"
     stop: Stopping = "certified"
+    quiet_samples: int = 1
 
     name: ClassVar[str] = "core-vector"
     settings: ClassVar[CoreVectorSettings] = CoreVectorSettings()
@@ -170,6 +176,7 @@ class CoreVector(KernelSolver):
         check_count("initial", self.initial)
         check_option("initial_point", self.initial_point, POINTS)
         check_option("stop", self.stop, ("certified", "sampled"))
+        check_quiet(self.quiet_samples, self.ends_itself)
         if self.sample is None and self.ends_itself:
             raise ValueError(
                 "stop='sampled' needs a sample, not sample=None; use sample=60"
@@ -207,7 +214,9 @@ class CoreVector(KernelSolver):
 
     def step(self, state: CoreState, stop: core.Stop) -> None:
         state.epochs += 1
-        quiet, losses = 0, [0.0]
+        losses, enough = [0.0], self.quiet_samples
+        if not self.ends_itself:
+            state.quiet, enough = 0, self.settings.quiet_samples
         for _ in range(self.settings.additions):
             if stop.requested or stop.expired:
                 break
@@ -217,16 +226,16 @@ class CoreVector(KernelSolver):
                 rows, loss = self._farthest(state)
                 losses.append(loss)
             if len(rows) == 0:
+                state.quiet += 1
+                if state.quiet < enough and state.sampling:
+                    continue
                 if self.ends_itself:
                     state.ended = True
                     break
-                quiet += 1
-                if quiet < self.settings.quiet_samples and state.sampling:
-                    continue
                 state.eps *= 0.5
                 state.updates += state.solve(self.settings, stop)
                 break
-            quiet = 0
+            state.quiet = 0
             state.grow(rows)
             state.updates += state.solve(self.settings, stop)
             state.visited += len(rows)

@@ -256,6 +256,15 @@ class WalkState(SampledState):
     order: NDArray[np.uint32]
     split: int = 0
     vertex: int = -1
+    quiet: int = 0  # samples in a row with a gap of at most eps
+
+    def count(self, walk: core.SimplexWalk) -> None:
+        """Add the steps of a walk."""
+        self.updates += walk.steps
+        self.visited += walk.steps
+        self.swaps += walk.swaps
+        self.drops += walk.drops
+        self.aways += walk.aways
 
 
 @dataclass(frozen=True)
@@ -276,6 +285,8 @@ class FrankWolfe(KernelSolver):
     #: shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
     #: certificate is then made once, after the last step, and `tol` ends no fit.
     stop: Stopping = "certified"
+    #: So many samples in a row must show such a gap before ``stop="sampled"`` stops.
+    quiet_samples: int = 1
     #: Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
     #: default. It is absolute: with the min over all rows, the relative gap would be
     #: about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
@@ -299,6 +310,7 @@ class FrankWolfe(KernelSolver):
             )
         if self.sample is not None:
             check_count("sample", self.sample)
+        check_quiet(self.quiet_samples, self.ends_itself)
         check_option("balanced", self.balanced, (True, False))
         check_count("initial", self.initial)
         check_option("initial_point", self.initial_point, POINTS)
@@ -347,25 +359,30 @@ class FrankWolfe(KernelSolver):
         if state.sampling and self.sample is not None:
             eps = -math.inf if self.eps is None else self.eps
             steps = self.settings.sampled_steps
-            how = core.WalkSettings(self.method, self.clipped, steps)
-            sample = core.Sample(
-                self.sample, state.order, state.split, state.vertex, eps
-            )
-            walk = core.frank_wolfe_sampled(
-                problem, point, how, sample, state.rng, stop
-            )
-            state.ended = walk.gap <= eps
+            while True:
+                how = core.WalkSettings(self.method, self.clipped, steps)
+                sample = core.Sample(
+                    self.sample, state.order, state.split, state.vertex, eps
+                )
+                walk = core.frank_wolfe_sampled(
+                    problem, point, how, sample, state.rng, stop
+                )
+                if walk.gap > eps:
+                    state.quiet = 0
+                    break
+                state.quiet = 1 if walk.steps else state.quiet + 1
+                state.ended = state.quiet >= self.quiet_samples
+                if state.ended:
+                    break
+                state.count(walk)
+                steps -= walk.steps
         else:
             steps = max(self.settings.fewest_steps, len(state.a))
             steps = min(steps, self.settings.most_steps)
             how = core.WalkSettings(self.method, self.clipped, steps)
             walk = core.frank_wolfe(problem, point, how, stop)
         state.size, state.p = point.size, walk.p
-        state.updates += walk.steps
-        state.visited += walk.steps
-        state.swaps += walk.swaps
-        state.drops += walk.drops
-        state.aways += walk.aways
+        state.count(walk)
         if state.sampling:
             state.vertex = -1 if walk.steps else state.vertex
             state.guess(walk.loss, 0.5 * walk.gap)
@@ -381,6 +398,15 @@ class FrankWolfe(KernelSolver):
             return
         state.vertex = int(np.argmin(state.g))
         state.after_scan(self.settings)
+
+
+def check_quiet(samples: int, ends_itself: bool) -> None:
+    """Check the number of quiet samples that end a fit."""
+    check_count("quiet_samples", samples)
+    if samples > 1 and not ends_itself:
+        raise ValueError(
+            f"quiet_samples={samples} is for stop='sampled' only; leave it out"
+        )
 
 
 def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
