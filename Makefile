@@ -7,9 +7,8 @@
 # make test-processors  the numerical tests once as each kind of processor would run
 #                them, older ones than this included
 # make mutations  break 40 lines at random: does the fast suite notice?
-# make papers  run the papers' experiments and write their pages, in less than two
-#                hours of processor time, 43 minutes of them in nanculef2014_proved; needs the
-#                real data sets (DUALGAP_DATA)
+# make papers  run the papers' experiments and write their pages, in less than
+#                three hours of processor time; needs the real data sets (DUALGAP_DATA)
 # make lint    ruff and mypy
 # make docs    build the pages, warnings are errors, into build/docs; look for dead links
 #                and, with Chromium or Chrome installed, for what is too wide; build/look
@@ -142,10 +141,9 @@ mutations: .venv-test/$(installed)
 
 papers: export DUALGAP_DATA ?= $(CURDIR)/../shared/data
 papers: .venv-test/$(installed)
-	for paper in sgd-revisited pegasos2011 pegasos2011-kernels pegasos-rows sdca2013; do \
+	for paper in sgd-revisited pegasos2011 pegasos2011-kernels pegasos-rows sdca2013 \
+	  nanculef2014; do \
 	  .venv-test/bin/dualgap reproduce $$paper --output docs/papers || exit; done
-	for page in nanculef2014 nanculef2014_proved; do \
-	  .venv-test/bin/python benchmarks/papers/$$page.py || exit; done
 	.venv-test/bin/python examples/blood_cells.py
 	.venv-test/bin/python docs/claims.py
 

@@ -9,19 +9,14 @@ and a relative gap of 1e-3, with one and with two threads; the two ways take tur
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
-
-from nanculef_data import SETS, some
 
 from dualgap import SVC
 from dualgap.kernel import Gram
 from dualgap.kernels.gram import Pairs
+from dualgap.papers.nanculef_data import load, some
 from dualgap.problems import kernel_batch
 
 
@@ -64,7 +59,7 @@ def main() -> None:
     )
     print("|---" * 6 + "|")
     for name in args.sets:
-        X, y = some(*SETS[name]()[:2], args.max_rows)
+        X, y = some(*load(name)[:2], args.max_rows)
         for threads in (1, 2):
             found = np.array(
                 [

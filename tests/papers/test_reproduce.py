@@ -150,6 +150,17 @@ def test_a_verdict_counts_the_sets_that_decide(found, word, p):
     assert (verdict.word, verdict.p) == (word, p)
 
 
+def test_many_claims_are_counted_by_place_above_their_table():
+    page = page_of("nanculef2014", stored("nanculef2014"))
+    counts = page.counts()
+    assert sum(int(row[1]) for row in counts) == len(page.verdicts)
+    assert all(sum(map(int, row[2:])) == int(row[1]) for row in counts)
+    holding = sum(v.word == "holds" for v in page.verdicts)
+    assert sum(int(row[2]) for row in counts) == holding
+    first = page.text().split("<details>")[0]
+    assert all(f"| {' | '.join(row)} |" in first for row in counts)
+
+
 def test_a_batch_size_that_hurts_is_not_called_flat():
     results = stored("pegasos2011")
     wide = copy.deepcopy(results)

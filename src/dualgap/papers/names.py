@@ -7,4 +7,5 @@ MODULES = {
     "pegasos-rows": "pegasos_rows",
     "sgd-revisited": "sgd_revisited",
     "sdca2013": "sdca2013",
+    "nanculef2014": "nanculef2014",
 }

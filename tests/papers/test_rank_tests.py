@@ -1,24 +1,14 @@
-"""The rank tests of a paper (benchmarks/papers) against their definitions."""
+"""The rank tests of a paper against their definitions."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from .conftest import ROOT
-
-
-@pytest.fixture(scope="module")
-def script():
-    path = ROOT / "benchmarks" / "papers" / "rank_tests.py"
-    spec = importlib.util.spec_from_file_location("rank_tests", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from dualgap.papers import rank_tests
 
 
 def enumerated(a, b, alternative):
@@ -43,37 +33,37 @@ def enumerated(a, b, alternative):
 
 @pytest.mark.parametrize("alternative", ["less", "greater", "two-sided"])
 @pytest.mark.parametrize("n", [1, 2, 7, 10])
-def test_wilcoxon_counts_patterns_of_signs(script, n, alternative):
+def test_wilcoxon_counts_patterns_of_signs(n, alternative):
     rng = np.random.default_rng(n)
     for levels in (2, 4, 50):  # the fewer levels, the more ties and zeros
         a, b = rng.integers(0, levels, (2, n)) / 10
-        p = script.wilcoxon(a, b, alternative)
+        p = rank_tests.wilcoxon(a, b, alternative)
         assert p == pytest.approx(enumerated(a, b, alternative), abs=1e-12)
 
 
 @pytest.mark.parametrize("alternative", ["less", "greater", "two-sided"])
-def test_wilcoxon_agrees_with_scipy_without_ties(script, alternative):
+def test_wilcoxon_agrees_with_scipy_without_ties(alternative):
     a, b = np.random.default_rng(0).normal(size=(2, 20))
     expected = stats.wilcoxon(a, b, alternative=alternative, method="exact").pvalue
-    assert script.wilcoxon(a, b, alternative) == pytest.approx(expected, rel=1e-9)
+    assert rank_tests.wilcoxon(a, b, alternative) == pytest.approx(expected, rel=1e-9)
 
 
-def test_zeros_raise_the_ranks_of_the_others(script):
+def test_zeros_raise_the_ranks_of_the_others():
     # |d| = 0, 0, 1, 2: Pratt ranks 3 and 4, where dropping zeros would give 1 and 2.
-    difference, ranks = script.signed_ranks([5, 5, 6, 3], [5, 5, 5, 5])
+    difference, ranks = rank_tests.signed_ranks([5, 5, 6, 3], [5, 5, 5, 5])
     assert difference.tolist() == [1, -2]
     assert ranks.tolist() == [3, 4]
-    assert script.wilcoxon([1, 2], [1, 2], "less") == 1.0
+    assert rank_tests.wilcoxon([1, 2], [1, 2], "less") == 1.0
 
 
-def test_shares_that_differ_in_their_last_bits_only_are_ties(script):
+def test_shares_that_differ_in_their_last_bits_only_are_ties():
     assert 0.3 - 0.2 != 0.2 - 0.1
-    _, ranks = script.signed_ranks([0.3, 0.2], [0.2, 0.1])
+    _, ranks = rank_tests.signed_ranks([0.3, 0.2], [0.2, 0.1])
     assert ranks.tolist() == [1.5, 1.5]
 
 
 @pytest.mark.parametrize("levels", [3, 1000])
-def test_friedman_is_the_analysis_of_variance_of_ranks(script, levels):
+def test_friedman_is_the_analysis_of_variance_of_ranks(levels):
     samples = np.random.default_rng(levels).integers(0, levels, (4, 9)).astype(float)
     ranks = np.array([stats.rankdata(column) for column in samples.T]).T
     methods, sets = ranks.shape
@@ -81,10 +71,10 @@ def test_friedman_is_the_analysis_of_variance_of_ranks(script, levels):
     within = ((ranks - ranks.mean(axis=0)) ** 2).sum()
     F = between / (methods - 1) / ((within - between) / ((methods - 1) * (sets - 1)))
     expected = stats.f.sf(F, methods - 1, (methods - 1) * (sets - 1))
-    assert script.friedman(samples) == pytest.approx(expected, rel=1e-9)
+    assert rank_tests.friedman(samples) == pytest.approx(expected, rel=1e-9)
 
 
-def test_friedman_at_its_ends(script):
-    assert script.friedman([[1.0, 2.0, 3.0]] * 3) == 1.0
+def test_friedman_at_its_ends():
+    assert rank_tests.friedman([[1.0, 2.0, 3.0]] * 3) == 1.0
     alike = np.arange(3.0)[:, None] + 10 * np.arange(5.0)
-    assert script.friedman(alike) == 0.0
+    assert rank_tests.friedman(alike) == 0.0
