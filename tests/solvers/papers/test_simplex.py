@@ -182,6 +182,43 @@ def test_the_smallest_ball_around_points():
     assert np.flatnonzero(solution.alpha > 1e-6).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("name", ["fw", "mfw", "swap", "swap-2o"])
+def test_regression_with_squared_losses_and_a_free_tube(name):
+    """The primal in NumPy, at the model of the dual variables, meets the bound."""
+    rng = np.random.default_rng(3)
+    X, C = rng.uniform(-3, 3, size=(30, 1)), 50.0
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
+    K = np.exp(-0.5 * (X - X.T) ** 2) + 1.0
+    Q, p = np.kron([[1, -1], [-1, 1]], K) + np.identity(60) / C, np.r_[y, -y]
+    problem = KernelSimplex(Q, p, kernel=Precomputed())
+    solution, tol = train(problem, METHODS[name](), 1e-5)
+    beta = solution.alpha[:30] - solution.alpha[30:]
+    tube = (p - Q @ solution.alpha) @ solution.alpha
+    loss = np.maximum(0.0, np.abs(K @ beta - y) - tube)
+    primal = 0.5 * beta @ K @ beta + 0.5 * C * (loss**2).sum() + tube
+    found = solution.certificate
+    assert tube > 0.0
+    assert found.dual <= primal * (1 + 1e-9)
+    assert primal - found.dual <= 3 * tol * primal
+
+
+@pytest.mark.parametrize("name", ["fw", "mfw", "swap", "swap-2o"])
+def test_novelty_detection_with_squared_losses(name):
+    rng = np.random.default_rng(4)
+    X, C = np.vstack([rng.normal(size=(40, 2)), [[5.0, 5.0]]]), 10.0
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    problem = KernelSimplex(K + np.identity(41) / C, kernel=Precomputed())
+    solution, tol = train(problem, METHODS[name](), 1e-5)
+    a = solution.alpha
+    rho = a @ K @ a + a @ a / C
+    loss = np.maximum(0.0, rho - K @ a)
+    primal = 0.5 * a @ K @ a + 0.5 * C * (loss**2).sum() - rho
+    found = solution.certificate
+    assert found.dual <= primal + 1e-9
+    assert primal - found.dual <= 3 * tol * abs(found.dual)
+    assert np.argmin(K @ a) == 40
+
+
 def test_bounds_hold_at_any_point():
     K, p = quadratic(30, 30)
     box = qp.Box(K, p, np.zeros(30), np.ones(30), total=1.0)
