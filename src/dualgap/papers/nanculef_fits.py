@@ -183,14 +183,13 @@ class KernelTraining:
 
     def accuracy(self, X: Matrix, coefs: Array) -> float:
         """Return the share of test rows that most pairs of classes get right."""
-        from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+        from sklearn.metrics.pairwise import pairwise_kernels
 
+        kind = "rbf" if self.kernel == "Gaussian" else "poly"
+        given = {"gamma": self.gamma, "degree": 2, "coef0": 0.0, "filter_params": True}
         scores = np.zeros((len(coefs), len(self.y_t)))
         for rows in np.array_split(np.arange(X.shape[0]), -(-X.shape[0] // 1000)):
-            if self.kernel == "Gaussian":
-                K = rbf_kernel(X[rows], self.X_t, self.gamma)
-            else:
-                K = polynomial_kernel(X[rows], self.X_t, 2, self.gamma, 0.0)
+            K = pairwise_kernels(X[rows], self.X_t, kind, **given)
             scores += coefs[:, rows] @ (K + 1.0)
         classes = np.unique(self.y)
         votes = np.zeros((len(classes), len(self.y_t)), dtype=int)
