@@ -72,13 +72,20 @@ def tally(held: int, total: int) -> str:
     return f"{PARTLY} {held} of {total}" if held else NOT
 
 
+def page_of(row: dict[str, Any]) -> str:
+    """Return the page of a row: of several, the first that there is."""
+    names = [row["page"]] if isinstance(row["page"], str) else row["page"]
+    return next(name for name in names if (PAPERS / f"{name}.md").exists())
+
+
 def judge(row: dict[str, Any]) -> tuple[str, str]:
     """Return the verdict on a row of the JSON, and its number."""
     if "cannot" in row:
         return CANNOT, row["cannot"]
     if "tests" in row:
         return HOLDS, row["number"]
-    text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
+    page = page_of(row)
+    text = (PAPERS / f"{page}.md").read_text("utf-8")
     parts = row.get("row", [])
     judged = [(v, n) for c, v, n in verdicts(text) if any(part in c for part in parts)]
     if len(judged) == 1:
@@ -89,7 +96,7 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
     found = re.search(row.get("says", "$^"), text)
     if found is None:
         raise ValueError(
-            f"{row['id']}: {row['page']}.md no longer says {row.get('says', parts)!r}; "
+            f"{row['id']}: {page}.md no longer says {row.get('says', parts)!r}; "
             "judge the claim again in claims.json"
         )
     cases = re.fullmatch(r"([\d,]+) of ([\d,]+)", found[1])
@@ -101,7 +108,7 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
 def evidence(row: dict[str, Any]) -> str:
     """Return where the evidence of a row is."""
     if "page" in row:
-        return f"[{row['page']}]({row['page']}.md)"
+        return f"[{page_of(row)}]({page_of(row)}.md)"
     tests = (test.rpartition("::")[2] for test in row.get("tests", []))
     return ", ".join(f"`{test}`" for test in tests)
 
@@ -110,7 +117,7 @@ def counts(found: list[str]) -> str:
     """Return how many verdicts there are of each kind, in words."""
     kinds = Counter(
         next((k for k in (PARTLY, HOLDS, NOT, CANNOT) if v.startswith(k)), "open")
-        for v in found
+        for v in (re.sub("^holds on 0 of .*", NOT, verdict) for verdict in found)
     )
     words = {HOLDS: "hold", PARTLY: "hold in part", NOT: "do not hold"}
     words |= {CANNOT: "cannot be tested here", "open": "open or mixed"}
@@ -147,7 +154,7 @@ def write() -> str:
         "`pytest --all -k NAME` repeats a test, and these commands repeat the pages:",
         "",
     ]
-    for page in sorted({row["page"] for row in rows if "page" in row}):
+    for page in sorted({page_of(row) for row in rows if "page" in row}):
         found = COMMAND.search((PAPERS / f"{page}.md").read_text("utf-8"))
         if found:
             words = found[1].split()[: 2 + found[1].startswith("dualgap")]
