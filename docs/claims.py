@@ -109,8 +109,7 @@ def evidence(row: dict[str, Any]) -> str:
     """Return where the evidence of a row is."""
     if "page" in row:
         return f"[{page_of(row)}]({page_of(row)}.md)"
-    tests = (test.rpartition("::")[2] for test in row.get("tests", []))
-    return ", ".join(f"`{test}`" for test in tests)
+    return ", ".join(f"`{test}`" for test in row.get("tests", []))
 
 
 def counts(found: list[str]) -> str:
