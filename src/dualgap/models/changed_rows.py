@@ -18,17 +18,23 @@ from ..blas import limited
 from ..checks import check_positive
 from ..data.types import Matrix, MatrixLike
 from ..estimators.arguments import check_array
-from ..estimators.input import weights
+from ..estimators.fitted import binary_of, terms_of_linear
+from ..estimators.input import TrainingData, labelled, weights
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
-from ..kernel import Gram, KernelProblem
-from ..kernels.gram import Matrix as KernelMatrix
-from ..losses import Loss, Vector
+from ..kernels.gram import points_of
+from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import certificate_of, reduction_in, weights_of_rows
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_batch import KernelBatch
+from ..problems.reductions import certificate_of
 from ..solvers import get_solver
+from ..training.progress import HISTORY_DTYPE
+from ..training.solution import Solution, Solutions
 from .leave_one_out import problems_of
 
+#: No epochs.
+_NONE = np.empty(0, HISTORY_DTYPE)
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -52,7 +58,7 @@ class WhatIf:
     n_more: int
     radius: float
     _view: Any
-    _data: tuple[Any, NDArray[np.generic], Vector]
+    _data: TrainingData
 
     def decision_bounds(self, X: MatrixLike) -> Pair:
         """Return bounds that the decisions of the new exact optimum cannot leave.
@@ -117,20 +123,21 @@ class WhatIf:
             A new estimator with the model's parameters. Weights of classes, and a gamma
             that depends on the data, keep the values that they had for the model.
         """
-        X, y, weight = self._data
+        data = self._data
         model = clone(self.model).set_params(tol=tol or self.model.tol)
         if hasattr(model, "kernel"):
             gamma = getattr(self.model._fitted_kernel, "gamma", None)
             if isinstance(model.gamma, str) and gamma is not None:
                 model.set_params(gamma=gamma)
-            return model.set_params(class_weight=None).fit(X, y, weight)
+            model.set_params(class_weight=None)
+            return model.fit(data.X, data.y, data.costs)
         model.set_params(class_weight=self._view.class_weight)
         if get_solver(model.solver).dual:
             for name in ("classes_", "support_", "dual_coef_", "_n_rows", "_fitted_C"):
                 setattr(model, name, getattr(self._view, name))
-            model.set_params(warm_start=True).fit(X, y, weight)
-            return model.set_params(warm_start=self.model.warm_start)
-        return model.fit(X, y, weight)
+            model.set_params(warm_start=True)
+        model.fit(data.X, data.y, data.sample_weight)
+        return model.set_params(warm_start=self.model.warm_start)
 
     def __repr__(self) -> str:
         return (
@@ -236,30 +243,32 @@ def what_if(
     classes = model.classes_
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     left = np.delete(np.arange(len(codes)), kept)
-    reduction = reduction_in(model)
-    added = np.ones(len(new_codes))
-    found = []
+    old, added = np.ones(len(codes)) if weight is None else weight, len(new_codes)
+    total = np.append(old[kept], np.ones(added))
+    view = copy.copy(model)
+    if model.class_weight is not None:
+        view.class_weight = dict(zip(classes, factor, strict=True))
+    data = labelled(view.class_weight, rows, classes[all_codes], total)
+    batch = _batch(view, data)
+    found, solutions = [], []
     with limited(1):
-        shared: BinaryProblem | KernelProblem | None = None
         for k, ball in enumerate(balls):
             ball = sharpened(ball, tol)
-            signs = reduction.signs(all_codes, k)
-            joined = reduction.weights(new_codes, k, added, factor)
-            cost = np.concatenate([ball.problem.cost[kept], model.C * joined])
-            shared = _changed(ball.problem, rows, signs, cost, model, shared)
-            alpha = alpha_without(ball, left)[kept]
-            alpha = np.append(alpha, np.zeros(len(new_codes)))
-            w = ball.w if len(ball.w) else None
-            new = repaired(Ball.of(shared, w, np.minimum(alpha, shared.upper)))
-            found.append(ProblemBall(new, None, np.arange(len(all_codes))))
-    old = np.ones(len(codes)) if weight is None else weight
-    total = np.concatenate([old[kept], added])
-    if hasattr(model, "kernel"):
-        total = weights_of_rows(all_codes, total, factor)
-    view = _view(model, found, rows, all_codes, factor)
-    data = (rows, model.classes_[all_codes], total)
+            alpha = np.append(alpha_without(ball, left)[kept], np.zeros(added))
+            place, problem = batch.place(k), batch.problem(k)
+            if isinstance(batch, KernelBatch):
+                place = batch.order[place]
+            assert isinstance(problem, (BinaryProblem, KernelProblem))
+            start = np.minimum(alpha[place], problem.upper)
+            new = repaired(Ball.of(problem, ball.w if len(ball.w) else None, start))
+            found.append(ProblemBall(new, None, place))
+            bias = problem.coef(new.w if len(new.w) else new.alpha)[1]
+            solutions.append(Solution(new.w, new.alpha, new.certificate, _NONE, bias))
+    view._keep(data, batch, Solutions(solutions, batch.names))
+    view.certificate_ = certificate_of(model, [one.certificate for one in solutions])
+    view._optimum = optimum_of(view, rows, found)
     radius = max(part.ball.radius for part in found)
-    return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
+    return WhatIf(model, len(codes) - len(kept), added, radius, view, data)
 
 
 def _matrix(X: MatrixLike) -> Matrix:
@@ -338,69 +347,21 @@ def _stacked(X: MatrixLike, more: MatrixLike) -> Matrix:
     return np.vstack([X, more])
 
 
-def _changed(
-    old: BinaryProblem | KernelProblem,
-    rows: MatrixLike,
-    signs: NDArray[np.int8],
-    cost: Vector,
-    model: BaseEstimator,
-    shared: BinaryProblem | KernelProblem | None,
-) -> BinaryProblem | KernelProblem:
-    """Return one problem of the changed rows, with the costs given.
-
-    `shared` is another problem of the same rows, if there is one.
-    """
-    if isinstance(old, KernelProblem):
-        assert shared is None or isinstance(shared, KernelProblem)
-        if shared is None:
-            gram: KernelMatrix = Gram(rows, model._fitted_kernel, model.cache_size)
-        else:
-            gram = shared.gram
-        bias = model._bias_of_problems()
-        assert isinstance(old.loss, Loss)
-        return KernelProblem(
-            gram, signs, 1.0, loss=old.loss, sample_weight=cost, **bias
-        )
-    if isinstance(shared, BinaryProblem):
-        return shared.with_labels(signs, cost, 1.0)
-    constant = old.intercept_scaling
-    return BinaryProblem(
-        rows,
-        signs,
-        1.0,
-        loss=old.loss,
-        sample_weight=cost,
-        fit_intercept=constant > 0.0,
-        intercept_scaling=constant or 1.0,
-        penalize_intercept=not old.free_bias,
-        n_jobs=old.threads.size,
-    )
-
-
-def _view(
-    model: BaseEstimator,
-    found: list[ProblemBall],
-    rows: MatrixLike,
-    codes: NDArray[np.intp],
-    factor: Vector,
-) -> BaseEstimator:
-    """Return a shallow copy of the model that holds the new balls."""
-    view = copy.copy(model)
-    view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])
-    balls = [part.ball for part in found]
-    table = reduction_in(model).pack([ball.alpha for ball in balls], codes, None)
+def _batch(model: BaseEstimator, data: TrainingData) -> KernelBatch | LinearBatch:
+    """Return the model's problems of other rows; each linear one has all rows."""
     if hasattr(model, "kernel"):
-        used = np.flatnonzero(table.any(axis=0))
-        view.support_ = used[np.argsort(codes[used], kind="stable")]
-        counts = np.bincount(codes[used], minlength=len(factor))
-        view.n_support_ = counts.astype(np.int32)
-        view.support_vectors_ = rows[view.support_]
-        view.dual_coef_ = table[:, view.support_]
-    else:
-        view.support_ = np.arange(len(codes))
-        view.dual_coef_ = table
-        view._n_rows, view._fitted_C = len(codes), model.C
-        if model.class_weight is not None:
-            view.class_weight = dict(zip(model.classes_, factor, strict=True))
-    view._optimum = optimum_of(view, rows, found)
-    return view
+        kernel = model._fitted_kernel
+        batch: KernelBatch = model._kernel_batch(
+            points_of(data.X, kernel), kernel, data
+        )
+        return batch
+    terms, weight = terms_of_linear(model), data.sample_weight
+    return binary_of(
+        terms,
+        data.X,
+        data.classes[data.codes],
+        model.C,
+        weight,
+        model.n_jobs,
+        copies=False,
+    )
