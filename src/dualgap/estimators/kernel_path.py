@@ -118,17 +118,10 @@ class SVCPath:
             If there is no k-th model.
         """
         model = SVC(**{**self.parameters, "C": float(self.Cs[k])})
-        coef = self.dual_coefs[k].toarray()
-        used = coef.any(axis=0)
+        bounds = [0, *np.cumsum(self.sizes)]
+        used = model._keep_table(self.dual_coefs[k].toarray(), self.support, bounds)
         model.classes_, model.shape_fit_ = self.classes, self.shape
         model.n_features_in_ = self.shape[1]
-        model.support_ = self.support[used]
-        ends = np.cumsum(self.sizes)
-        model.n_support_ = np.array(
-            [used[e - m : e].sum() for e, m in zip(ends, self.sizes, strict=True)],
-            np.int32,
-        )
-        model.dual_coef_ = np.ascontiguousarray(coef[:, used])
         model.intercept_ = self.intercepts[k].copy()
         vectors = self.support_vectors
         model.support_vectors_ = vectors if vectors.shape[1] == 0 else vectors[used]

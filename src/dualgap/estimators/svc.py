@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -466,14 +466,25 @@ class SVC(
             )
         self.classes_, self.class_weight_ = data.classes, data.factor
         self.shape_fit_ = data.X.shape
-        used: NDArray[np.bool_] = np.asarray(table.any(axis=0))
-        self.support_ = batch.order[used]
-        sizes = [np.count_nonzero(used[a:b]) for a, b in pairwise(batch.bounds)]
+        self.intercept_ = np.array(found.bias)
+        used = self._keep_table(table, batch.order, batch.bounds)
+        rows = self.support_ if batch.precomputed else used
+        self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
+
+    def _keep_table(
+        self, table: Vector, rows: NDArray[np.intp], bounds: Sequence[int]
+    ) -> NDArray[np.intp]:
+        """Keep the columns of a table that are not 0; return their indices.
+
+        `rows`: training rows of the columns. Class c has the columns bounds[c] to
+        bounds[c + 1] - 1.
+        """
+        used = np.asarray(table.any(axis=0))
+        self.support_ = rows[used]
+        sizes = [np.count_nonzero(used[a:b]) for a, b in pairwise(bounds)]
         self.n_support_ = np.array(sizes, np.int32)
         self.dual_coef_ = np.ascontiguousarray(table[:, used])
-        self.intercept_ = np.array(found.bias)
-        rows = self.support_ if batch.precomputed else np.flatnonzero(used)
-        self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
+        return np.flatnonzero(used)
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
