@@ -27,6 +27,14 @@ def job(**limits: Any) -> Job:
     return Job(**({"stop": core.Stop()} | usual | limits))
 
 
+def draws(solver: Any, problem: Problem) -> bool:
+    """Whether a fit of this solver begins with random numbers."""
+    rng = core.Random(0)
+    before = rng.state
+    solver.step(solver.start(problem, rng, None), core.Stop())
+    return rng.state != before
+
+
 def _csr(value, index, pointer):
     def build(X):
         X = sparse.csr_matrix(X.astype(value))

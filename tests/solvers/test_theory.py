@@ -33,7 +33,7 @@ from dualgap.solvers import (
 from dualgap.training import solve
 
 from ..twins import dcd
-from .data import LOSSES, close, exact, make
+from .data import LOSSES, close, draws, exact, make
 
 pytestmark = pytest.mark.cases(14)
 
@@ -409,8 +409,7 @@ def test_same_seed_same_bits(name, loss):
         for ours, theirs in zip(answer(problem, name, seed=5), first, strict=True):
             np.testing.assert_array_equal(ours, theirs)
     other = answer(bench.problem, name, seed=6)
-    # Few rows are solved together, without a sample.
-    unmoved = "cyclic" in name or name in ("interior-point", "newton")
+    unmoved = not draws(RECORDS[name], bench.problem)
     assert np.array_equal(other[0], first[0]) == unmoved
 
 
@@ -617,25 +616,13 @@ def remedies_in(message):
 
 # --- refusals --------------------------------------------------------------------
 
-# Which losses the method of each paper is defined for, here; all losses for others.
-ACCEPTS = {
-    "sgd-s": {"hinge"},
-    "sgd-m": {"hinge"},
-    "sgd-r": {"hinge"},
-    "pegasos": {"hinge", "smoothed_hinge"},
-    "norma": {"hinge", "smoothed_hinge"},
-    "cutting-plane": {"hinge"},
-    "ocas": {"hinge"},
-    "mpu": {"hinge", "squared_hinge"},
-}
-
 
 @every_loss
 @pytest.mark.parametrize("name", SOLVERS)
 def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
     bench = make(loss=loss)
-    solver, accepts = get_solver(name), ACCEPTS.get(name, set(LOSSES))
-    if loss in accepts:
+    solver = get_solver(name)
+    if loss in solver.losses:
         assert solve(bench.problem, solver, max_iter=2).certificate.epochs > 0
         return
     with pytest.raises(ValueError, match="loss=") as error:
@@ -643,7 +630,7 @@ def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
     message = str(error.value)
     assert repr(name) in message
     assert repr(loss) in message
-    for accepted in accepts:
+    for accepted in solver.losses:
         assert repr(accepted) in message
     assert remedies_in(message)
     for remedy in remedies_in(message):
