@@ -21,9 +21,9 @@ from dualgap.solvers import DCD
 EPS = np.finfo(np.float64).eps
 
 RECORDS = [
-    Hinge(), SquaredHinge(), SmoothedHinge(), SmoothedHinge(1e-3), SmoothedHinge(0.1),
-    SmoothedHinge(10.0),
-]  # fmt: skip
+    *(record() for record in LOSSES.values()),
+    *map(SmoothedHinge, (1e-3, 0.1, 10.0)),
+]
 
 losses = pytest.mark.parametrize("loss", RECORDS, ids=str)
 
@@ -34,9 +34,8 @@ MARGINS = np.concatenate(
 
 def kinks(loss: Loss) -> np.ndarray:
     """Margins where the derivative is not smooth."""
-    if isinstance(loss, SmoothedHinge):
-        return np.array([1.0, 1.0 - loss.gamma])
-    return np.array([1.0])
+    knee = loss.slope * loss.curvature
+    return np.array([1.0, 1.0 - knee] if 0.0 < knee < math.inf else [1.0])
 
 
 def by_hand(loss: Loss, margin: float) -> float:
@@ -183,9 +182,7 @@ def test_the_smoothed_hinge_nears_the_hinge():
 
 
 def test_names():
-    assert {name: type(get_loss(name)) for name in LOSSES} == {
-        "hinge": Hinge, "squared_hinge": SquaredHinge, "smoothed_hinge": SmoothedHinge,
-    }  # fmt: skip
+    assert all(type(get_loss(name)) is record for name, record in LOSSES.items())
     assert get_loss("smoothed_hinge") == SmoothedHinge(gamma=1.0)
 
 

@@ -109,10 +109,8 @@ def certify(
         Intercept that belongs to given coefficients; None if there is none. For a
         one-class SVM it is -rho.
     loss : str or record, optional
-        Loss that belongs to given coefficients: "hinge" (the default),
-        "squared_hinge", "smoothed_hinge", "logistic" (the intercept is not penalised),
-        for regression "epsilon_insensitive" or "squared_epsilon_insensitive", or a
-        record of :mod:`dualgap.losses`.
+        Loss that belongs to given coefficients: as for LinearSVC ("hinge" is the
+        default) or LinearSVR, or "logistic", where the intercept is not penalised.
     epsilon : float, optional
         For coefficients of a regression model: residuals up to `epsilon` cost nothing.
         None means 0.

@@ -56,8 +56,7 @@ class BinaryProblem(VectorProblem):
         Weight of the loss. As in LIBLINEAR and scikit-learn, the loss is a sum over the
         examples, not a mean.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge", "smoothed_hinge" or a record of
-        :mod:`dualgap.losses`.
+        As for :class:`dualgap.LinearSVC`.
     sample_weight : array-like of shape (n,), optional
         Factors of C, zero or positive.
     fit_intercept : bool, default=False

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..checks import check_count, check_option
 from ..data.blocks import Block
-from ..losses import Vector
+from ..losses import LOSSES, Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
 from ..ranges import refuse_huge
@@ -132,7 +132,7 @@ class Solver(ABC):
     settings: ClassVar[Any]
     #: Kinds of problem that the solver is registered for.
     kinds: ClassVar[tuple[str, ...]] = ()
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     #: The solver keeps dual variables that define w, so it can start from given ones.
     dual: ClassVar[bool] = False
     #: Stored entries to read before `tol` may end the fit.

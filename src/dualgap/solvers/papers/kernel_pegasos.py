@@ -27,7 +27,7 @@ import numpy as np
 
 from ... import core
 from ...checks import check_count, check_option
-from ...losses import Vector
+from ...losses import LOSSES, Vector
 from ...problems.base import Claim, KernelHint
 from ...problems.kernel import KernelProblem
 from ..base import SteppedSolver, next_order
@@ -150,7 +150,7 @@ class KernelPegasos(SteppedSolver, KernelSolver):
 
     name: ClassVar[str] = "kernel-pegasos"
     settings: ClassVar[KernelPegasosSettings] = KernelPegasosSettings()
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     dual: ClassVar[bool] = False
     without_bias: ClassVar[bool] = True
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ... import core
 from ...checks import check_step
 from ...data.blocks import Block
+from ...losses import LOSSES
 from ...problems.binary import BinaryProblem
 from ..base import OrderedSolver, RowOrder, new_order
 from ..registry import register
@@ -59,7 +60,7 @@ class SvmSGD(OrderedSolver, StochasticGradient):
     name: ClassVar[str] = "svmsgd"
     settings: ClassVar[SvmSGDSettings] = SvmSGDSettings()
     schedule: ClassVar[core.Schedule] = core.Schedule.svmsgd
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
