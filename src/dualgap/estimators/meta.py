@@ -18,10 +18,7 @@ def own(model: BaseEstimator) -> BaseEstimator:
 def final(model: BaseEstimator) -> BaseEstimator:
     """Return the model of a search or of a calibration; any other model as it is.
 
-    Raises
-    ------
-    NotFittedError
-        If a search was not fitted, or not refitted on all rows.
+    Raises NotFittedError if a search was not fitted, or not refitted on all rows.
     """
     while True:
         if isinstance(model, FrozenEstimator):
@@ -43,25 +40,9 @@ def unwrap(
 ) -> tuple[BaseEstimator, MatrixLike]:
     """Return the model inside pipelines and searches, and the rows that it sees.
 
-    Parameters
-    ----------
-    model : estimator
-        A fitted model, a `Pipeline` that ends in one, or a search over such models
-        (`GridSearchCV` and the like), one inside the other, or a
-        `CalibratedClassifier`.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features), optional
-        Rows that `model` takes. The steps of a pipeline transform them.
+    A patched model that dualgap has trained becomes dualgap's own estimator.
 
-    Returns
-    -------
-    model : estimator
-        dualgap's own estimator for a patched model that dualgap has trained.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features_in_) or None
-
-    Raises
-    ------
-    NotFittedError
-        If a search was not fitted, or not refitted on all rows.
+    Raises NotFittedError if a search was not fitted, or not refitted on all rows.
     """
     steps, model = taken_apart(model)
     if X is not None:

@@ -107,15 +107,7 @@ class Matrix:
     def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
         """Compute ``k(x_i, x_j)`` for the rows i and columns j, without the cache.
 
-        Parameters
-        ----------
-        rows : array-like of int
-        columns : array-like of int, optional
-            Defaults to all columns.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), len(columns)), float64
+        The result is float64. `columns` are all by default.
         """
         every = np.arange(self.n) if columns is None else columns
         rows, every = _order(rows, self.n), _order(every, self.n)
@@ -136,25 +128,11 @@ class Matrix:
     ) -> NDArray[np.float64]:
         """Return ``sum_j c_j k(x_j, x_i)`` for the rows i, with float64 kernel values.
 
-        Parameters
-        ----------
-        c : ndarray of shape (n,)
-        stop : Stop, optional
-            A request that ends the computation early.
-        at : ndarray of int, optional
-            The rows i. Defaults to all rows.
-        errors : ndarray of shape (n,) or (len(at),), optional
-            If the matrix is `bounded`, filled with bounds on the distances of the sums
-            from the sums over exact kernel values.
+        - `at`: the rows i; all by default.
+        - `errors`: if the matrix is `bounded`, filled with bounds on the distances of
+          the sums from the sums over exact kernel values.
 
-        Returns
-        -------
-        ndarray of shape (n,) or (len(at),), float64
-
-        Raises
-        ------
-        StoppedError
-            If `stop` ends the computation early.
+        Raises StoppedError if `stop` ends the computation early.
         """
         if self.fast is not None:
             return fast_times(self.fast, c, stop, at, errors)

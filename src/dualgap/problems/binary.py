@@ -331,17 +331,8 @@ class BinaryProblem(VectorProblem):
         """Return a point of the box near alpha with ``sum_i alpha_i y_i = 0``.
 
         The class with the larger sum is scaled down, and one entry absorbs the
-        remainder of rounding. The sum is then 0 up to one rounding of that entry.
-
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-            A point in the box.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            A new array. It is all zeros if a class has sum 0 or a sum overflows.
+        remainder of rounding. The sum is then 0 up to one rounding of that entry. The
+        result is all zeros if a class has sum 0 or a sum overflows.
         """
         return balanced(self.y, alpha)
 
@@ -511,18 +502,10 @@ class BinaryProblem(VectorProblem):
     def best_scale(self, alpha: Vector, total: float, curvature: float) -> float:
         """Return the s >= 0 that maximises ``D(s alpha)`` in the box; O(n).
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        total : float
-            ``sum_i alpha_i``.
-        curvature : float
-            ``||sum_i alpha_i y_i x_i||^2 + sum_i delta_i alpha_i^2``.
+        It is 0 if the sums or the result overflow, or if there is no positive s.
 
-        Returns
-        -------
-        float
-            0 if the sums or the result overflow, or if there is no positive s.
+        - `total`: ``sum_i alpha_i``.
+        - `curvature`: ``||sum_i alpha_i y_i x_i||^2 + sum_i delta_i alpha_i^2``.
         """
         return core.best_scale(alpha, self.cost, self.core_loss, total, curvature)
 

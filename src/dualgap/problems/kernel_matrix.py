@@ -197,18 +197,7 @@ class MatrixProblem(Problem):
         score. All other scores are computed in float64. The result is cached, because a
         solver asks for it again when its proof fails.
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        stop : core.Stop, optional
-            A request that ends the computation early.
-        near : ApproximateScores, optional
-            Approximate scores of this alpha. Without them all scores are computed.
-
-        Raises
-        ------
-        StoppedError
-            If `stop` ends the computation early.
+        Raises StoppedError if `stop` ends the computation early.
         """
         last = self._combined
         if (
@@ -235,12 +224,8 @@ class MatrixProblem(Problem):
     def remember(self, alpha: Vector, scores: Vector) -> None:
         """Take over float64 scores of alpha, so that a proof need not add them up.
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        scores : ndarray of shape (n,)
-            Sums over the rows of a matrix in memory, in any order: the bound on their
-            errors counts a rounding for each term.
+        They are sums over the rows of a matrix in memory, in any order: the bound on
+        their errors counts a rounding for each term.
         """
         near = ApproximateScores(
             scores, self._error(alpha, self.lengths), self._bias(alpha, scores)
@@ -366,12 +351,7 @@ class MatrixProblem(Problem):
     ) -> tuple[float, float, float]:
         """Return ``sum_i signed_i scores_i``, its error, and the sum of absolute terms.
 
-        Parameters
-        ----------
-        signed : ndarray of shape (n,)
-            ``alpha_i y_i``.
-        scores, error : ndarray of shape (n,)
-            Scores of alpha, and bounds on their errors.
+        `signed`: ``alpha_i y_i``. `error`: bounds on the errors of the scores.
         """
         terms = signed * scores
         size = float(np.abs(terms).sum())

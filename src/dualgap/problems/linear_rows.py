@@ -75,18 +75,10 @@ class RowsProblem(Problem):
         """Yield the rows block by block. Rows in memory are one block.
 
         Streamed rows are checked, and their norms noted, when they are first read. A
-        separate pass for this would cost as much as an epoch of a solver.
+        separate pass for this would cost as much as an epoch of a solver. A block is
+        valid until the next one.
 
-        Parameters
-        ----------
-        blocks : sequence of sequences of int, optional
-            Pages of each block, for streamed rows. Defaults to all pages in order. A
-            block is valid until the next one.
-
-        Raises
-        ------
-        ValueError
-            If a streamed row is damaged.
+        `blocks`: pages of each block of streamed rows; all pages in order by default.
         """
         if self.source is None or not self.streamed:
             yield Block(self.rows, (slice(0, self.n),))

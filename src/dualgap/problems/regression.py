@@ -159,13 +159,7 @@ class RegressionProblem(BinaryProblem):
     def bounds(self, alpha: Vector, values: Values, norm: float) -> Bounds:
         """Return bounds on P and D at ``w = w(alpha)``, from the sums there.
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-            A point of the box.
-        values : Values
-        norm : float
-            ``||w||^2``.
+        alpha is in the box, and `norm` is ``||w||^2``.
         """
         dual = self._bound(values, norm, alpha)
         return self._bounds(alpha, values, norm, *dual)

@@ -107,25 +107,10 @@ class Nystroem:
         *,
         stop: core.Stop | None = None,
     ) -> Approximation:
-        """Return the linear problem over the features of all rows.
+        """Return the linear problem over the features of all rows; see :func:`over`.
 
-        Parameters
-        ----------
-        problem : KernelProblem
-        random_state : int, default=0
-            Seed of the landmarks. The landmarks of a class do not depend on the other
-            class, so pairs of classes share landmarks.
-        stop : core.Stop, optional
-            A request that ends the computation early; the features are then incomplete.
-
-        Returns
-        -------
-        Approximation
-
-        Raises
-        ------
-        ValueError
-            If the kernel is 0 at all landmarks.
+        `random_state`: seed of the landmarks. Those of a class do not depend on the
+        other class, so pairs of classes share landmarks.
         """
         drawn = [
             _drawn(np.flatnonzero((problem.y == label) & (problem.cost > 0.0)),
@@ -222,25 +207,8 @@ class Approximation(BinaryProblem):
         The primal value is P of the kernel problem at the expanded model, computed with
         float64 kernel values and rounded up. alpha is in the box of both problems. The
         dual value is D of the kernel problem at the best multiple of alpha, rounded
-        down.
-
-        Parameters
-        ----------
-        w : ndarray of shape (width,)
-            Primal point of a solution.
-        alpha : ndarray of shape (n,)
-            Dual point of a solution.
-
-        Returns
-        -------
-        Certificate
-            The relative gap bounds the distance of the model from the optimum of the
-            kernel problem. It includes the error of the approximation.
-
-        Notes
-        -----
-        The cost is one pass over the kernel rows of the landmarks, and one over the
-        kernel rows with alpha > 0.
+        down. The gap includes the error of the approximation. It takes one pass over
+        the kernel rows of the landmarks, and one over the kernel rows with alpha > 0.
         """
         problem = self.kernel
         proof = problem.certify_model(*self.expand(w))
