@@ -73,7 +73,14 @@ def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:
 
     command = Options(name, COMMANDS[name], module.EPILOG)
     module.add(command)
+    command.elsewhere = _with_option
     return command, module.run
+
+
+def _with_option(option: str) -> list[str]:
+    """Return the first commands that have an option, at most three."""
+    found = [name for name in COMMANDS if option in command_of(name)[0].known]
+    return [f"dualgap {name}" for name in found[:3]]
 
 
 def run(words: Sequence[str]) -> int:

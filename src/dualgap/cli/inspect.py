@@ -60,7 +60,8 @@ def run(o: Values) -> None:
         "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
         f"max {norm['max']:.4g}",
         "empty rows": f"{more['empty_rows']:,}",
-        "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB",
+        "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB of values"
+        + ("" if is_store(o.data) else "; training takes about 3 times as much"),
     }
     if not examples.labelled:
         rows["classes"] = "none: no column of labels; name one with --label"

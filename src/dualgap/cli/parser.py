@@ -88,6 +88,8 @@ class Command:
     epilog: Sequence[str] = ()
     options: list[Option] = field(default_factory=list)
     arguments: list[Argument] = field(default_factory=list)
+    #: Names of other commands that have an option.
+    elsewhere: Callable[[str], Sequence[str]] = field(default=lambda _: ())
 
     def add(
         self,
@@ -184,6 +186,8 @@ class Command:
         named = set(re.findall("--[A-Za-z-]+", remedy))
         if remedy and ("dualgap" in remedy or not named or named & known.keys()):
             return f"No such option: {name}; {remedy}."
+        if there := self.elsewhere(name):
+            return f"No such option: {name}; it belongs to {', '.join(there)}."
         near = nearest(word, [other[2:] for other in known if other[:2] == "--"])
         hint = f" Did you mean --{near}?" if near else " See --help."
         return f"No such option: {name}.{hint}"
@@ -197,6 +201,9 @@ class Command:
         for option in self.options:
             groups[option.group].append(option.described())
         groups["Options"].append(("-h, --help", "Show this page."))
+        for name in GROUPS[:-1]:  # one option alone needs no heading
+            if len(groups[name]) == 1:
+                groups["Options"][:0] = groups.pop(name)
         parts = [f"Usage: {self.usage}", f"  {self.summary}"]
         parts += ["\n".join([f"{name}:", *rows(r)]) for name, r in groups.items() if r]
         examples = [f"  {line}" for line in self.epilog if line.startswith(PROGRAMS)]

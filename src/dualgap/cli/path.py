@@ -180,11 +180,13 @@ def show(
     if o.json:
         print_json({**facts, "models": rows, "data": facts_of(examples)})
         return
-    cells = [[_cell(value) for value in row.values()] for row in rows]
+    cells = [[_cell(value, name) for name, value in row.items()] for row in rows]
     for line in table(list(rows[0]), cells):
         print(line)
     best = [
-        f"{name[5:]} {_cell(v)}" for name, v in facts.items() if name[:5] == "best_"
+        f"{name[5:]} {_cell(v, name[5:])}"
+        for name, v in facts.items()
+        if name[:5] == "best_"
     ]
     if best:
         print(f"Best: {', '.join(best)}.")
@@ -193,5 +195,10 @@ def show(
             print(f"{what} written to {file}")
 
 
-def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _cell(value: object, name: str) -> str:
+    digits = _DIGITS.get(name, 4)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+#: Digits of the columns that have not four; values of C and gamma are chosen ones.
+_DIGITS = {"relative_gap": 2, "std_score": 2, "seconds": 2, "C": 6, "gamma": 6}

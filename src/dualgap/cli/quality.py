@@ -158,7 +158,7 @@ def in_words(figures: Figures) -> str:
     shares = ("accuracy", "balanced_accuracy", "outliers")
     return ", ".join(
         f"{_NAMES.get(name, name.replace('_', ' '))} "
-        + (f"{100 * value:.2f} %" if name in shares else _number(value))
+        + (f"{100 * value:.2f} %" if name in shares else _number(name, value))
         for name, value in figures.items()
         if value is not None
     )
@@ -172,8 +172,10 @@ def in_a_sentence(figures: Figures) -> str:
     return f"On {drawn}the training rows: {in_words(others)}."
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+def _number(name: str, value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}" if name in _NAMES else f"{value:.4g}"
 
 
 _NAMES = {"r2": "R2", "auc": "AUC"}

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..certificate import Status, distance
+from ..certificate import Status, distance, percent
 from .options import in_options
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
         room = shutil.get_terminal_size().columns - 1
 
         def draw(text: str, seconds: float) -> None:
-            line = f"{text}, {seconds:.1f} s"[:room]
+            line = f"{seconds:.1f} s: {text}"[:room]
             print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
         try:
@@ -67,7 +67,7 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
         return
 
     def write(text: str, seconds: float) -> None:
-        print(f"{text}, {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"{seconds:.1f} s: {text}", file=sys.stderr, flush=True)
 
     yield _Paced(tol, problems, write, lambda seconds: 2 * max(seconds, 0.5))
 
@@ -93,7 +93,7 @@ class _Paced:
 
     def __call__(self, label: ProblemLabel | None, epoch: EpochInfo) -> None:
         from ..problems.reductions import problem_name
-        from ..training import Forecast, told
+        from ..training import Forecast, remaining
 
         forecast = self.forecasts.setdefault(label, Forecast(self.tol))
         left = forecast.left(epoch.seconds, epoch.relative_gap)
@@ -103,16 +103,22 @@ class _Paced:
         self.due = self.later(seconds)
         start, number = "", len(self.forecasts)
         if self.problems > 1:
-            start = f"{problem_name(label)} ({number} of {self.problems:,}): "
+            start = f"{problem_name(label)} ({number} of {self.problems:,}), "
             left += (seconds + left) / number * (self.problems - number)
-        self.show(start + told(epoch, self.tol, left), seconds)
+        bound = "no bound yet"
+        if epoch.relative_gap < math.inf:
+            bound = distance(epoch.relative_gap)
+            bound += "" if epoch.exact else " (estimate)"
+        target = f"target {percent(self.tol)}{remaining(epoch, self.tol, left)}"
+        self.show(f"{start}epoch {epoch.epoch}, {bound}; {target}", seconds)
 
 
 def in_json(certificates: Certificates) -> list[dict[str, object]]:
     """Return certificates for JSON, each with the class or pair of its problem."""
     return [
-        ({} if label is None else {_kind(label): label}) | certificate.to_dict()
-        for label, certificate in certificates
+        ({} if label is None else {_kind(label): label})
+        | {k: v for k, v in c.to_dict().items() if v or k not in ("about", "floor")}
+        for label, c in certificates
     ]
 
 

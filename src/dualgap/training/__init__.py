@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .fit import solve
 from .interrupt import ctrl_c
-from .progress import HISTORY_DTYPE, EpochInfo, Forecast, told
+from .progress import HISTORY_DTYPE, EpochInfo, Forecast, remaining, told
 from .solution import Solution
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Forecast",
     "Solution",
     "ctrl_c",
+    "remaining",
     "solve",
     "told",
 ]

@@ -71,27 +71,32 @@ class EpochInfo:
 
 
 def told(epoch: EpochInfo, tol: float, left: float) -> str:
-    """Return an epoch as one line; ``~`` marks estimates without an exact pass.
-
-    `left` are the seconds that the fit still needs, NaN if nothing is known.
-    """
+    """Return an epoch as one line; ``~`` marks estimates without an exact pass."""
 
     def number(value: float, form: str) -> str:
         if not math.isfinite(value):
             return "-"
         return ("" if epoch.exact else "~") + format(value, form)
 
-    line = (
+    return (
         f"epoch {epoch.epoch}  primal {number(epoch.primal, '.6g')}  "
         f"dual {number(epoch.dual, '.6g')}  "
         f"gap {number(epoch.relative_gap, '.2e')}, target {tol:g}"
+        f"{remaining(epoch, tol, left)}"
     )
+
+
+def remaining(epoch: EpochInfo, tol: float, left: float) -> str:
+    """Return the end of a line about an epoch: how long the fit still takes, if known.
+
+    `left` are the seconds that it still needs, NaN if nothing is known.
+    """
     if not left < math.inf or epoch.relative_gap <= tol:
-        return line
+        return ""
     for unit, seconds in (("h", 3600.0), ("min", 60.0)):
         if left >= 2 * seconds:
-            return f"{line}, about {left / seconds:.0f} {unit} left"
-    return f"{line}, about {max(left, 1.0):.0f} s left"
+            return f", about {left / seconds:.0f} {unit} left"
+    return f", about {max(left, 1.0):.0f} s left"
 
 
 class Forecast:
