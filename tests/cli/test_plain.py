@@ -57,6 +57,10 @@ def test_the_model_is_that_of_linear_svc(
     assert isinstance(plain, PlainLinearSVC)
     scores = plain.decision_function(X)
     np.testing.assert_array_equal(scores, wanted.decision_function(X))
+    save_model(wanted, "duals", duals=True)
+    stored, *_ = load_plain("duals")
+    np.testing.assert_array_equal(stored.decision_function(X), scores)
+    np.testing.assert_array_equal(stored.dual_coef_, wanted.dual_coef_)
     # The file is the one that save_model writes.
     save_model(found, "again", notes=load_model("model", return_notes=True)[1])
     assert Path("again").read_bytes() == Path("model").read_bytes()

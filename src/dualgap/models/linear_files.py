@@ -1,21 +1,22 @@
-"""Linear models in model files: their tensors, and checks that kernel models share."""
+"""Linear models in model files: their tensors, and checks that kernel models share.
+
+They are set and read by their attributes, because the command line has models of its
+own and does without scikit-learn.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.model_file import Record, Tensors
-from ..estimators.base import need_duals
-from ..estimators.linear_svc import LinearSVC
-from ..estimators.logistic import LogisticRegression
-from ..estimators.novelty import LinearOneClassSVM
-from ..estimators.regression import LinearSVR
 from ..problems.reductions import certificate_of, reduction_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 def certificates_of(record: Record, problems: int) -> list[Certificate]:
@@ -39,9 +40,11 @@ def support_of(tensors: Tensors, n: int) -> Any:
 def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     """Return the extra fields and the tensors of a linear model."""
     if duals:
+        from ..estimators.base import need_duals
+
         need_duals(model, "duals=True")
     fields, tensors = file.linear_parts(model)
-    if isinstance(model, LinearSVC | LogisticRegression):
+    if hasattr(model, "classes_"):
         fields["labels"] = getattr(model, "_labels", None)
     if duals:
         fields["n_rows"] = int(model._n_rows)
@@ -62,9 +65,9 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     reduction, together = reduction_of(kind, classes), kind == "crammer_singer"
     problems = len(reduction) if not together or classes == 2 else classes
     n, d = record["n_rows"], model.n_features_in_
-    flat = isinstance(model, LinearSVR)
+    name = record["estimator"]
     expected: dict[str, file.Shape] = {
-        "coef": (("F64",), (d,) if flat else (problems, d)),
+        "coef": (("F64",), (d,) if name == "LinearSVR" else (problems, d)),
         "intercept": (("F64",), (problems,)),
     }
     if n is not None:
@@ -74,11 +77,10 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         if kind == "ovo":
             tables = classes - 1
         expected |= file.matrix_shapes(tensors, "dual_coef", tables, size)
-    if "n_support" in tensors and isinstance(model, LinearSVC):
+    if "n_support" in tensors and name == "LinearSVC":
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
-    softmax = isinstance(model, LogisticRegression) and kind != "labels"
-    one = together or softmax
+    one = together or (name == "LogisticRegression" and kind != "labels")
     certificates = certificates_of(record, 1 if one else problems)
     if record["coef_order"] not in ("C", "F"):
         raise ValueError(f"coef_order in its record is {record['coef_order']!r}")
@@ -93,7 +95,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         ):
             raise ValueError("n_support does not match the number of support vectors")
         model.n_support_ = counts.astype(np.int32)
-    if isinstance(model, LinearOneClassSVM):
+    if name == "LinearOneClassSVM":
         model.offset_ = -model.intercept_
     if n is not None:
         model.support_ = support_of(tensors, n)
@@ -101,5 +103,5 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
             raise ValueError("support is not sorted")
         model.dual_coef_ = file.matrix(tensors, "dual_coef", tables, size)
         model._n_rows = n
-        if isinstance(model, LinearSVC):
-            model._fitted_C = model.C
+        if name == "LinearSVC":
+            model._fitted_C = record["parameters"]["C"]

@@ -22,10 +22,11 @@ from ..losses import Loss
 from ..problems.batch import LinearBatch
 from ..problems.constant import constant_sentence
 from ..problems.degenerate import DegenerateWarning
-from ..problems.reductions import OneVsRest, certificate_of
+from ..problems.reductions import OneVsRest
 from ..solvers import Solver, get_solver
 from ..training.batch import Job, begin, solve_batch
 from ..training.seeds import seeds_of
+from .linear_files import make_linear, take_linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,14 +139,13 @@ def save_plain(
 
     Raises OSError if the file cannot be written.
     """
-    own, tensors = file.linear_parts(model)
+    own, tensors = take_linear(model, False)
     given = sorted(model.parameters.items())
     record = {
         "estimator": "LinearSVC",
         "parameters": {key: _written(key, value) for key, value in given},
         **file.common_fields(model, names, notes),
         **own,
-        "labels": None,
     }
     if scaling is not None:
         tensors |= scaling.tensors()
@@ -177,21 +177,11 @@ def load_plain(
         scaling = Scaling.taken_from(tensors)
         model = PlainLinearSVC(parameters)
         model.classes_ = file.classes(record["classes"])
-        d, K = record["n_features"], len(model.classes_)
-        problems = 1 if K == 2 else K
-        shapes = {
-            "coef": (("F64",), (problems, d)),
-            "intercept": (("F64",), (problems,)),
-            "n_support": (("I64",), (K,)),
-        }
+        model.n_features_in_ = record["n_features"]
         own = {n: t for n, t in tensors.items() if not n.startswith(file.OPTIMUM)}
-        file.expect_tensors(own, shapes)
-        parts = [file.certificate(fields) for fields in record["certificates"]]
-        if len(parts) != problems or (scaling and len(scaling.scale) != d):
+        make_linear(model, record, own)
+        if scaling and len(scaling.scale) != model.n_features_in_:
             return None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
-    model.n_features_in_ = d
-    model.certificate_ = certificate_of(model, parts)
     return model, record["notes"], scaling
