@@ -48,7 +48,7 @@ from .base import silent_failures
 from .calibration import curves_of_pairs
 from .input import checked
 from .novelty import least_decision, on_the_plane
-from .parameters import KERNELS, ClassWeight, Gamma, KernelLike
+from .parameters import ClassWeight, Gamma, KernelLike, kernel_named
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -383,10 +383,7 @@ class _KernelMachine(_base.BaseLibSVM):
         model: BaseEstimator = self
         if callable(model.kernel):
             return Precomputed()  # scikit-learn has called it
-        record = KERNELS[model.kernel]
-        own = {"degree": model.degree, "gamma": model._gamma, "coef0": model.coef0}
-        known = getattr(record, "__dataclass_fields__", {})
-        return record(**{name: own[name] for name in own if name in known})
+        return kernel_named(model.kernel, model.degree, model._gamma, model.coef0)
 
     def _vectors(self, X: MatrixLike, support: NDArray[np.int32]) -> Matrix:
         """Return the support vectors; an empty array for a precomputed kernel."""

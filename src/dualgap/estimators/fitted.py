@@ -42,7 +42,7 @@ from ..solvers import solver_for
 from ..training import solve
 from .arguments import check_array
 from .input import checked_weights, encode, multilabelled, weights
-from .parameters import KERNELS
+from .parameters import kernel_named
 
 
 @dataclass(frozen=True)
@@ -439,12 +439,7 @@ def kernel_of(model: BaseEstimator) -> Kernel:
         return model._fitted_kernel
     if callable(model.kernel):
         return Callable(model.kernel)
-    options = {
-        "poly": {"degree": model.degree, "gamma": model._gamma, "coef0": model.coef0},
-        "rbf": {"gamma": model._gamma},
-        "sigmoid": {"gamma": model._gamma, "coef0": model.coef0},
-    }
-    return KERNELS[model.kernel](**options.get(model.kernel, {}))
+    return kernel_named(model.kernel, model.degree, model._gamma, model.coef0)
 
 
 # ---------------------------------------------------------------------- training data

@@ -18,7 +18,7 @@ from ..losses import Vector
 from ..training.solution import Solutions
 from .base import Parameters
 from .input import TrainingData, rows_to_predict, validated
-from .parameters import KERNELS, Count, Gamma, KernelLike, Number
+from .parameters import Count, Gamma, KernelLike, Number, kernel_named
 
 
 @dataclass(eq=False, repr=False)
@@ -69,10 +69,7 @@ class KernelModel(KernelParameters):
             )
         if not isinstance(given, str):
             return Callable(given)
-        own = {"degree": self.degree, "gamma": self.gamma, "coef0": self.coef0}
-        record = KERNELS[given]
-        known = getattr(record, "__dataclass_fields__", {})
-        return record(**{name: own[name] for name in own if name in known})
+        return kernel_named(given, self.degree, self.gamma, self.coef0)
 
     def _training_rows(
         self, X: MatrixLike, y: ArrayLike | None, supervised: bool, **options: bool

@@ -99,6 +99,16 @@ KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel
     for kernel in (Linear, Polynomial, RBF, Sigmoid, Laplacian, Precomputed)
 }
+
+
+def kernel_named(name: str, degree: int, gamma: float | str, coef0: float) -> Kernel:
+    """Return the kernel of a name, with those of the values that it has."""
+    own = {"degree": degree, "gamma": gamma, "coef0": coef0}
+    record = KERNELS[name]
+    known = getattr(record, "__dataclass_fields__", {})
+    return record(**{key: own[key] for key in own if key in known})
+
+
 KernelLike: TypeAlias = Annotated[
     Literal["linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"]
     | Kernel

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.parameters import KERNELS, kernel_named
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
-from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import get_loss
 from ..problems.reductions import refuse_labels
@@ -25,6 +25,7 @@ from .peer_files import (
     LIBLINEAR_LOSSES,
     LIBLINEAR_ONE_CLASS,
     LIBLINEAR_RESIDUAL_LOSSES,
+    LIBSVM_KERNELS,
     LiblinearFile,
     LibsvmFile,
     Path,
@@ -33,6 +34,10 @@ from .peer_files import (
     write_liblinear_file,
     write_libsvm_file,
 )
+
+#: LIBSVM's name of a kernel, where it is another.
+_NAMES = {"poly": "polynomial"}
+_KERNELS = {theirs: own for own, theirs in _NAMES.items()}
 
 
 def read_liblinear(
@@ -237,15 +242,8 @@ def read_libsvm(
             f"n_features={n_features!r} is too small: {path} has support vectors of "
             f"{columns} features; give {columns} or more"
         )
-    kernel: Kernel
-    if model.kernel == "linear":
-        kernel = Linear()
-    elif model.kernel == "rbf":
-        kernel = RBF(model.gamma)
-    elif model.kernel == "sigmoid":
-        kernel = Sigmoid(model.gamma, model.coef0)
-    else:
-        kernel = Polynomial(model.degree, model.gamma, model.coef0)
+    name = _KERNELS.get(model.kernel, model.kernel)
+    kernel = kernel_named(name, model.degree, model.gamma, model.coef0)
     if not model.labels:
         # Both models decide by the sign of the sum minus rho.
         box: SVR | OneClassSVM = (
@@ -381,8 +379,8 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
         labels = _whole(model.classes_, "LIBSVM")
         kind, sizes = "c_svc", tuple(model.n_support_.tolist())
     kernel = model._fitted_kernel
-    names = {Linear: "linear", Polynomial: "polynomial", RBF: "rbf", Sigmoid: "sigmoid"}
-    if type(kernel) not in names:
+    name = _NAMES.get(kernel.name, kernel.name)
+    if name not in LIBSVM_KERNELS or type(kernel) is not KERNELS.get(kernel.name):
         raise ValueError(
             f"kernel={kernel!r} is not supported by LIBSVM; use 'linear', 'poly', "
             "'rbf' or 'sigmoid'"
@@ -392,7 +390,7 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     write_libsvm_file(
         path,
         LibsvmFile(
-            names[type(kernel)],
+            name,
             getattr(kernel, "degree", 3),
             float(getattr(kernel, "gamma", 0.0)),
             float(getattr(kernel, "coef0", 0.0)),
