@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpstrf
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,23 +27,30 @@ from ..estimators.fitted import (
     refuse_other_rows,
     table_of,
 )
-from ..estimators.input import ROWS, checking
+from ..estimators.input import ROWS, TrainingData, checking, labelled
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
 from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
 from ..kernels.functions import refuse_items
+from ..kernels.gram import points_of
 from ..losses import Vector
 from ..problems.base import Claim, Proof
+from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
+from ..problems.kernel_batch import KernelBatch
+from ..problems.reductions import certificate_of, refuse_labels
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
-from ..training import solve
+from ..training import HISTORY_DTYPE, Solution, solve
+from ..training.solution import Solutions
 from .linear import linear_terms
 
 T = TypeVar("T", Proof, "_Smaller")
 
+_Compressed = tuple[TrainingData, LinearBatch | KernelBatch, list[Solution]]
+#: No epochs.
+_NONE = np.empty(0, HISTORY_DTYPE)
 #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
 _MOST_PIVOTS = 5000
 
@@ -136,12 +144,12 @@ def compress(
         raise ValueError("model has no certificate; fit it first")
     if hasattr(model, "_items"):
         refuse_items("compress")
-    smaller = copy.copy(model)
+    smaller: BaseEstimator = copy.copy(model)
+    compressed = _compressed_kernel if isinstance(model, SVC) else _compressed_linear
     with limited(1):
-        if isinstance(model, SVC):
-            _compress_kernel(model, smaller, X, y, float(tol), sample_weight)
-        else:
-            _compress_linear(model, smaller, X, y, float(tol), sample_weight, n_jobs)
+        data, batch, found = compressed(model, X, y, float(tol), sample_weight, n_jobs)
+    smaller._keep(data, batch, Solutions(found, batch.names))
+    smaller.certificate_ = certificate_of(model, [one.certificate for one in found])
     if hasattr(smaller, "history_"):
         del smaller.history_
     return smaller
@@ -180,15 +188,14 @@ def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
 # ------------------------------------------------------------------------------ linear
 
 
-def _compress_linear(
-    model: LinearSVC,
-    smaller: LinearSVC,
+def _compressed_linear(
+    model: BaseEstimator,
     X: MatrixLike,
     y: ArrayLike,
     tol: float,
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
-) -> None:
+) -> _Compressed:
     X = check_array(X, **ROWS)
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
@@ -199,18 +206,11 @@ def _compress_linear(
         wholes.append((one.problem, one.problem.prove(Claim(one.w, alpha))))
     refuse_other_rows(model.certificate_, [whole.certificate for _, whole in wholes])
     found = [_smaller_linear(problem, whole, tol) for problem, whole in wholes]
-    pairs = [binary.rows.coef(proof.w) for proof in found]
-    smaller.coef_ = binary.columns.spread(np.stack([coef for coef, _ in pairs]))
-    smaller.intercept_ = np.array([bias for _, bias in pairs])
-    packed = binary.packed([proof.alpha for proof in found])
-    smaller.support_, smaller.n_support_, smaller.dual_coef_ = packed
-    smaller.certificate_ = certificate_of(
-        model,
-        [
-            _renewed(old, proof.certificate, tol)
-            for old, proof in zip(model.certificate_, found, strict=True)
-        ],
-    )
+    solutions = [
+        Solution(proof.w, proof.alpha, _renewed(old, proof.certificate, tol), _NONE)
+        for old, proof in zip(model.certificate_, found, strict=True)
+    ]
+    return labelled(model.class_weight, X, y, sample_weight), binary, solutions
 
 
 def _smaller_linear(problem: BinaryProblem, whole: Proof, tol: float) -> Proof:
@@ -242,43 +242,31 @@ def _smaller_linear(problem: BinaryProblem, whole: Proof, tol: float) -> Proof:
 # ------------------------------------------------------------------------------ kernel
 
 
-def _compress_kernel(
-    model: SVC,
-    smaller: SVC,
+def _compressed_kernel(
+    model: BaseEstimator,
     X: MatrixLike,
     y: ArrayLike,
     tol: float,
     sample_weight: ArrayLike | None,
-) -> None:
+    n_jobs: int | None,
+) -> _Compressed:
     about = [c.about for c in model.certificate_ if c.about]
     if about:
         raise ValueError(
             f"model has a certificate for {about[0]}, so it cannot be compressed; "
             "train it with fewer landmarks instead"
         )
-    counts, place = model.n_support_, np.zeros(model.shape_fit_[0], np.intp)
-    place[model.support_] = np.arange(len(model.support_))
-    of_class = np.repeat(np.arange(len(counts)), counts)
-    coef, bias = np.zeros_like(model.dual_coef_), model.intercept_.copy()
-    certificates = []
-    pairs = kernel_pairs(model, X, y, sample_weight)
-    reduction = OneVsOne(len(counts))
-    for p, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
-        signed, bias[p], proof = _smaller_kernel(pair, tol)
-        certificates.append(_renewed(old, proof, tol))
-        at = np.flatnonzero(signed)
-        own = place[pair.rows[at]]
-        coef[reduction.place(of_class[own], p), own] = signed[at]
-    used = coef.any(axis=0)
-    smaller.dual_coef_ = np.ascontiguousarray(coef[:, used])
-    smaller.intercept_ = bias
-    smaller.support_ = model.support_[used]
-    left = np.bincount(of_class[used], minlength=len(counts))
-    smaller.n_support_ = left.astype(np.int32)
-    if model.support_vectors_.shape[0]:  # a precomputed kernel has none
-        smaller.support_vectors_ = model.support_vectors_[used]
-    smaller.certificate_ = certificate_of(model, certificates)
-    smaller.fit_status_ = 0
+    pairs = list(kernel_pairs(model, X, y, sample_weight))  # checks X and y
+    points = points_of(check_array(X, **ROWS), model._fitted_kernel)
+    weight = dict(zip(model.classes_.tolist(), model.class_weight_, strict=True))
+    data = labelled(weight, points.X, y, sample_weight)
+    batch = model._kernel_batch(points, model._fitted_kernel, data)
+    coef, found = np.zeros(points.X.shape[0]), []
+    for k, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
+        coef[pair.rows], bias, proof = _smaller_kernel(pair, tol)
+        own = batch.coef(k, coef[batch.order[batch.place(k)]])
+        found.append(Solution(own, own, _renewed(old, proof, tol), _NONE, bias))
+    return data, batch, found
 
 
 class _Smaller(NamedTuple):
