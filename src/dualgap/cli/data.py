@@ -292,7 +292,7 @@ def rescaled(examples: FileExamples, scaling: Scaling | None) -> FileExamples:
     if scaling is None:
         return examples
     refuse_store(examples.path, "a model of --standardize")
-    return examples._replace(X=scaling.transform(examples.X))
+    return examples._replace(X=scaling.apply(examples.X))
 
 
 def base_of(notes: Mapping[str, Scalar]) -> bool | None:
@@ -408,7 +408,7 @@ def standardized(
     from ..data.scaling import Scaling
 
     scaling = Scaling.of(examples.X)
-    return examples._replace(X=scaling.transform(examples.X)), scaling
+    return examples._replace(X=scaling.apply(examples.X)), scaling
 
 
 def facts_of(examples: FileExamples) -> dict[str, object]:

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from .types import Matrix, MatrixLike
 
+#: Rows whose squares are held at a time.
+_BLOCK = 2**14
+
 
 class Scaling(NamedTuple):
     """Mean and scale of every column. Sparse data have no mean and keep their zeros."""
@@ -22,7 +25,9 @@ class Scaling(NamedTuple):
         n = X.shape[0]
         if not hasattr(X, "indptr"):
             mean = X.mean(axis=0)
-            scale = np.sqrt(np.mean((X - mean) ** 2, axis=0))
+            blocks = (X[at : at + _BLOCK] - mean for at in range(0, n, _BLOCK))
+            squares = sum((block * block).sum(axis=0) for block in blocks)
+            scale = np.sqrt(squares / n)
             floor = 10 * np.finfo(float).eps * np.abs(mean)  # below it, only rounding
             return cls(mean, np.where(scale > floor, scale, 1.0))
         d = X.shape[1]
@@ -41,14 +46,16 @@ class Scaling(NamedTuple):
             scaler.scale_ if scaler.with_std else np.ones(scaler.n_features_in_),
         )
 
-    def transform(self, X: MatrixLike) -> Matrix:
-        """Return standardised rows; the input is not changed."""
-        if not hasattr(X, "indptr"):
-            return (X if self.mean is None else X - self.mean) / self.scale
+    def apply(self, X: MatrixLike) -> Matrix:
+        """Standardise rows of float64 in their place, and return them."""
+        if hasattr(X, "indptr"):
+            if self.mean is not None:
+                return self.apply(X.toarray())
+            X.data /= self.scale[X.indices]
+            return X
         if self.mean is not None:
-            return self.transform(X.toarray())
-        X = X.copy()
-        X.data = X.data / self.scale[X.indices]
+            X -= self.mean
+        X /= self.scale
         return X
 
     def tensors(self) -> dict[str, NDArray[np.float64]]:

@@ -216,7 +216,7 @@ def write_proof(
     if scaler is not None:
         columns = _Columns.of(scaler)
         _check_n_features(scaler, X, reset=False)
-        X = Scaling.of_scaler(scaler).transform(X)
+        X = Scaling.of_scaler(scaler).apply(X.astype(np.float64))
     if isinstance(model, _REGRESSORS):
         parts, labels = _regression(model, X, y, sample_weight, tol), []
         marks: NDArray[np.generic] = parts[0].problem.target
