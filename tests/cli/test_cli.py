@@ -854,7 +854,19 @@ def test_a_failed_output_leaves_the_old_one(monkeypatch: pytest.MonkeyPatch) -> 
     call("train", "data", "model")
     Path("out").write_text("old")
     monkeypatch.setattr(os, "fsync", no_space)
-    assert "No space left" in refused("predict", "data", "model", "-o", "out")
+    told = refused("predict", "data", "model", "-o", "out")
+    assert told == "dualgap: out: No space left on device\n"
+    for command in ("path", "tune"):
+        words = (
+            "data",
+            "--n-Cs",
+            "2",
+            "--quiet",
+            *("--picture",) * (command == "tune"),
+        )
+        result = call(command, *words, "picture.svg", status=1)
+        assert result.stderr == "dualgap: picture.svg: No space left on device\n"
+    assert sorted(os.listdir()) == ["data", "model", "out"]
     assert Path("out").read_text() == "old"
 
 

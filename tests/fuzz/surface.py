@@ -791,16 +791,58 @@ def command_files() -> dict[str, bytes]:
     )
     path = scratch() / "command.safetensors"
     save_model(LinearSVC().fit(X, y), path, notes={"zero_based": False})
+    from dualgap.cli import run
+
+    table, trained = scratch() / "command.csv", scratch() / "command.model"
+    table.write_text(_TABLE)
+    words = [
+        "train",
+        str(table),
+        str(trained),
+        "--missing",
+        "mean",
+        "--json",
+        "--quiet",
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        require(run(words) in (0, 3), "the table does not train")
     return {
+        "tables": trained.read_bytes(),
         "data": text.encode(),
         "three": text.replace("1 1:", "2 1:", 9).encode(),
         "model": path.read_bytes(),
         "liblinear": _LIBLINEAR.encode(),
         "libsvm": _LIBSVM.encode(),
+        "table": _TABLE.encode(),
+        "words": text.replace("-1 1", "no 1").replace("1 1:", "yes 1:").encode(),
+        "weights": b"1\n" * 30,
         "noise": bytes(range(256)),
         "empty": b"",
         **{f"store/{name}": content for name, content in whole_stores()[0].items()},
     }
+
+
+_ROWS = """1.5,red,True,yes
+,blue,False,no
+-3,red,True,no
+2e1,"gr,een",False,yes
+0.25,?,True,yes
+"""
+_TABLE = "size,colour,when,label\n" + 6 * _ROWS
+#: What a file gets in the place of some of its bytes.
+_PIECES = (
+    b"", b",", b";", b"\n", b"\r", b"\t", b" ", b":", b"#", b'"', b"\0", b"\xff", b"|",
+    b"nan", b"-", b"1e999", b"qid:1 ", b"1,5", b"2026-01-01", b"\xef\xbb\xbf",
+    b"PK\3\4", b"{", b"x" * 300, b"1 1:1\n", b",,,\n",
+)  # fmt: skip
+
+
+def edited(draw: Draw, content: bytes) -> bytes:
+    """A file with some bytes replaced."""
+    for _ in range(draw.below(4)):
+        at = draw.below(2**16) % (len(content) + 1)
+        content = content[:at] + draw.choice(_PIECES) + content[at + draw.below(5) :]
+    return content
 
 
 _VALUES = (
@@ -808,17 +850,16 @@ _VALUES = (
     "dcd", "sdca", "pegasos", "interior-point", "nystroem", "balanced", "1=2",
     "-1=0.5", "1=2,-1=3", "0", "1", "2", "3", "-1", "0.1", "1e-3", "1e300", "1e-300",
     "nan", "inf", "-inf", "1MB", "1e400", "2GB", "scale", "csv", "json", "onnx",
-    "liblinear", "libsvm", "out", "data", "model", "store", "=", ",", "",
+    "liblinear", "libsvm", "out", "data", "model", "store", "=", ",", "", "weights",
+    "mean", "drop", "most-frequent", "label", "colour", "size,when", "colour,when",
     *(str(value) for value in INTEGERS if abs(value) > 10),
 )  # fmt: skip
 _FILES = ("data", "three", "model", "out", "store", "liblinear", "libsvm", "noise",
-          "empty", "absent", "")  # fmt: skip
+          "empty", "absent", "", "table", "words", "data", "table")  # fmt: skip
 
 
 def options(data: bytes) -> None:
     """A command with any options on small files: a known status, never a traceback."""
-    from dualgap.cli import run
-
     draw = Draw(data)
     name = draw.choice(sorted(commands()))
     known = commands()[name]
@@ -828,14 +869,49 @@ def options(data: bytes) -> None:
         arguments.append(option)
         if takes_value or draw.chance(16):
             arguments.append(draw.text(_VALUES).replace("/", "").replace("\0", ""))
-    for option, takes_value in known:  # the last one holds: no input takes long
+    run_command(draw, name, arguments)
+
+
+#: Commands that read the data $, whose outputs are one line or "out".
+_LINES = (
+    "train $ out", "train $ out --kernel rbf", "train $ out --bounds", "inspect $",
+    "train $ out --task regression", "train $ out --task one-class", "convert $ out",
+    "train $ out --standardize", "tune $ out --C 1,2 --cv 2", "path $ --n-Cs 2",
+    "predict $ model", "score $ model", "certify $ model", "predict $ tables",
+    "score $ tables", "certify $ tables", "train $ out --probability",
+)  # fmt: skip
+_MORE = (
+    "", "--label label", "--label 1", "--columns size,when", "--columns 1,2",
+    "--missing mean", "--missing drop", "--missing most-frequent", "--one-hot size",
+    "--decimal ,", "--weights weights", "--weight size", "--zero-based", "--one-based",
+    "--json", "--quiet", "--n-jobs 2",
+)  # fmt: skip
+
+
+def lines(data: bytes) -> None:
+    """A sensible command on data with some bytes replaced."""
+    draw = Draw(data)
+    name, *arguments = draw.choice(_LINES).split()
+    source = draw.choice(("data", "three", "table", "table", "table", "words", "store"))
+    arguments = [source if word == "$" else word for word in arguments]
+    for _ in range(draw.below(3)):
+        arguments += draw.choice(_MORE).split()
+    run_command(draw, name, arguments)
+
+
+def run_command(draw: Draw, name: str, arguments: list[str]) -> None:
+    """Run a command in a folder of small files; those it names are edited at times."""
+    from dualgap.cli import run
+
+    for option, takes_value in commands()[name]:  # the last holds: none takes long
         if option == "--time-limit" and takes_value:
             arguments += [option, "0.05"]
     folder = scratch() / "command"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "store").mkdir(parents=True)
     for file, content in command_files().items():
-        (folder / file).write_bytes(content)
+        chosen = file in arguments and draw.chance(2)
+        (folder / file).write_bytes(edited(draw, content) if chosen else content)
     home, out, told = os.getcwd(), io.StringIO(), io.StringIO()
     os.chdir(folder)
     try:
@@ -858,6 +934,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "peers": peers,
     "matrices": matrices,
     "options": options,
+    "lines": lines,
 }
 
 

@@ -150,8 +150,9 @@ def _sentence(error: Exception) -> str:
     """Return an error about data or files as one sentence, with options."""
     from .options import in_options
 
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return f"{name}{error.strerror}"
     prefix = "out of memory: " if isinstance(error, MemoryError) else ""
     return in_options(f"{prefix}{error}")
 

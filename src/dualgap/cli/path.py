@@ -27,7 +27,7 @@ from .files import (
 )
 from .options import Options, parameters_of
 from .parser import UsageError, Values
-from .report import picture_format, plain_warnings, print_json, table
+from .report import draw, picture_format, plain_warnings, print_json, table
 from .values import whole
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def run(o: Values) -> int:
     if o.picture is not None:
         from ..plot import PathDisplay
 
-        PathDisplay.from_path(found).figure_.figure.savefig(o.picture, dpi=150)
+        draw(PathDisplay.from_path(found), o.picture)
     show(o, rows, {}, examples)
     # The gap of a model that was not trained in time is NaN.
     tol = parameters.get("tol", 1e-3)

@@ -19,6 +19,7 @@ from .options import in_options
 if TYPE_CHECKING:
     from ..certificate import Certificate
     from ..data.types import ProblemLabel
+    from ..plot import PathDisplay as Display
     from ..training import EpochInfo, Forecast
     from .data import Model
 
@@ -248,6 +249,15 @@ def picture_format(path: str) -> None:
             f"{path} is not a known kind of picture; use x.png, x.svg or x.pdf, or one "
             f"of {', '.join(sorted(known))}"
         )
+
+
+def draw(display: Display, path: str) -> None:
+    """Write a picture, which appears when it is complete."""
+    from ..data.atomic import write_atomically
+
+    with write_atomically(path) as file:
+        kind = os.path.splitext(path)[1][1:]
+        display.figure_.figure.savefig(file, format=kind, dpi=150)
 
 
 def print_json(report: Mapping[str, object]) -> None:

@@ -8,7 +8,7 @@ from .options import Options
 from .parser import UsageError, Values
 from .path import add_grid, grid_of, plainly, read_for, show
 from .records import refuse_shape
-from .report import picture_format
+from .report import draw, picture_format
 
 EPILOG = (
     "dualgap tune a9a a9a.model",
@@ -76,7 +76,6 @@ def run(o: Values) -> int:
     if o.picture is not None:
         from ..plot import PathDisplay
 
-        display = PathDisplay.from_estimator(found)
-        display.figure_.figure.savefig(o.picture, dpi=150)
+        draw(PathDisplay.from_estimator(found), o.picture)
     show(o, rows, facts | {"certified": proved}, examples)
     return 0 if proved else NOT_CERTIFIED

@@ -74,9 +74,11 @@ def write_atomically(
         if os.path.exists(target):
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            error.filename = os.fspath(path)  # such as a full disk
         raise
     flush_folder(folder)
 
