@@ -314,7 +314,7 @@ FUZZ_PYTHON_SECONDS ?= 300
 	$(call install,.venv-fuzz,fuzz)
 	touch $@
 
-surfaces := models stores sources peers matrices options
+surfaces := models stores sources peers matrices options lines
 .PHONY: $(addprefix fuzz-,$(surfaces))
 fuzz-python: $(addprefix fuzz-,$(surfaces))
 $(addprefix fuzz-,$(surfaces)): fuzz-%: .venv-fuzz/$(installed)

@@ -47,7 +47,10 @@ class ArrowTable(TableFile):
         return _named(f"{self.name} cannot be read", self._kinds)
 
     def close(self) -> None:
+        import pyarrow
+
         del self._file
+        pyarrow.default_memory_pool().release_unused()
 
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         first, batches = 0, self._batches(list(wants), size)
