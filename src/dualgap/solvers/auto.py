@@ -95,6 +95,8 @@ class AutoSettings:
     settling_epochs: int = 4
     #: Passes of Newton's method from which on a sample is cheap beside them.
     settling_passes: float = 16.0
+    #: With more active rows per feature in the smaller sample the classes overlap.
+    settling_rows: float = 8.0
     #: The active rows of overlapping classes grow by more when the sample doubles.
     settling_growth: float = 1.25
 
@@ -269,6 +271,8 @@ def settles(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> bool:
         for _ in range(settings.settling_epochs):
             solver.step(state, core.Stop())
         active.append(state.last_visited)
+        if active[0] > settings.settling_rows * problem.width:
+            return False
     return active[1] <= settings.settling_growth * active[0]
 
 
