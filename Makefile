@@ -144,7 +144,7 @@ papers: .venv-test/$(installed)
 	for paper in sgd-revisited pegasos2011 pegasos2011-kernels pegasos-rows sdca2013 \
 	  nanculef2014; do \
 	  .venv-test/bin/dualgap reproduce $$paper --output docs/papers || exit; done
-	.venv-test/bin/python examples/blood_cells.py
+	.venv-test/bin/python examples/blood_cells.py --output docs/papers
 	.venv-test/bin/python docs/claims.py
 
 lint: .venv-lint/$(installed)

@@ -5,8 +5,8 @@
 reads the images `blood_wbc` and `bccd_crops` from the folder named by DUALGAP_DATA, or
 from ../shared/data beside the checkout; turns them into features with scikit-image;
 chooses C; and measures which solver reaches which accuracy first. It writes a report
-and a picture to docs/papers/. `--quick` does the same on a few hundred images in
-seconds, into a new temporary folder.
+and a picture to the folder `--output`, or to a new temporary one. `--quick` does the
+same on a few hundred images in seconds.
 Needs scikit-image and matplotlib: pip install 'dualgap[examples]'.
 """
 
@@ -23,9 +23,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from skimage.color import rgb2gray, rgb2hsv
-from skimage.feature import hog, local_binary_pattern
-from skimage.measure import moments_central, moments_hu, moments_normalized
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score
@@ -40,6 +37,13 @@ from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, SDCA, Pegasos, SGDs
 from dualgap.training import solve
+
+try:
+    from skimage.color import rgb2gray, rgb2hsv
+    from skimage.feature import hog, local_binary_pattern
+    from skimage.measure import moments_central, moments_hu, moments_normalized
+except ImportError:
+    sys.exit("this example needs scikit-image: pip install 'dualgap[examples]'")
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
@@ -685,6 +689,8 @@ def opening(report, curves, hinge, traces):
         for label, lam, eps in curves
         if label == "sdca"
     )
+    cases = len(curves) // 2
+    faster = "Not reproduced" if ahead > 0.5 * cases else "Reproduced too"
     return (
         "**Claimed**: Pegasos reaches an accuracy eps in O(1/(lambda eps)) steps, "
         "whatever the number n of rows, and is therefore faster. SDCA takes "
@@ -696,9 +702,8 @@ def opening(report, curves, hinge, traces):
         f"{at_end['pegasos']} for Pegasos. The last point of SDCA, the average and a "
         f"random point end at {', '.join(report.outputs)}. A linear SVM names "
         f"{' and '.join(report.accuracies)} correctly.\n\n"
-        "**Not reproduced**: that Pegasos is the faster one. With all "
-        f"{sizes[-1]:,} rows SDCA needs fewer steps in {ahead} of {len(curves) // 2} "
-        "cases.\n\n"
+        f"**{faster}**: that Pegasos is the faster one. With all {sizes[-1]:,} rows "
+        f"SDCA needs fewer steps in {ahead} of {cases} cases.\n\n"
         "**Why**: the claims are upper bounds. Both methods stay well below them, and "
         "n is small beside 1/(lambda eps).\n\n"
         "**Limits**: the text of the report at hand ends before its experiments, so no "
@@ -715,7 +720,7 @@ def main(arguments=None):
     args = parser.parse_args(arguments)
     folder = args.output
     if folder is None:
-        folder = Path(tempfile.mkdtemp()) if args.quick else ROOT / "docs" / "papers"
+        folder = Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
 
     begun = time.process_time()

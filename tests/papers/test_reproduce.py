@@ -86,20 +86,39 @@ def test_a_quick_run_needs_no_files_and_its_page_is_made_of_its_results(
     assert again.text() == page.text()
 
 
-def test_a_file_of_ones_own_is_measured_beside_the_published_figures(tmp_path, capsys):
+@pytest.fixture
+def own(tmp_path):
+    """Return the path of svmlight text with two classes."""
     X, y = data.load("breast-cancer")
     lines = [
         f"{label:g} " + " ".join(f"{k + 1}:{v:.4g}" for k, v in enumerate(row))
         for label, row in zip(y[:150], X[:150].toarray(), strict=True)
     ]
-    own = tmp_path / "mine.svm"
-    own.write_text("\n".join(lines) + "\n")
-    options = ["--table", "1", "--data", str(own), "--quick", "--seeds", "1"]
+    path = tmp_path / "mine.svm"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_file_of_ones_own_is_measured_beside_the_published_figures(own, capsys):
+    options = ["--table", "1", "--data", own, "--quick", "--seeds", "1"]
     assert run(["reproduce", "pegasos2011", *options]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^\| \S*mine.svm \| .* epochs", told, re.M)
     cells = " | ".join(published("pegasos2011", "1")["rows"]["CCAT"])
     assert f"| CCAT, published | {cells} |" in told
+    assert run(["reproduce", "pegasos2011", *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found["results"]["sets"]] == [own]
+    assert {claim["verdict"] for claim in found["claims"]} > {"not measured"}
+
+
+@pytest.mark.long
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", [m for m in MODULES if paper_of(m).own])
+def test_every_paper_takes_a_file_of_ones_own(name, own):
+    page = reproduce(name, sets=[own], quick=True, seeds=1)
+    assert f"- **Data.** {data.worded(own)}.\n" in page.text()
+    assert any(verdict.sets for verdict in page.verdicts)
 
 
 @pytest.mark.parametrize(
