@@ -288,7 +288,7 @@ def write_epochs(page: Page, sets: Parameters) -> None:
             "first. The medians are of at most three seeds.\n"
         )
         header = ["data", "method", "first T", "T from which it stays", "runs"]
-        page.table(header, rows)
+        page.table(header, rows, "Both T of every method" if len(rows) > 15 else "")
 
 
 def write_studies(page: Page, sets: Parameters) -> None:
