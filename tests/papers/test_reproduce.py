@@ -240,6 +240,10 @@ def test_values_off_the_published_ones_are_not_called_the_same():
     changed = verdict("sgd-revisited", results, claim)
     assert changed.word == "holds on 1 of 2"
     assert changed.sets["a9a"] == (False, "+1e-02 and -9e-08, T 1.00 times")
+    results["sets"]["w8a"]["1"]["sgd-s"]["relative_gap"] = 2e-5
+    proved = verdict("sgd-revisited", results, "SGD-s gets as accurate as one likes")
+    assert proved.sets["w8a"] == (False, "2e-05 (target 1e-05)")
+    assert proved.word == "holds on 1 of 2"
 
 
 def test_a_method_is_faster_where_most_pairs_of_runs_agree():

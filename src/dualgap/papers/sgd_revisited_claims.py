@@ -164,7 +164,8 @@ def verdicts(sets: Parameters) -> list[Verdict]:
         known = FIRST.get(PAPER_SETS.get(name, "")) if name not in STAND_INS else None
         if certificate := found.get("1", {}).get("sgd-s"):
             gap = certificate["relative_gap"]
-            exact[name] = gap <= 1e-5, f"{gap:.1g}"
+            goal = certificate["tol"]
+            exact[name] = gap <= goal, f"{gap:.1g} (target {goal:g})"
             if known:
                 total, J, L = (float(value) for value in known[2:])
                 off = [certificate["primal"] / J - 1, certificate["dual"] / L - 1]
