@@ -28,41 +28,18 @@ HOLDS, PARTLY, NOT, CANNOT = "holds", "holds on", "does not hold", "cannot be te
 COMMAND = re.compile(r"`((?:python (?:benchmarks|examples)|dualgap reproduce) ?[^`]*)`")
 
 
-def tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield the heading above each table, and its rows as cells by column."""
-    heading = ""
-    for found in re.finditer(r"^## (.*)$|(?:^\|.*\n)+", text, re.M):
-        heading = found[1] or heading
-        if found[1] is None:
-            header, _, *rows = (
-                [cell.strip() for cell in line.strip()[1:-1].split("|")]
-                for line in found[0].splitlines()
-            )
-            yield heading, [dict(zip(header, row, strict=True)) for row in rows]
-
-
-def names(cell: str) -> list[str]:
-    """Return the sets that a cell of a table lists."""
-    return [name for name in cell.split(", ") if name not in ("", "–")]
-
-
 def verdicts(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield the claims that the tables of a page judge, their verdicts and numbers."""
-    for heading, table in tables(text):
-        for row in table:
-            if "claim" in row and "verdict" in row:
-                found = [row.get(k, "") for k in ("holds on", "not on", "open")]
-                yield row["claim"], row["verdict"], "; ".join(filter(None, found))
-            elif "conclusion" in row and "holds on" in row:
-                held, even, other = (
-                    names(row.get(k, "")) for k in ("holds on", "even on", "not on")
-                )
-                total = len(held + even + other)
-                claim = f"{row['conclusion']} ({heading})"
-                yield claim, tally(len(held), total), row["ratio here"]
-            elif "claim" in row and "here" in row:
-                claim = f"{row['claim']} ({row['sets']})"
-                yield claim, row["here"], row["ratio of seconds"]
+    for found in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        header, _, *rows = (
+            [cell.strip() for cell in line.strip()[1:-1].split("|")]
+            for line in found.splitlines()
+        )
+        if {"claim", "verdict", "holds on", "not on", "open"} <= {*header}:
+            for cells in rows:
+                row = dict(zip(header, cells, strict=True))
+                numbers = filter(None, (row[k] for k in ("holds on", "not on", "open")))
+                yield row["claim"], row["verdict"], "; ".join(numbers)
 
 
 def tally(held: int, total: int) -> str:
@@ -72,31 +49,26 @@ def tally(held: int, total: int) -> str:
     return f"{PARTLY} {held} of {total}" if held else NOT
 
 
-def page_of(row: dict[str, Any]) -> str:
-    """Return the page of a row: of several, the first that there is."""
-    names = [row["page"]] if isinstance(row["page"], str) else row["page"]
-    return next(name for name in names if (PAPERS / f"{name}.md").exists())
-
-
 def judge(row: dict[str, Any]) -> tuple[str, str]:
     """Return the verdict on a row of the JSON, and its number."""
     if "cannot" in row:
         return CANNOT, row["cannot"]
     if "tests" in row:
         return HOLDS, row["number"]
-    page = page_of(row)
-    text = (PAPERS / f"{page}.md").read_text("utf-8")
+    text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
     parts = row.get("row", [])
     judged = [(v, n) for c, v, n in verdicts(text) if any(part in c for part in parts)]
     if len(judged) == 1:
         return judged[0]
     if judged:
-        held, total = sum(v == HOLDS for v, _ in judged), len(judged)
-        return tally(held, total), f"{held} of {total} claims hold"
+        known = [v for v, _ in judged if v not in ("open", "not measured")]
+        held, total = known.count(HOLDS), len(known)
+        left = f", open: {len(judged) - total}" * (len(judged) > total)
+        return tally(held, total), f"{held} of {total} claims hold{left}"
     found = re.search(row.get("says", "$^"), text)
     if found is None:
         raise ValueError(
-            f"{row['id']}: {page}.md no longer says {row.get('says', parts)!r}; "
+            f"{row['id']}: {row['page']}.md no longer says {row.get('says', parts)!r}; "
             "judge the claim again in claims.json"
         )
     cases = re.fullmatch(r"([\d,]+) of ([\d,]+)", found[1])
@@ -108,7 +80,7 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
 def evidence(row: dict[str, Any]) -> str:
     """Return where the evidence of a row is."""
     if "page" in row:
-        return f"[{page_of(row)}]({page_of(row)}.md)"
+        return f"[{row['page']}]({row['page']}.md)"
     return ", ".join(f"`{test}`" for test in row.get("tests", []))
 
 
@@ -153,7 +125,7 @@ def write() -> str:
         "`pytest --all -k NAME` repeats a test, and these commands repeat the pages:",
         "",
     ]
-    for page in sorted({page_of(row) for row in rows if "page" in row}):
+    for page in sorted({row["page"] for row in rows if "page" in row}):
         found = COMMAND.search((PAPERS / f"{page}.md").read_text("utf-8"))
         if found:
             words = found[1].split()[: 2 + found[1].startswith("dualgap")]
