@@ -327,7 +327,9 @@ def test_rows_that_are_left_out_keep_no_weight() -> None:
     call("convert", *words, "s", "--no-shuffle")
     kept = weight[frame.workclass.notna()]
     np.testing.assert_array_equal(RowStore.open("s").sample_weight, kept)
-    call("train", *words, "m")
+    told = call("train", *words, "m").stderr
+    gone = f"{int(frame.workclass.isna().sum())} rows with missing values left out."
+    assert told.count("left out") == told.count(gone) == 1
     call("certify", "t.csv", "m", "-W", "w")
     plain(frame.assign(w=weight), "t.csv")
     assert "w and --weight w exclude each other" in refused(

@@ -71,7 +71,7 @@ def finite(token):
 
 
 def is_word(label):
-    """Whether the first label is a word, and so all are."""
+    """Return whether the first label is a word: then all labels are."""
     try:
         float(label)
     except ValueError:

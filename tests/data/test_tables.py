@@ -383,7 +383,7 @@ def test_the_index_of_pandas_is_left_out(kind: str) -> None:
 
 
 def test_words_are_missing_where_pandas_says_so() -> None:
-    """Those of its list, in their case, and a question mark; all others are words."""
+    """Its list holds, in its case, and a question mark; all others are words."""
     pandas = pytest.importorskip("pandas")
     known = sorted(set(pandas._libs.parsers.STR_NA_VALUES) | {"?", "None"})
     words = ["none", "-", "na", "Null", "N/a", "nil", "missing", "#n/a"]

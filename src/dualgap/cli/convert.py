@@ -85,6 +85,8 @@ def run(o: Values) -> None:
     seconds = time.perf_counter() - begun
     if store.features is not None:
         said += store.features.said()
+        if store.features.missing == "drop":
+            said.append("rows with missing values left out")
     if said:
         print(f"{o.store}: {'; '.join(said)}.", file=sys.stderr)
     if o.json:

@@ -84,7 +84,7 @@ class Given:
         self.name, self.values, self.at = name, np.asarray(values), 0
 
     def take(self, n: int) -> NDArray[np.generic]:
-        """Return those of the next rows."""
+        """Return the entries of the next rows."""
         part = self.values[self.at : self.at + n]
         self.at += n
         if len(part) < n:
@@ -92,7 +92,7 @@ class Given:
         return part
 
     def numbers(self, n: int) -> NDArray[np.float64]:
-        """Return those of the next rows as numbers."""
+        """Return the entries of the next rows as numbers."""
         return column_in(self.name, self.take(n), n)
 
     def end(self) -> None:

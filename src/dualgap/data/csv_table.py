@@ -33,7 +33,7 @@ class CsvSettings:
 
 SETTINGS = CsvSettings()
 SEPARATORS = "\t;|,"
-#: Texts of missing values: those of pandas, and a question mark.
+#: Texts of missing values, as pandas has them, and a question mark.
 _MISSING = {
     *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#N/A N/A", "#NA", "NULL", "null"),
     *("None", "NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN"),

@@ -158,9 +158,7 @@ class Features:
         if words:
             parts = ", ".join(f"{c.name} ({c.width})" for c in words)
             found.append(f"one feature per word (one-hot): {parts}")
-        if self.missing == "drop":
-            found.append("rows with missing values left out")
-        elif self.missing is not None:
+        if self.missing in ("mean", "most-frequent"):
             found.append(f"missing values filled ({self.missing})")
         return found
 

@@ -30,7 +30,7 @@ class DataFile(NamedTuple):
     content: BinaryIO
     #: First bytes of the content.
     start: bytes
-    #: Whether the content is that of the file itself.
+    #: Whether the content is the file itself, not decompressed.
     plain: bool
 
     def pieces(self) -> Iterator[bytes]:
