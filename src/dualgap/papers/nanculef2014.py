@@ -273,7 +273,7 @@ def tests(page: Page, sets: Parameters) -> None:
         "## In short\n\n- **Equal accuracy.** SWAP is faster than CVM of the same eps "
         f"on {same[3]} sets (p = {same[4]}), and than CVM whose test asks for the same "
         f"gap on {equal[3]} (p = {equal[4]}).\n"
-        "- **Web.** Models that are no better than naming the larger class: "
+        "- **Samples.** Models on Web that are no better than naming the larger class: "
         f"{', '.join(counts)}.\n"
         f"- **The paper's tests.** {agree} of its {total} comparisons, CVM with either "
         f"stop, have its result at the level 5 %; {fewer} where both models have "
@@ -442,4 +442,7 @@ PAPER = Paper(
     verdicts=verdicts, write=write, draw=draw,
     budget=Budget(3, 120.0), quick=Budget(1, 2.0, quick=True),
     quick_sets=("breast-cancer", "digits"),
+    skipped=dict.fromkeys(
+        ("a7a", "a8a", "a9a", "mnist", "kdd99", "covtype"), ("polynomial",)
+    ),
 )  # fmt: skip
