@@ -35,7 +35,7 @@ from .rank_tests import TESTS, WORDS, friedman_row, wilcoxon_row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARGIN = 0.005  # a model is to be so much more accurate than the larger class
+MARGIN = 0.005  # least share by which a model beats naming the larger class
 NOISE = 1.25  # seconds of two runs of one fit differ by this factor
 POINTS = 0.1  # smaller differences of accuracy, in points, are none
 
@@ -309,9 +309,9 @@ def rows_of(name: str, part: Parameters, best: float) -> Iterator[list[str]]:
                    spread(gaps, "gap", 100.0)]  # fmt: skip
 
 
-def empty(sets: Parameters, stopped: bool) -> str:
-    """Return the cells whose fits were stopped, or which were not run."""
-    lists = []
+def empty(sets: Parameters, stopped: bool) -> Iterator[str]:
+    """Yield, for each stop, the cells whose fits were stopped, or were not run."""
+    word = "Stopped" if stopped else "Not run, as time was short"
     for key in (*STOPS, "polynomial"):
         every, found = FAST if key == "polynomial" else METHODS, []
         for name in sets if key in ("1 sample", "polynomial") else of("Web", sets):
@@ -319,14 +319,10 @@ def empty(sets: Parameters, stopped: bool) -> str:
             methods = [m for m in every
                        if bool(cell_of(part, m)) == stopped and not ended(part, m)
                        ]  # fmt: skip
-            if methods:
-                which = (
-                    " and ".join(methods) + " on " if len(methods) < len(every) else ""
-                )
-                found.append(which + name)
+            some = f" ({' / '.join(methods)})" * (len(methods) < len(every))
+            found += [name + some] * bool(methods)
         if found:
-            lists.append(f"{key}: {', '.join(found)}")
-    return "; ".join(lists) or "nothing"
+            yield f"- {word} ({key}): {', '.join(found)}.\n"
 
 
 def write(page: Page, sets: Parameters) -> None:
@@ -338,8 +334,7 @@ def write(page: Page, sets: Parameters) -> None:
         for n, found in sets.items() if (part := found.get("1 sample"))
     ]  # fmt: skip
     page.say("## Every set and method\n")
-    page.say(f"Stopped: {empty(sets, True)}. Not run, as time was short: "
-             f"{empty(sets, False)}.\n")  # fmt: skip
+    page.say("".join([*empty(sets, True), *empty(sets, False)]))
     header = ["set", "rows", "columns", "classes", "largest pair", "C", "gamma"]
     page.table([*header, "majority, %"], rows,
                "The data, what was chosen, and the larger class's share of test rows"

@@ -153,8 +153,8 @@ class CoreVector(KernelSolver):
         without a row outside the ball of radius (1 + eps) R. A sample proves nothing.
         The certificate is then made once, after the last step, and `tol` ends no fit.
     quiet_samples : int, default=1
-        So many samples in a row must be without such a row before ``stop="sampled"``
-        stops.
+        Number of samples in a row that must be without such a row before
+        ``stop="sampled"`` stops.
     """
 
     eps: float = 0.01

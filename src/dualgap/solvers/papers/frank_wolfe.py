@@ -285,7 +285,7 @@ class FrankWolfe(KernelSolver):
     #: shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
     #: certificate is then made once, after the last step, and `tol` ends no fit.
     stop: Stopping = "certified"
-    #: So many samples in a row must show such a gap before ``stop="sampled"`` stops.
+    #: Number of samples in a row with such a gap, before ``stop="sampled"`` stops.
     quiet_samples: int = 1
     #: Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
     #: default. It is absolute: with the min over all rows, the relative gap would be
