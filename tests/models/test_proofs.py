@@ -268,6 +268,8 @@ def test_models_without_a_proof_are_refused_in_a_sentence(tmp_path):
         write_proof(
             LinearSVC(loss="hinge", multi_class="crammer_singer").fit(X, y), X, y, path
         )
+    with pytest.raises(ValueError, match="trained on 24; give the training rows"):
+        write_proof(LinearSVC().fit(X, y), X[:9], y[:9], path)
     data = tmp_path / "data"
     data.write_text("1 1:1\n")
     with pytest.raises(ValueError, match="not the rows of data"):

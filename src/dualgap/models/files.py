@@ -495,12 +495,7 @@ _FACES: dict[str, _Face] = {
         _make_kernel,
     ),
     "LinearSVR": _Face(
-        LinearSVR,
-        {},
-        {"coef_order": str},
-        take_linear,
-        make_linear,
-        False,
+        LinearSVR, {}, {"coef_order": str}, take_linear, make_linear, False
     ),
     "LinearOneClassSVM": _Face(
         LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False

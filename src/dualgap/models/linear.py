@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
@@ -20,7 +19,7 @@ from ..estimators.input import ROWS
 from ..estimators.linear_svc import LinearSVC
 from ..problems.constant import constant_sentence
 from ..solvers import solver_for
-from .single_problems import ProofLimits, sharpened
+from .single_problems import ProofLimits, sharpened, squared_norm
 
 #: Relative gap of models of other packages that are compared with constants.
 _NEAR = 0.01
@@ -31,13 +30,7 @@ def linear_terms(model: BaseEstimator, n: int, joint: bool = False) -> LinearTer
 
     Raises ValueError if the model minimises an objective that has no certificate here.
     """
-    check_is_fitted(model)
-    name = type(model).__name__
-    if getattr(model, "penalty", "l2") != "l2":
-        raise ValueError(
-            f"{name}(penalty={model.penalty!r}) cannot be certified; train with "
-            "penalty='l2'"
-        )
+    name = squared_norm(model)
     joined = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if joined and not joint:
         raise ValueError(

@@ -30,13 +30,13 @@ from ..data.scaling import Scaling
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.arguments import check_array
-from ..estimators.balls import balls_of
 from ..estimators.fitted import (
     FittedProblem,
     binary_of,
     kernel_of,
     kernel_pairs,
     linear_problems,
+    single_kernel,
     table_of,
     targets,
 )
@@ -86,27 +86,20 @@ class _Kernel(NamedTuple):
     exponent: int
 
 
-class _Columns(NamedTuple):
-    """Standardised columns: a row of the problem is (x - mean) * factor."""
+def _columns_of(scaler: StandardScaler) -> tuple[Vector, Vector]:
+    """Return the mean and 1/scale of every column that a fitted scaler changes.
 
-    mean: Vector
-    factor: Vector  # 1/scale
-
-    @classmethod
-    def of(cls, scaler: StandardScaler) -> _Columns:
-        """Return the columns of a fitted scaler.
-
-        Raises ValueError if a scale has no reciprocal.
-        """
-        mean, scale = Scaling.of_scaler(scaler)
-        with np.errstate(over="ignore"):
-            factor = 1.0 / scale
-        if not np.isfinite(factor).all():
-            raise ValueError(
-                f"the scale {scale.min():g} of column {scale.argmin()} has no "
-                "reciprocal in float64; leave the column out"
-            )
-        return cls(np.zeros(len(scale)) if mean is None else mean, factor)
+    Raises ValueError if a scale has no reciprocal.
+    """
+    mean, scale = Scaling.of_scaler(scaler)
+    with np.errstate(over="ignore"):
+        factor = 1.0 / scale
+    if not np.isfinite(factor).all():
+        raise ValueError(
+            f"the scale {scale.min():g} of column {scale.argmin()} has no reciprocal "
+            "in float64; leave the column out"
+        )
+    return np.zeros(len(scale)) if mean is None else mean, factor
 
 
 class _Grid(NamedTuple):
@@ -211,10 +204,15 @@ def write_proof(
     scaler = steps.pop() if steps and type(steps[-1]) is StandardScaler else None
     for step in steps:
         X = step.transform(X)
-    given = X = _checked_rows(X)
+    given = X = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # the problem checks every entry
+    )
     columns = None
     if scaler is not None:
-        columns = _Columns.of(scaler)
+        columns = _columns_of(scaler)
         _check_n_features(scaler, X, reset=False)
         X = Scaling.of_scaler(scaler).apply(X.astype(np.float64))
     if isinstance(model, _REGRESSORS):
@@ -262,16 +260,6 @@ def write_proof(
     return certificate_of(model, found) if labels else found[0]
 
 
-def _checked_rows(X: MatrixLike) -> MatrixLike:
-    """Return rows in a known format; the problem checks every entry."""
-    return check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-    )
-
-
 def _checked(
     proof: bytes, content: bytes | None, data: str
 ) -> tuple[list[tuple[Fraction, Fraction]], list[str]]:
@@ -309,7 +297,7 @@ def _classification(
             "'squared_hinge'"
         )
     batch = binary_of(terms, X, y, terms.C, sample_weight, None)
-    table = _duals(model, X.shape[0])
+    table = table_of(model, X.shape[0])
     parts = []
     for k, one in enumerate(linear_problems(terms, batch, table)):
         subject = batch.reduction.subjects[k]
@@ -331,7 +319,7 @@ def _regression(
 ) -> list[_Part]:
     """Return the problem of a regressor with its points, as a list of one."""
     terms = single_terms(model, X.shape[0], sample_weight)
-    table = _duals(model, X.shape[0])
+    table = table_of(model, X.shape[0])
     one = terms.regression(X, y, terms.C, sample_weight, 1, table)
     return [_linear_part("-1 -1", one, tol)]
 
@@ -345,31 +333,21 @@ def _with_kernel(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> list[_Part]:
     """Return the problems of a kernel model with their points."""
+    problems: Iterable[FittedProblem]
     if isinstance(model, SVR):
-        (part,) = balls_of(model, X, y, sample_weight)
-        problem, alpha = part.ball.problem, part.ball.alpha
-        bias = float(model.intercept_[0])
-        return [_kernel_part("-1 -1", problem, alpha, bias, part.rows, X.shape[1])]
+        sides, problems = ["-1 -1"], [single_kernel(model, X, y, sample_weight)]
+    else:
+        pairs = OneVsOne(len(model.classes_)).subjects
+        two = len(pairs) == 1
+        sides = [f"{j} {i}" if two else f"{i} {j}" for i, j in pairs]
+        problems = kernel_pairs(model, X, y, sample_weight)
     parts = []
-    pairs = kernel_pairs(model, X, y, sample_weight)
-    for one, (i, j) in zip(pairs, OneVsOne(len(model.classes_)).subjects, strict=True):
-        sides = f"{j} {i}" if len(model.classes_) == 2 else f"{i} {j}"
-        points = one.alpha, one.bias, one.rows
-        parts.append(_kernel_part(sides, one.problem, *points, X.shape[1]))
+    for one, side in zip(problems, sides, strict=True):
+        problem, alpha = one.problem, cast(Vector, one.alpha)
+        constant = 1.0 if problem.free_bias or problem.constant else 0.0
+        w = np.append(np.zeros(X.shape[1]), [one.bias] if constant else [])
+        parts.append(_Part(side, problem, w, alpha, one.rows, constant))
     return parts
-
-
-def _kernel_part(
-    sides: str,
-    problem: Any,
-    alpha: Vector | None,
-    bias: float | None,
-    rows: NDArray[np.intp],
-    d: int,
-) -> _Part:
-    constant = 1.0 if problem.free_bias or problem.constant else 0.0
-    w = np.append(np.zeros(d), [bias] if constant else [])
-    return _Part(sides, problem, w, cast(Vector, alpha), rows, constant)
 
 
 def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
@@ -393,11 +371,6 @@ def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
     if kernel.name == "rbf":
         return _Kernel(f"rbf {scale} {e}", BITS)
     return _Kernel(f"poly {scale} {e} {degree} {shift}", degree * inner)
-
-
-def _duals(model: BaseEstimator, n: int) -> NDArray[np.float64] | None:
-    """Return the dual variables of a model of dualgap, shape (tables, n), if known."""
-    return table_of(model, n) if getattr(model, "_n_rows", None) == n else None
 
 
 # -------------------------------------------------------------------------- numbers
@@ -463,7 +436,7 @@ def _up(value: Fraction) -> float:
 def _text(
     parts: list[_Part],
     X: MatrixLike,
-    columns: _Columns | None,
+    columns: tuple[Vector, Vector] | None,
     labels: list[Any],
     marks: NDArray[np.generic],
     of_kernel: BaseEstimator | None,

@@ -141,10 +141,8 @@ def _free(
     return found.with_dual_of(free.certify_dual(fit.alpha, found.primal))
 
 
-def single_terms(
-    model: BaseEstimator, n: int, sample_weight: ArrayLike | None
-) -> SingleTerms:
-    """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
+def squared_norm(model: BaseEstimator) -> str:
+    """Return the name of a fitted model, or raise an error for another penalty."""
     check_is_fitted(model)
     name = type(model).__name__
     if getattr(model, "penalty", "l2") != "l2":
@@ -152,6 +150,14 @@ def single_terms(
             f"{name}(penalty={model.penalty!r}) cannot be certified; train with "
             "penalty='l2'"
         )
+    return name
+
+
+def single_terms(
+    model: BaseEstimator, n: int, sample_weight: ArrayLike | None
+) -> SingleTerms:
+    """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
+    name = squared_norm(model)
     coef = np.asarray(model.coef_, np.float64).ravel()
     if isinstance(model, LinearOneClassSVM):
         return SingleTerms(coef, -float(model.offset_[0]), nu=model.nu)
