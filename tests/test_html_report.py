@@ -196,7 +196,7 @@ def test_two_classes_sparse_and_dense():
     check_classes(page, model, X, y)
 
 
-PROVED = "Labels proved to be those of the exact optimum"
+PROVED = "Labels proved equal to labels of the exact optimum"
 
 
 @pytest.mark.cases(None)
@@ -210,7 +210,7 @@ PROVED = "Labels proved to be those of the exact optimum"
     ],
     ids=repr,
 )
-def test_labels_proved_to_be_those_of_the_optimum(model):
+def test_labels_proved_equal_to_labels_of_the_optimum(model):
     """The page counts the labels that `certified_labels` proves, at its end."""
     X, y = cancer()
     weight = np.linspace(0.5, 2.0, len(y))

@@ -360,7 +360,7 @@ def _proved_labels(
         "1e-6, or fit(X, y, until=Decided(X_new)) proves more."
     )
     return (
-        "<h3>Labels proved to be those of the exact optimum</h3><p>"
+        "<h3>Labels proved equal to labels of the exact optimum</h3><p>"
         f"<b>{proved:,}</b> of {len(certain):,} ({_share(proved / len(certain))}). "
         "Training longer cannot change them."
         f"{more if proved < len(certain) else ''}</p>"

@@ -1064,7 +1064,7 @@ def test_help_has_groups_and_plain_placeholders() -> None:
     places = [text.index(f"\n{group}:\n") for group in groups]
     assert places == sorted(places)
     assert "dualgap train [OPTIONS] DATA MODEL" in text
-    # An option that would be alone in its group stands with those of every command.
+    # An option alone in its group stands with the options of every command.
     for command in ("predict", "score", "inspect"):
         text = call(command, "--help").stdout
         assert "Solver and accuracy" not in text

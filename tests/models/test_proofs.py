@@ -132,7 +132,7 @@ SCALERS = {
 @pytest.mark.parametrize("bias", BIAS)
 @pytest.mark.parametrize("text", [False, True])
 def test_standardised_columns_are_part_of_the_proof(tmp_path, scaler, bias, text):
-    """P and D are those of the rows (x - mean)/scale, in exact rationals."""
+    """P and D belong to the rows (x - mean)/scale, in exact rationals."""
     X, y = examples()
     X = X * [1.0, 1e3, 1e-4, 1.0] + [0.0, 1e6, 0.0, 1.0]
     X[:, 3] = 7.25  # its scale is 1

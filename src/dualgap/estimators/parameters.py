@@ -102,7 +102,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 def kernel_named(name: str, degree: int, gamma: float | str, coef0: float) -> Kernel:
-    """Return the kernel of a name, with those of the values that it has."""
+    """Return the kernel of a name. Values that it does not have are left out."""
     own = {"degree": degree, "gamma": gamma, "coef0": coef0}
     record = KERNELS[name]
     known = getattr(record, "__dataclass_fields__", {})

@@ -37,7 +37,7 @@ from .peer_files import (
 
 #: LIBSVM's name of a kernel, where it is another.
 _NAMES = {"poly": "polynomial"}
-_KERNELS = {theirs: own for own, theirs in _NAMES.items()}
+_KERNELS = {name: own for own, name in _NAMES.items()}
 
 
 def read_liblinear(
