@@ -251,6 +251,7 @@ class CoCoA(Solver):
 
     name: ClassVar[str] = "cocoa+"
     dual: ClassVar[bool] = True
+    monotone = True
 
     def __post_init__(self) -> None:
         check_option("acceleration", self.acceleration, ("nesterov", "none"))
@@ -267,10 +268,6 @@ class CoCoA(Solver):
                 f"local_epochs={self.local_epochs!r}: give a positive integer, a "
                 "sequence of them, 'auto' or 'measured'"
             )
-
-    @property
-    def monotone(self) -> bool:
-        return True
 
     def start(
         self, problem: PiecewiseProblem, rng: core.Random, warm: Vector | None

@@ -391,18 +391,9 @@ class Auto(Solver):
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    @property
-    def free_bias(self) -> bool:
-        return True
-
-    @property
-    def streams(self) -> bool:
-        return True
+    monotone = True
+    free_bias = True
+    streams = True
 
     def resumable(self, state: AutoState) -> bool:
         # The other methods take few steps: a fit that they end is resumed before them.

@@ -66,10 +66,7 @@ class SequentialDual(Solver):
     settings: ClassVar[SequentialDualSettings] = SequentialDualSettings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     dual: ClassVar[bool] = True
-
-    @property
-    def monotone(self) -> bool:
-        return True
+    monotone = True
 
     def check_warm(self, problem: CrammerSingerProblem, warm: Vector) -> Vector:
         warm = np.array(warm, dtype=np.float64).ravel()

@@ -316,6 +316,8 @@ class DCD(Solver):
     settings: ClassVar[DCDSettings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
+    monotone = True
+    free_bias = True
 
     def __post_init__(self) -> None:
         check_option("shrinking", self.shrinking, ("sleep", "hsieh", "none"))
@@ -327,14 +329,6 @@ class DCD(Solver):
                 f"acceleration='conjugate' needs shrinking='sleep', got "
                 f"shrinking={self.shrinking!r}; leave acceleration at 'auto'"
             )
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    @property
-    def free_bias(self) -> bool:
-        return True
 
     @property
     def streams(self) -> bool:

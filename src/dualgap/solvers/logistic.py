@@ -119,14 +119,8 @@ class LogisticNewton(Solver):
     name: ClassVar[str] = "newton"
     settings: ClassVar[LogisticNewtonSettings] = LogisticNewtonSettings()
     losses: ClassVar[tuple[str, ...]] = ("logistic",)
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    @property
-    def free_bias(self) -> bool:
-        return True
+    monotone = True
+    free_bias = True
 
     def check(self, problem: LogisticProblem) -> None:
         """Accept every problem of its kind: they all have their rows in memory."""

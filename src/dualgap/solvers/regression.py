@@ -76,10 +76,7 @@ class RegressionSolver(Solver):
     settings: ClassVar[RegressionSettings] = RegressionSettings()
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5
-
-    @property
-    def monotone(self) -> bool:
-        return True
+    monotone = True
 
     def check(self, problem: BinaryProblem) -> None:
         if problem.streamed:

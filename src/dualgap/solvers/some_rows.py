@@ -323,14 +323,8 @@ class FewFeatures(Solver):
     """Base of the methods with a d x d matrix; they stream and can free the bias."""
 
     max_features: int = 2500
-
-    @property
-    def free_bias(self) -> bool:
-        return True
-
-    @property
-    def streams(self) -> bool:
-        return True
+    free_bias = True
+    streams = True
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)

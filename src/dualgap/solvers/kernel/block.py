@@ -322,19 +322,13 @@ class BlockSolver(KernelSolver):
     # need be only a little below tol before a proof.
     check_factor = 0.95
     mends_estimate: ClassVar[bool] = True
+    monotone = True
+    free_bias = True
 
     def __post_init__(self) -> None:
         if self.q is not None:
             check_count("q", self.q)
         check_count("threads", self.threads)
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    @property
-    def free_bias(self) -> bool:
-        return True
 
     def rows_held(self, n: int) -> int:
         return min(n, 2 * self._sizes(n)[0])

@@ -233,6 +233,7 @@ class CuttingPlane(Solver):
     name: ClassVar[str] = "cutting-plane"
     settings: ClassVar[CuttingPlaneSettings] = CuttingPlaneSettings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
+    streams = True
 
     def __post_init__(self) -> None:
         for name in ("max_planes", "patience", "threads"):
@@ -243,10 +244,6 @@ class CuttingPlane(Solver):
         if self.threads > most:
             raise ValueError(f"threads={self.threads!r}: give {most} or less")
         check_step("inner_tol", self.inner_tol, 1.0)
-
-    @property
-    def streams(self) -> bool:
-        return True
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None

@@ -94,6 +94,7 @@ class MPU(Solver):
     settings: ClassVar[MPUSettings] = MPUSettings()
     resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
+    streams = True
 
     def __post_init__(self) -> None:
         check_step("delta", self.delta, 1.0)
@@ -104,10 +105,6 @@ class MPU(Solver):
     def monotone(self) -> bool:
         # Without delta_stop a pass without updates is no fixed point: s is halved.
         return self.delta_stop is not None
-
-    @property
-    def streams(self) -> bool:
-        return True
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None

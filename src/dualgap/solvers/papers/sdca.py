@@ -68,6 +68,7 @@ class SDCA(SteppedSolver):
     name: ClassVar[str] = "sdca"
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
+    streams = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,10 +80,6 @@ class SDCA(SteppedSolver):
     def monotone(self) -> bool:
         # Independent draws can miss the rows that still move.
         return self.order != "random" and self.output == "last"
-
-    @property
-    def streams(self) -> bool:
-        return True
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
