@@ -252,6 +252,59 @@ class CertainLabels(CertainDecisions):
         certain[certain] = self.classes_[codes[certain]] == labels[certain]
         return certain
 
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        until: Decided | None = None,
+    ) -> Self:
+        """Train the model and prove its accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, the kernel matrix of shape
+            (n_samples, n_samples). Linear models read a
+            :class:`dualgap.data.RowStore` larger than its buffer block by block in
+            every epoch; memory then holds the model, the dual variables and the buffer.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, numbers or strings. Optional for a store that has labels. For
+            a linear model two columns or more, of 0 and 1, are labels of which a row
+            may have any number.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C, zero or positive: the integer k counts like k equal rows. If
+            both y and `sample_weight` are omitted, the weights of the store are used.
+        until : Decided, optional
+            Train beyond `tol` until given labels are certain; see
+            :class:`dualgap.answers.Decided`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            a class has no row with a positive weight, a warm start does not match the
+            data, or the kernel matrix is not positive semidefinite.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative gap `tol` was not proved, or labels of `until` are not
+            certain. The message tells what was proved.
+        DegenerateWarning
+            If the decision function of a class is no better than a constant on the
+            training rows. The message names the class and a remedy.
+        """
+        if until is None:
+            return self._fit(X, y, sample_weight)
+        return self._fit_until(X, y, sample_weight, until)
+
     def _fit_until(
         self,
         X: MatrixLike,

@@ -15,7 +15,6 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..answers.decided import Decided
 from ..data.atomic import check_target
 from ..data.blocks import RowSource
 from ..data.store import RowStore
@@ -56,9 +55,6 @@ from .parameters import (
     ProbabilityHints,
 )
 from .partial_fit import PartialFit, rows_of_fit
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False)
@@ -285,57 +281,6 @@ class LinearSVC(
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
-
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        until: Decided | None = None,
-    ) -> Self:
-        """Train the model and prove its accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
-            Training rows. A :class:`dualgap.data.RowStore` larger than its buffer is
-            read block by block in every epoch; memory then holds the model, the dual
-            variables and the buffer.
-        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, numbers or strings. Optional for a store that has labels. Two
-            columns or more, of 0 and 1, are labels of which a row may have any number.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k counts like k equal rows. If
-            both y and `sample_weight` are omitted, the weights of the store are used.
-        until : Decided, optional
-            Train beyond `tol` until given labels are certain; see
-            :class:`dualgap.answers.Decided`.
-
-        Returns
-        -------
-        LinearSVC
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, X contains NaN or infinite values,
-            fewer than two classes have rows with a positive weight, or a warm start
-            does not match the data.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the relative gap `tol` was not proved, or labels of `until` are not
-            certain. The message tells what was proved.
-        DegenerateWarning
-            If the decision function of a class is no better than a constant on the
-            training rows. The message names the class and a remedy.
-        """
-        if until is None:
-            return self._fit(X, y, sample_weight)
-        return self._fit_until(X, y, sample_weight, until)
 
     # ------------------------------------------------------------------- training
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
-from ..answers.decided import Decided
 from ..data.rows import Points
 from ..data.types import MatrixLike, Parameters
 from ..kernel import (
@@ -46,9 +45,6 @@ from .fitted import FittedProblem, kernel_pairs
 from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
 from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False)
@@ -283,53 +279,6 @@ class SVC(
 
     #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
     _may_be_unproved = True
-
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        until: Decided | None = None,
-    ) -> Self:
-        """Train the model and prove its accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; with a precomputed kernel, the kernel matrix of shape
-            (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or strings.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k counts like k equal rows.
-        until : Decided, optional
-            Train beyond `tol` until given labels are certain; see
-            :class:`dualgap.answers.Decided`.
-
-        Returns
-        -------
-        SVC
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, X contains NaN or infinite values,
-            a class has no row with a positive weight, or the kernel matrix is not
-            positive semidefinite.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the relative gap `tol` was not proved, or labels of `until` are not
-            certain. The message tells what was proved.
-        DegenerateWarning
-            If rounding decides between two classes, because the constant 0 is optimal.
-        """
-        if until is None:
-            return self._fit(X, y, sample_weight)
-        return self._fit_until(X, y, sample_weight, until)
 
     # ------------------------------------------------------------------- training
 
