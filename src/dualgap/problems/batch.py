@@ -256,7 +256,7 @@ class LinearBatch(Batch):
         return other
 
     def without_copies(self) -> LinearBatch:
-        """Return the same problems; those of pairs have all rows."""
+        """Return the same problems, where pairs of classes have all rows."""
         other = copy.copy(self)
         other.points = None
         return other

@@ -109,8 +109,8 @@ class Nystroem:
     ) -> Approximation:
         """Return the linear problem over the features of all rows; see :func:`over`.
 
-        `random_state`: seed of the landmarks. Those of a class do not depend on the
-        other class, so pairs of classes share landmarks.
+        `random_state`: seed of the landmarks. Pairs of classes share landmarks, because
+        the landmarks of a class do not depend on the other class.
         """
         drawn = [
             _drawn(np.flatnonzero((problem.y == label) & (problem.cost > 0.0)),
