@@ -96,9 +96,10 @@ class Differences(doctest.DocTestRunner):
 #: Statements of the pages that are about the breast-cancer data alone.
 ABOUT_TWO_CLASSES = {
     'model = LinearSVC(loss="hinge", random_state=0).fit(X, y)',  # its warning
-    "bound.relative_gap > 0.5",
-    "49.95 < proof.dual <= proof.primal < 49.97",
-    "bound.primal > 1.5 * proof.primal",
+    "print(dualgap.certify(model, X, y))",
+    "round(model.score(X_test, y_test), 3)",
+    "print(better.certificate_)",
+    "round(better.score(X_test, y_test), 3)",
 }
 
 
@@ -183,50 +184,42 @@ def numbers(text):
     return re.findall(r"\d[\d.,]*\d|\d", text)
 
 
+def rounded(number, others):
+    """Whether a number is another one, or is rounded from it."""
+    digits = len(re.sub("[.,]", "", number).strip("0"))
+    value = float(number.replace(",", ""))
+    return any(
+        float(f"{float(other.replace(',', '')):.{digits}g}") == value
+        for other in others
+        if re.fullmatch(r"[\d,]+(\.\d+)?", other)
+    )
+
+
 def test_the_numbers_of_the_readme_are_those_of_the_pages_it_links_to():
     text = (ROOT / "README.md").read_text("utf-8")
-    bullets = re.search(r"^## Why dualgap\n\n(.*?)\n\n", text, re.S | re.M)[1]
-    bullets = bullets.split("\n- ")
-    assert len(bullets) == 7
+    bullets = re.findall(r"^- \*\*(.*?)(?=\n\n|\n- )", text, re.S | re.M)[:6]
+    told = 0
     for bullet in bullets:
         said, _, link = bullet.partition("](")
         page = re.match(r"docs/[\w-]+\.md", link)[0]
         there = numbers((ROOT / page).read_text("utf-8"))
-        assert numbers(said)
-        assert set(numbers(said)) <= set(there), f"{page} does not say: {said}"
-        assert measured(page), f"{page} names no script that prints its figures"
+        wrong = [number for number in numbers(said) if not rounded(number, there)]
+        assert wrong == [], f"{page} does not say: {said}"
+        told += bool(numbers(said))
+        if numbers(said):
+            assert measured(page), f"{page} names no script that prints its figures"
+    assert told >= 4
 
 
 def test_the_table_of_the_readme_shows_the_results():
     text = (ROOT / "README.md").read_text("utf-8")
     speed = runpy.run_path(str(ROOT / "docs" / "speed.py"))
-    assert len({case["data"] for case in speed["cases"]()}) == 5
+    assert len({case["data"] for case in speed["cases"]()}) == 4
     assert f"\n\n{speed['table']()}\n\n" in text
     measured = json.loads((ROOT / "benchmarks" / "front_page.json").read_text("utf-8"))
-    most = 0.0
     for case in measured["cases"]:
-        own, free = (
-            case["packages"][name] for name in ("dualgap", "dualgap, free intercept")
-        )
-        assert max(own["accuracy"], free["accuracy"]) <= measured["accuracy"] == 1e-3
-        most = max(most, free["seconds"] / own["seconds"])
-    said = re.search(
-        r"up to ([\d.]+) times the seconds in the table", " ".join(text.split())
-    )
-    assert float(said[1]) == pytest.approx(most, abs=0.051)
-
-
-def test_the_times_of_the_demonstration_are_in_the_results():
-    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    found = json.loads((ROOT / "benchmarks" / "small.json").read_text("utf-8"))
-    (row,) = (
-        row
-        for row in found["fits"]
-        if (row["data"], row["model"], row["C"]) == ("cancer", "LinearSVC, hinge", "1")
-    )
-    said = re.search(r"takes (\d+) milliseconds here\. .*? takes ([\d.]+) times", text)
-    assert said[1] == f"{float(row['fit, ms']):.0f}"
-    assert said[2] == row["fit"]
+        own = case["packages"]["dualgap"]
+        assert own["accuracy"] <= measured["accuracy"] == 1e-3
 
 
 def test_the_ratios_of_the_first_page_are_those_of_the_chart():
@@ -238,7 +231,7 @@ def test_the_ratios_of_the_first_page_are_those_of_the_chart():
             seconds, reached = case["times"][name]
             ratios += [seconds / own] * reached
     text = " ".join((ROOT / "docs" / "index.md").read_text("utf-8").split())
-    said = f"take {min(ratios):.2g} to {max(ratios):.2g} times as long on the five"
+    said = f"take {min(ratios):.2g} to {max(ratios):.2g} times as long on the four"
     assert said in text
 
 
@@ -330,13 +323,7 @@ def test_the_kernel_ratios_of_the_readme_are_in_the_results():
     for number, name in zip(
         said.groups(), ("pendigits-10", "ijcnn1", "covtype-20k"), strict=True
     ):
-        assert number == f"{cells[name]:.3g}"
-    cases = json.loads((ROOT / "benchmarks" / "estimators.json").read_text("utf-8"))
-    news = cases["cases"]["SVC, 5 newsgroups, C = 10"]
-    train, predict = (f"{news[kind]['ratio']:.2g}" for kind in ("fit", "predict"))
-    assert (
-        f"{train} times as long to train and {predict} times as long to predict" in text
-    )
+        assert number == f"{cells[name]:.2g}"
 
 
 def test_the_chart_of_the_readme_is_drawn(tmp_path):
