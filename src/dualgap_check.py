@@ -184,8 +184,6 @@ class Proof:
         self.middle = sum(map(mul, self.weights, map(mul, self.means, self.means)))
         text = self.value(b"kernel")
         self.kernel, self.nonlinear = text.split(b" ")[0].decode(), text != b"none"
-        moved = self.kernel == "rbf" and any(self.means)
-        require(not moved, "a mean does not matter to the kernel, but is not 0")
         if self.nonlinear:
             self.gamma, e, *power = integers(text.partition(b" ")[2])
             require(len(power) == KERNELS.get(self.kernel), "the kernel is unknown")
@@ -194,6 +192,8 @@ class Proof:
             own = BITS if self.kernel == "rbf" else self.degree * self.inner
             fits = max(own, self.inner) <= MOST and self.exponent_a + own == self.score
             require(fits, "the exponents do not fit the kernel")
+        moved = self.kernel == "rbf" and any(self.means)
+        require(not moved, "a mean does not matter to the kernel, but is not 0")
         text = self.value(b"labels")
         self.labels = list(json.loads(text))
         rising = json.dumps(sorted(set(self.labels)), allow_nan=False)
