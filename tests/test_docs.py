@@ -185,7 +185,7 @@ def numbers(text):
 
 
 def rounded(number, others):
-    """Whether a number is another one, or is rounded from it."""
+    """Return whether a number is one of others, or rounded from one."""
     digits = len(re.sub("[.,]", "", number).strip("0"))
     value = float(number.replace(",", ""))
     return any(
