@@ -474,22 +474,6 @@ def test_the_page_of_a_solver_has_its_options(name):
         assert (getattr(made, "name", made), solver) == (name, name)
 
 
-def test_what_the_answers_to_demand_name_is_there():
-    text = (ROOT / "docs" / "demand.md").read_text("utf-8")
-    named = re.findall(r"`((?:tests|examples)/[\w/.]+)(?:::(\w+))?`", text)
-    assert len(named) > 25
-    for file, function in named:
-        source = (ROOT / file).read_text("utf-8")
-        assert not function or f"def {function}(" in source, f"{file}::{function}"
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == 1 + 20
-    for name in (
-        *("svm_path", "LinearSVCCV", "compress", "certify", "partial_fit"),
-        *("LinearSVR", "OneClassSVM", "ConvergenceDisplay", "MarginDisplay"),
-    ):
-        assert f"`{name}`" in text, name
-
-
 @pytest.mark.parametrize(
     "module", ["", "data", "model_selection", "plot", "distributed"]
 )
