@@ -1331,8 +1331,9 @@ def test_a_terminal_sees_one_live_line() -> None:
     write("data", [-1, 1])
     master, slave = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color"}
+    arguments = ("train", "data", "model", *ENDLESS, "--time-limit", "100")
     process = subprocess.Popen(
-        [sys.executable, "-m", "dualgap", "train", "data", "model", *ENDLESS],
+        [sys.executable, "-m", "dualgap", *arguments],
         stdout=subprocess.PIPE,
         stderr=slave,
         env=environment,
@@ -1341,7 +1342,7 @@ def test_a_terminal_sees_one_live_line() -> None:
     seen, live = b"", []
     for chunk in chunks(master):
         seen += chunk
-        live = re.findall(rb"epoch (\d+)  primal", seen)
+        live = re.findall(rb"epoch (\d+), ", seen)
         if len(live) > 5 and process.poll() is None:
             process.send_signal(signal.SIGINT)
             break
