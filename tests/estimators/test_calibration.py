@@ -289,7 +289,7 @@ def test_steps_of_a_file_rise(table, ends):
         (
             {"model": make_pipeline(StandardScaler(), SVC())},
             TypeError,
-            r"model is a Pipeline.*make_pipeline\(scaler, CalibratedClassifier",
+            r"model is a Pipeline.*put CalibratedClassifier\(SVC\(\.\.\.\)\) in the pl",
         ),
         (
             {"model": SVC(decision_function_shape="ovo")},

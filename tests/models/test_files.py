@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.svm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 import dualgap.data
 from dualgap import (
@@ -162,6 +165,14 @@ def test_searches_and_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"a LinearSVCCV, .* Give its best_estimator_"):
         save_model(search, tmp_path / "m")
     save_model(search.best_estimator_, tmp_path / "m")
+    pipeline = make_pipeline(MinMaxScaler(), LinearSVC()).fit(X, y)
+    for model, words in [
+        (pipeline, r"a Pipeline, .* Keep the whole pipeline by pickle, skops or ONNX"),
+        (sklearn.svm.LinearSVC().fit(X, y), r"a LinearSVC of sklearn, .* Give one of"),
+        (tmp_path / "m", r"The order is save_model\(model, path\)"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            save_model(model, tmp_path / "m")
     for call in (load_model, lambda path: save_model(search.best_estimator_, path)):
         with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
             call(3)

@@ -45,12 +45,12 @@ _LOOKS = {
         "with columns=..."
     ),
     r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?": (
-        "has thousands separators; write 1000 for 1,000, or give decimal=',' if the "
-        "comma is the decimal point"
+        "has thousands separators; remove them (1,000 is read as 1 with decimal=',', "
+        "which is for decimal commas alone)"
     ),
     r"[-+]?\d{1,3}(\.\d{3})+(,\d*)?": (
-        "has thousands separators; write 1000 for 1.000, or give decimal='.' if the "
-        "dot is the decimal point"
+        "has thousands separators; remove them (1.000 is read as 1 with decimal='.', "
+        "which is for decimal points alone)"
     ),
     r"[-+]?\d*,\d+([eE][-+]?\d+)?": "has a decimal comma; give decimal=','",
     r"[-+]?\d*\.\d+([eE][-+]?\d+)?": "has a decimal point; give decimal='.'",

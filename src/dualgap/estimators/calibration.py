@@ -197,12 +197,16 @@ def _refuse_foreign(model: BaseEstimator) -> None:
     if not (patched or isinstance(model, (LinearSVC, SVC, ClassifierSearch))):
         remedy = "use sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"
         if hasattr(model, "steps"):
+            last = type(model.steps[-1][1]).__name__
             remedy = (
-                "calibrate its last step: make_pipeline(scaler, "
-                "CalibratedClassifier(SVC())).fit(X, y)"
+                f"put CalibratedClassifier({last}(...)) in the place of its last step, "
+                "and fit the pipeline"
             )
+        name = type(model).__name__
+        if name in ("LinearSVC", "SVC"):
+            name += f" of {type(model).__module__.partition('.')[0]}"
         raise TypeError(
-            f"model is a {type(model).__name__}, but calibration takes a LinearSVC, an "
+            f"model is a {name}, but calibration takes a LinearSVC, an "
             f"SVC or a search for one; {remedy}"
         )
     if getattr(model, "decision_function_shape", "ovr") == "ovo":

@@ -165,12 +165,18 @@ def save_parts(
     name = type(model).__name__
     face = _FACES.get(name)
     if face is None or type(model) is not face.estimator:
-        remedy = (
-            "Give its best_estimator_"
-            if hasattr(model, "best_estimator_")
-            else f"Give a {', a '.join(_FACES)}, or a pipeline of a StandardScaler and "
-            "one of them; of any other pipeline, give the last step, pipeline[-1]"
-        )
+        remedy = f"Give one of {', '.join(_FACES)}, also after a StandardScaler"
+        if hasattr(model, "best_estimator_"):
+            remedy = "Give its best_estimator_"
+        elif hasattr(model, "steps"):
+            remedy = (
+                "Keep the whole pipeline by pickle, skops or ONNX. Its last step, "
+                "pipeline[-1], predicts rows that went through all other steps"
+            )
+        elif isinstance(model, str | os.PathLike):
+            remedy = "The order is save_model(model, path)"
+        elif face is not None:
+            name += f" of {type(model).__module__.partition('.')[0]}"
         raise TypeError(f"model is a {name}, which a model file cannot hold. {remedy}")
     check_is_fitted(model)
     if not hasattr(model, "certificate_"):
