@@ -295,11 +295,9 @@ def check(proof: Proof, data: bytes | None = None) -> list[tuple[Fraction, Fract
 def main() -> None:
     """Check the proof that the command line names, and exit."""
     paths = list(map(Path, sys.argv[1:]))
-    if {"-h", "--help"} & {*sys.argv}:
-        print("usage: dualgap-check PROOF [DATA]; DATA is the file of svmlight text")
-        return
+    usage = len(paths) not in (1, 2) or {"-h", "--help"} & {*sys.argv}
     try:
-        if len(paths) not in (1, 2) or any(map(Path.is_char_device, paths)):
+        if usage or any(map(Path.is_char_device, paths)):
             raise OSError("usage: dualgap-check PROOF [DATA], which are files")
         content, *data = map(Path.read_bytes, paths)
         found = check(proof := Proof(content), *data)

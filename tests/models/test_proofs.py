@@ -665,6 +665,7 @@ def test_the_lone_file_says_valid_or_not(files, tmp_path):
         status, output, error = run(*wrong)
         assert (status, output) == (2, "")
         assert error.startswith("dualgap-check: ")
+    assert "usage: " in run("--help")[2]
 
 
 def test_sizes_beyond_float64_are_printed(tmp_path, monkeypatch, capsys):
