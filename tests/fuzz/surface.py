@@ -915,7 +915,12 @@ def run_command(draw: Draw, name: str, arguments: list[str]) -> None:
     home, out, told = os.getcwd(), io.StringIO(), io.StringIO()
     os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(told),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("default")  # as in a terminal
             status = run([name, *arguments])
     except Exception as error:
         raise FindingError(f"dualgap {name} {arguments}: {error!r}") from error
