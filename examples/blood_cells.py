@@ -50,7 +50,7 @@ DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
 WHITE = "blood_wbc/blood_wbc_30x40rgb.npz.xz"
 CROPS = "bccd_crops/bccd_crops_28x28rgb.npz.xz"
 
-COSTS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]
+COSTS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
 LAMBDAS = [1e-2, 1e-3, 1e-4, 1e-5]  # for rows of mean squared norm 1
 SMALL_LAMBDA = 1e-4
 GAMMAS = [0.0, 0.01, 0.1, 1.0]
