@@ -214,7 +214,7 @@ class LinearBatch(Batch):
         #: Whether all problems have the same costs of the rows.
         self.same_costs = kind is not OneVsOne and bool((factor == 1.0).all())
         #: What `_proofs_of_zero` returns, once `unreached` needs it.
-        self.zeros: tuple[Callable[[int], Bounds], Vector] | None = None
+        self.zeros: tuple[list[float], float, Vector] | None = None
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
@@ -335,7 +335,8 @@ class LinearBatch(Batch):
     def unreached(self, k: int) -> Proof:
         if self.many and len(self.parts) == 1:  # arrays of rows for each take long
             self.zeros = self.zeros or self._proofs_of_zero()
-            bounds, alpha = self.zeros[0](k), self.zeros[1]
+            losses, off, alpha = self.zeros
+            bounds = Bounds.proved(losses[k], off, 0.0)
             if math.isfinite(bounds.primal):
                 return Proof(self.zero, alpha, bounds.certificate)
         place, weights = self.place(k), self.weights(k)
@@ -346,8 +347,8 @@ class LinearBatch(Batch):
         bounds = Bounds.proved(loss, Rounding.summed * loss, 0.0)
         return Proof(self.zero, np.zeros(len(place)), bounds.certificate)
 
-    def _proofs_of_zero(self) -> tuple[Callable[[int], Bounds], Vector]:
-        """Return the bounds of w = 0 in each problem, and dual variables of 0."""
+    def _proofs_of_zero(self) -> tuple[list[float], float, Vector]:
+        """Return P of w = 0 in each problem, a bound on its errors, and alpha = 0."""
         (weight, factor), n = self.parts[0], len(self.codes)
         positive, negative = self.class_costs()
         whole = self.C * (n if weight is None else float(weight.sum()))
@@ -355,10 +356,8 @@ class LinearBatch(Batch):
         passed = 4.0 * n + 64.0
         loss = float(self.rows.loss.value(0.0))
         off = loss * passed * Rounding.unit * whole * max(1.0, float(factor.max()))
-        return (
-            lambda k: Bounds.proved(loss * (positive[k] + negative[k]), off, 0.0),
-            np.broadcast_to(0.0, n),
-        )
+        losses = [loss * (p + q) for p, q in zip(positive, negative, strict=True)]
+        return losses, off, np.broadcast_to(0.0, n)
 
     def signs(self, problems: Sequence[int]) -> NDArray[np.int8]:
         """Return the labels of all rows in some problems, (problems, n)."""
