@@ -354,6 +354,9 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
   const Sizes sizes{q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
                     static_cast<double>(rows.cols() + 2)};
+  // An intercept is stored as the rounded product of w_d and a scaling, and w_d may be
+  // a rounded quotient.
+  const double intercept = constant == 1.0 ? 0.0 : 2.0 * kRounding<double> * sizes.last;
   const double adding = static_cast<double>(rows.rows()) * kRounding<double>;
   const BlockedDot<Rows> dot{rows, w};
   const auto values = [&](Index begin, Index end, double *own, PartValues &all) {
@@ -373,7 +376,7 @@ Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
           const double size = sizes.product(sizes.row(i)) + terms.size(i);
           off[k] =
               kSlack * (3.0 * kRounding<double> * (std::abs(at[k]) + terms.shift()) +
-                        2.0 * least * least * size) +
+                        2.0 * least * least * size + intercept) +
               kSmall;
         } else {
           score[k] = dot(first + k);

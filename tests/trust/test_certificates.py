@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import LinearSVR, certify
 from dualgap.kernel import Gram
 from dualgap.kernels.gram import roundings_of_values
 from dualgap.problems import BinaryProblem as Problem
@@ -59,3 +60,28 @@ def test_the_rounding_of_long_sums_is_bounded_and_small(n):
     dual = sum(map(Fraction, alpha.tolist())) - v * v / 2
     assert Fraction(certificate.dual) <= dual
     assert dual - Fraction(certificate.dual) <= 1e-13 * dual
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("scaling", [3.0, 0.1, 1e-7, 1e100])
+def test_the_certificate_is_about_the_rounded_intercept(loss, scaling):
+    """The residual of the one row that counts is the rounding of the intercept."""
+    rng = np.random.default_rng(0)
+    weight = np.array([1.0, 0.0])
+    for _ in range(50):
+        X, y, C = (
+            rng.normal(size=(2, 1)),
+            rng.normal(size=2),
+            10.0 ** rng.uniform(-6, 6),
+        )
+        model = LinearSVR(C=C, loss=loss, intercept_scaling=scaling).fit(X, y, weight)
+        w, b, x, target = (
+            Fraction(float(np.ravel(value)[0]))
+            for value in (model.coef_, model.intercept_, X, y)
+        )
+        off = abs(target - (w * x + b))
+        cost = off if loss == "epsilon_insensitive" else off**2
+        exact = (w**2 + (b / Fraction(scaling)) ** 2) / 2 + Fraction(C) * cost
+        found = certify(model, X, y, sample_weight=weight)
+        assert min(model.certificate_.primal, found.primal) >= exact
