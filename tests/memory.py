@@ -1,18 +1,24 @@
-"""Peak memory of scripts that tests run in processes of their own.
+"""Peak memory of a call, and of scripts that tests run in processes of their own.
 
-Not ``ru_maxrss``: on Linux it begins with the peak of the process that starts another,
-and scripts that use less than the tests did would seem to grow by nothing.
+For scripts not ``ru_maxrss``: on Linux it begins with the peak of the process that
+starts another, and scripts that use less than the tests did would seem to grow by
+nothing.
 """
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from os import environ
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+
+Result = TypeVar("Result")
 
 reads_peak = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
@@ -34,3 +40,22 @@ def run(script: str, *arguments: Any) -> str:
         [sys.executable, "-W", "ignore", "-c", _PEAK + script, *map(str, arguments)],
         env=environment, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
+
+
+def traced(call: Callable[[], Result]) -> tuple[Result, int]:
+    """Return the result of a call, and the most bytes that it held at once.
+
+    The first call imports modules and fills what is kept for later calls. The least
+    peak of three more counts: another thread of the process may allocate too.
+    """
+    call()
+    peaks = []
+    for _ in range(3):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            result = call()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return result, min(peaks)

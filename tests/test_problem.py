@@ -7,7 +7,6 @@ import logging
 import math
 import pickle
 import re
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -24,6 +23,8 @@ from dualgap.problems import (
     RegressionProblem,
 )
 from dualgap.problems.base import BinaryHint, Claim, KernelHint
+
+from .memory import traced
 
 EPS = np.finfo(np.float64).eps
 Y = np.array([1, -1, 1, -1])
@@ -399,11 +400,12 @@ def test_a_problem_takes_little_memory_beside_its_data(layout, fit_intercept):
     else:
         size = X.nbytes
     y = labels(n)
-    tracemalloc.start()
-    problem = Problem(X, y, fit_intercept=fit_intercept)
-    problem.certify(np.zeros(problem.width))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+
+    def proved():
+        problem = Problem(X, y, fit_intercept=fit_intercept)
+        problem.certify(np.zeros(problem.width))
+
+    _, peak = traced(proved)
     assert peak < 0.02 * size
 
 
@@ -485,10 +487,9 @@ def test_other_dense_rows_are_copied_once_and_the_log_says_so(name, log):
     X = DENSE_COPIES[name](big())
     original = X.copy()
     n, d = X.shape
-    tracemalloc.start()
+    _, peak = traced(lambda: Problem(X, labels(n)))
+    log.clear()
     problem = Problem(X, labels(n))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
 
     assert len(log.messages) == 1
     assert log.records[0].name == "dualgap"
@@ -555,10 +556,9 @@ def test_other_sparse_rows_are_copied_once_and_the_log_says_so(name, log):
     arrays = {key: getattr(X, key) for key in names}
     copies = {key: array.copy() for key, array in arrays.items()}
     stored = X.data.size
-    tracemalloc.start()
+    _, peak = traced(lambda: Problem(X, labels(n)))
+    log.clear()
     problem = Problem(X, labels(n))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
 
     assert len(log.messages) == 1
     assert log.records[0].name == "dualgap"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +22,8 @@ from dualgap.models import (
 )
 from dualgap.problems import batch as batches
 from dualgap.solvers import SmoothingNewton, labellings, shared
+
+from ..memory import traced
 
 pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 
@@ -98,12 +99,7 @@ def test_memory_grows_with_the_stored_duals(solver, monkeypatch):
     settings = replace(labellings.SETTINGS, most_duals=20 * len(y))
     monkeypatch.setattr(labellings, "SETTINGS", settings)
     table = 8 * K * len(y)
-    tracemalloc.start()
-    try:
-        model.set_params(random_state=0).fit(X, y)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    _, peak = traced(lambda: model.set_params(random_state=0).fit(X, y))
     found = model.dual_coef_
     duals = 12 * found.nnz
     assert duals < 0.3 * table

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -14,6 +12,8 @@ from dualgap.model_selection import svm_path
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, Auto
 from dualgap.training import solve
+
+from ..memory import traced
 
 N, WIDTH = 30, 2_000_000
 
@@ -72,13 +72,7 @@ def test_empty_columns_change_no_bit_of_a_model(name, dtype):
 @every_model
 def test_a_fit_has_no_vectors_as_long_as_the_rows_but_the_model(name):
     X, _, _ = wide()
-    fit(name, X)  # what is imported or kept once
-    tracemalloc.start()
-    try:
-        model = fit(name, X)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    model, peak = traced(lambda: fit(name, X))
     assert peak < 1.1 * model.coef_.nbytes
 
 
