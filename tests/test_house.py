@@ -11,6 +11,8 @@ import pytest
 
 import dualgap
 
+from .conftest import ROOT
+
 PACKAGE = Path(dualgap.__file__).parent
 FILES = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
 
@@ -143,6 +145,7 @@ def test_files_are_short():
     }
     assert {name: size for name, size in lengths.items() if size > 600} == {}
     assert lengths["training/loop.py"] <= 320
+    assert len((ROOT / "Makefile").read_text("utf-8").splitlines()) <= 120
 
 
 #: Most lines of the rooms that are to become smaller. They may only fall.
