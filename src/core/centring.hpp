@@ -36,7 +36,15 @@ class Centring {
   void choose(const Vec &sample, Index count, Index width, bool constant) {
     const auto d = width;
     Vec median(d), spread(d, kNone), values(count);
+    // Beside a constant feature, only a column with mostly large values can be centred:
+    // the medians of the others take longer than a step of a small fit.
+    const double beside = constant ? kLarge * std::abs(sample[d - 1]) : 0.0;
+    Vector<Index> large(d, constant ? 0 : count);
+    for (Index k = 0; constant && k < count; ++k)
+      for (Index j = 0; j < d; ++j) large[j] += std::abs(sample[k * d + j]) > beside;
+    if (constant) large[d - 1] = count;
     for (Index j = 0; j < d; ++j) {
+      if (2 * large[j] < count) continue;
       for (Index k = 0; k < count; ++k) values[k] = sample[k * d + j];
       median[j] = middle(values);
       const double most = std::abs(median[j]) / kLarge;
@@ -54,7 +62,7 @@ class Centring {
                                           spread[p] / std::abs(median[p])))
         p = j;
     if (!steady(p)) return;
-    const double least = kLarge * (constant ? std::abs(median[p]) : 1.0);
+    const double least = constant ? beside : kLarge;
     Vec ratio(d, 0.0);
     for (Index j = 0; j < d; ++j)
       if (j != p && steady(j) && std::abs(median[j]) > least) {

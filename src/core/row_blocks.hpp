@@ -129,6 +129,44 @@ bool windows_pay(const Rows &rows) {
   return kWindowCost * windows < entries;
 }
 
+// Rows of another accessor, centred.
+template <class Rows>
+class CentredRows {
+ public:
+  CentredRows(const Rows &rows, const Centring &by) : rows_(rows), by_(by) {}
+  template <class F>
+  void for_each(Index i, F &&f) const {
+    double base = rows_.constant();
+    if (base == 0.0)
+      rows_.for_each(
+          i, [&](Index j, double x) { base += j == by_.reference() ? x : 0.0; });
+    Index met = 0;
+    rows_.for_each(i, [&](Index j, double x) {
+      met += by_.ratio(j) != 0.0;
+      f(j, x - by_.ratio(j) * base);
+    });
+    const Vector<Index> &columns = by_.columns();
+    if (met == columns.size()) return;
+    for (const Index column : columns) {  // an entry that is not stored is 0
+      bool stored = false;
+      rows_.for_each(i, [&](Index j, double) { stored |= j == column; });
+      if (!stored) f(column, -by_.ratio(column) * base);
+    }
+  }
+  double dot(Index i, const double *w) const {
+    double sum = 0;
+    for_each(i, [&](Index j, double x) { sum += x * w[j]; });
+    return sum;
+  }
+  void axpy(Index i, double s, double *w) const {
+    for_each(i, [&](Index j, double x) { w[j] += s * x; });
+  }
+
+ private:
+  const Rows &rows_;
+  const Centring &by_;
+};
+
 template <class Rows>
 class RowBlockOf final : public RowBlock {
  public:
@@ -154,33 +192,27 @@ class RowBlockOf final : public RowBlock {
   Index gram_cost() const override { return gram_cost_; }
 
   void dots(Index begin, Index end, const double *w, double *out) const override {
-    if (!centring_) {
-      for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i - begin_, w);
-      return;
-    }
-    for (Index i = begin; i < end; ++i) {
-      double sum = 0;
-      for_each(i - begin_, [&](Index j, double x) { sum += x * w[j]; });
-      out[i - begin] = sum;
-    }
+    seen([&](const auto &rows) {
+      for (Index i = begin; i < end; ++i) out[i - begin] = rows.dot(i - begin_, w);
+    });
   }
 
   void sums(Index begin, Index end, const double *first, double *r,
             const double *second, double *r2) const override {
-    for (Index i = begin; i < end; ++i) {
-      const double p = first[i - begin];
-      if (second) {
+    seen([&](const auto &rows) {
+      for (Index i = begin; i < end; ++i) {
+        const double p = first[i - begin];
+        if (!second) {
+          if (p != 0.0) rows.axpy(i - begin_, p, r);
+          continue;
+        }
         const double q = second[i - begin];
-        for_each(i - begin_, [&](Index j, double x) {
+        rows.for_each(i - begin_, [&](Index j, double x) {
           r[j] += p * x;
           r2[j] += q * x;
         });
-      } else if (centring_) {
-        for_each(i - begin_, [&](Index j, double x) { r[j] += p * x; });
-      } else if (p != 0.0) {
-        rows_.axpy(i - begin_, p, r);
       }
-    }
+    });
   }
 
   void gram(Index begin, Index end, const double *theta, double *gram, Vec &room,
@@ -211,30 +243,12 @@ class RowBlockOf final : public RowBlock {
   }
 
  private:
-  // Calls f(j, x_j) for the entries of a row, centred if the rows are.
-  template <class F>
-  void for_each(Index i, F &&f) const {
-    if (!centring_) {
-      rows_.for_each(i, std::forward<F>(f));
-      return;
-    }
-    const Centring &by = *centring_;
-    double base = rows_.constant();
-    if (base == 0.0)
-      rows_.for_each(i,
-                     [&](Index j, double x) { base += j == by.reference() ? x : 0.0; });
-    Index met = 0;
-    rows_.for_each(i, [&](Index j, double x) {
-      met += by.ratio(j) != 0.0;
-      f(j, x - by.ratio(j) * base);
-    });
-    const Vector<Index> &columns = by.columns();
-    if (met == columns.size()) return;
-    for (const Index column : columns) {  // an entry that is not stored is 0
-      bool stored = false;
-      rows_.for_each(i, [&](Index j, double) { stored |= j == column; });
-      if (!stored) f(column, -by.ratio(column) * base);
-    }
+  // Calls body(rows) with the rows, or with the centred ones, and returns its result.
+  // The loops over both are compiled apart: one that could be either keeps no counter
+  // in a register.
+  template <class Body>
+  decltype(auto) seen(const Body &body) const {
+    return centring_ ? body(CentredRows<Rows>(rows_, *centring_)) : body(rows_);
   }
 
   // Copies rows times sqrt(theta) into a dense panel, and calls BLAS.
@@ -246,14 +260,17 @@ class RowBlockOf final : public RowBlock {
     F *x = room.data();
     if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, F(0));
     Index m = 0;
-    for (Index i = begin; i < end; ++i) {
-      if (theta[i - begin] == 0.0) continue;
-      const double root = std::sqrt(theta[i - begin]);
-      for_each(i - begin_,
-               [&](Index j, double value) { x[j] = static_cast<F>(root * value); });
-      x += d;
-      ++m;
-    }
+    seen([&](const auto &rows) {
+      for (Index i = begin; i < end; ++i) {
+        if (theta[i - begin] == 0.0) continue;
+        const double root = std::sqrt(theta[i - begin]);
+        rows.for_each(i - begin_, [&](Index j, double value) {
+          x[j] = static_cast<F>(root * value);
+        });
+        x += d;
+        ++m;
+      }
+    });
     if (m == 0) return;
     char lower = 'L', plain = 'N';
     int size = static_cast<int>(d), depth = static_cast<int>(m);
@@ -319,16 +336,18 @@ class RowBlockOf final : public RowBlock {
 
   // Writes the values and columns of a row, sorted by column, and returns their number.
   Index entries_of(Index i, double *value, Index *column) const {
-    Index count = 0, last = -1;
-    bool sorted = true;
-    for_each(i, [&](Index j, double x) {
-      sorted &= j > last;
-      last = j;
-      value[count] = x;
-      column[count++] = j;
+    return seen([&](const auto &rows) {
+      Index count = 0, last = -1;
+      bool sorted = true;
+      rows.for_each(i, [&](Index j, double x) {
+        sorted &= j > last;
+        last = j;
+        value[count] = x;
+        column[count++] = j;
+      });
+      if (!sorted) sort(value, column, count);
+      return count;
     });
-    if (!sorted) sort(value, column, count);
-    return count;
   }
 
   static void sort(double *value, Index *column, Index count) {

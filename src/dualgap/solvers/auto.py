@@ -97,6 +97,8 @@ class AutoSettings:
     settling_passes: float = 16.0
     #: With more active rows per feature in the smaller sample the classes overlap.
     settling_rows: float = 8.0
+    #: So they do if these are more than this share of the sample, after two epochs.
+    settling_share: float = 0.5
     #: The active rows of overlapping classes grow by more when the sample doubles.
     settling_growth: float = 1.25
 
@@ -263,15 +265,18 @@ def settles(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> bool:
     """
     if not math.isinf(problem.loss.slope):
         return False
-    active = []
+    active, most = [], settings.settling_rows * problem.width
     for stride in (2 * settings.settling_stride, settings.settling_stride):
         part = some_of(problem, np.arange(0, problem.n, stride, dtype=np.uint32))
         solver = DCD()
         state = solver.start(part, core.Random(0), None)
-        for _ in range(settings.settling_epochs):
+        many = max(most, settings.settling_share * part.n)
+        for epoch in range(settings.settling_epochs):
             solver.step(state, core.Stop())
+            if epoch > 0 and not active and state.last_visited > many:
+                return False
         active.append(state.last_visited)
-        if active[0] > settings.settling_rows * problem.width:
+        if active[0] > most:
             return False
     return active[1] <= settings.settling_growth * active[0]
 
