@@ -28,7 +28,8 @@ class ArrowTable(TableFile):
         self._parquet = kind == "parquet"
         with self._told():
             if self._parquet:
-                self._file = pyarrow.parquet.ParquetFile(content)
+                # Buffered columns of a whole group of rows would stay in memory.
+                self._file = pyarrow.parquet.ParquetFile(content, pre_buffer=False)
                 schema = self._file.schema_arrow
                 self.rows = self._file.metadata.num_rows
             else:

@@ -95,6 +95,7 @@ class PlainLinearSVC:
         p = self.parameters
         stop = begin(p["time_limit"])
         classes, codes = np.unique(y, return_inverse=True)
+        codes = codes.astype(np.int32)  # half the memory
         batch = LinearBatch(
             X,
             classes,
