@@ -147,6 +147,19 @@ READ |= {
     "an empty column at the end": Kind(
         lambda: text(frame().assign(**{"": np.nan})),
     ),
+    "an empty column at the start": Kind(
+        lambda: b"," + text().rstrip().replace(b"\n", b"\n,")
+    ),
+    "a line with the separator": Kind(lambda: b"sep=;\n" + text(sep=";")),
+    "row names of R": Kind(
+        lambda: text(sep=" ", quoting=2, index=True).replace(b'"" ', b"", 1)
+    ),
+    "row names of R, words": Kind(
+        lambda: text(frame().rename(lambda k: f"row {k}"), index=True)[1:]
+    ),
+    "a comma at the end of rows only": Kind(
+        lambda: text().replace(b"\n", b",\n").replace(b",\n", b"\n", 1)
+    ),
     "gz": Kind(lambda: gzip.compress(text())),
     "bz2": Kind(lambda: bz2.compress(text())),
     "xz": Kind(lambda: lzma.compress(text())),
@@ -238,6 +251,20 @@ REFUSED: dict[str, Kind] = {
     ),
     "ARFF": Kind(lambda: b"% a\n@RELATION a\n@data\n1,2\n", words="is ARFF (Weka)"),
     "workbook": Kind(lambda: zipped("[Content_Types].xml"), words="workbook of Excel"),
+    "an old workbook": Kind(
+        lambda: b"\xd0\xcf\x11\xe0" + bytes(99), words="workbook of Excel"
+    ),
+    "UTF-32": Kind(lambda: text(encoding="utf-32"), words="is UTF-32; save"),
+    "a stream of Arrow": Kind(lambda: b"\xff" * 4 + bytes(99), words="stream of Arrow"),
+    "Vowpal Wabbit": Kind(lambda: b"1 | a:1 b:2\n-1 | a:2\n", words="Vowpal Wabbit"),
+    "svmlight, old Mac": Kind(
+        lambda: svmlight().replace(b"\n", b"\r"), words="tr '\\r' '\\n'"
+    ),
+    "NUL bytes": Kind(edited("red", "r\0d", 1), words="has no NUL bytes"),
+    "Parquet of numbers as text": Kind(
+        lambda: parquet(lambda t: t.assign(odd=["0.125", "1.5", "-2"] * 20)),
+        words="save the column as numbers",
+    ),
     "svmlight in UTF-16": Kind(
         lambda: svmlight().decode().encode("utf-16"), words="is UTF-16; save"
     ),
@@ -273,11 +300,19 @@ REFUSED: dict[str, Kind] = {
     "dates": Kind(column("day", "2026-01-31"), words="is a date"),
     "German dates": Kind(column("day", "31.01.2026"), words="is a date"),
     "American dates": Kind(column("day", "01/31/2026"), words="is a date"),
+    "dates with months": Kind(column("day", "31 Jan 2026"), words="is a date"),
+    "dates with times": Kind(column("day", "2026-01-31T12:30:00Z"), words="is a date"),
     "times": Kind(column("time", "12:30"), words="is a time of day"),
     "thousands": Kind(column("cost", "1,000"), words="thousands separators"),
     "thousands with dots": Kind(column("cost", "1.000.000"), words="thousands sep"),
     "percent": Kind(column("rate", "12%"), words="with a sign"),
     "dollars": Kind(column("cost", "$5"), words="with a sign"),
+    "euros": Kind(column("cost", "5.50 EUR"), words="with a sign or unit"),
+    "grams": Kind(column("weight", "5.5 kg"), words="with a sign or unit"),
+    "numbers in brackets": Kind(column("cost", "(5.50)"), words="with a sign"),
+    "a minus of printers": Kind(column("cost", "\u22125"), words="with a sign"),
+    "hexadecimal": Kind(column("code", "0x1F"), words="is a hexadecimal number"),
+    "thousands with blanks": Kind(column("cost", "1 000"), words="thousands sep"),
     "a decimal comma": Kind(column("cost", "1,5"), words="--decimal ,"),
     "names": Kind(
         lambda: text(
@@ -288,6 +323,12 @@ REFUSED: dict[str, Kind] = {
         words="--one-hot name",
     ),
     "infinite": Kind(column("odd", np.inf), words="finite"),
+    "beyond float64": Kind(
+        column("odd", ["1", "2", "1e400"] * 20), words="'1e400'; replace it or drop"
+    ),
+    "a field of very long text": Kind(
+        column("note", "a" * 200_000), words="line 2: field larger than"
+    ),
     "a dash for a gap": Kind(
         column("odd", ["1", "2", "-"] * 20), words="leave the field empty"
     ),
@@ -298,6 +339,7 @@ REFUSED: dict[str, Kind] = {
     "a question mark": Kind(edited(",red,", ",?,", 1), words="--missing mean"),
     "a missing label": Kind(edited("yes\n", "\n", 1), words="missing"),
     "a short row": Kind(edited(",red,", ",", 1), words="expected 4 columns"),
+    "a sum below": Kind(lambda: text() + b"Sum: 60\n", words="mend or remove the line"),
     "a long row": Kind(edited(",red,", ",red,red,", 1), words="expected 4 columns"),
     "an open quote": Kind(edited(",red,", ',"red,', 1), words="line"),
     "two columns of a name": Kind(

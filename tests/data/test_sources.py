@@ -169,7 +169,7 @@ def test_a_disk_that_fails_is_not_a_damaged_file(tmp_path, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = table(tmp_path, "a.parquet", x=[1.0], label=[0])
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(errno.EIO, "input/output error")
 
     monkeypatch.setattr(parquet, "ParquetFile", fail)

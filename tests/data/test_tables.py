@@ -100,6 +100,9 @@ ROWS = "a,b,species\n1,2.5,x\n\n-3,4e2,y\n"
         ROWS.encode("utf-16-be").join([b"\xfe\xff", b""]),
         ",a,b,species\n0,1,2.5,x\n1,-3,400,y\n",
         "Unnamed: 0,a,b,species\n7,1,2.5,x\n3,-3,400,y\n",
+        "a,b,species\n1,1,2.5,x\n2,-3,400,y\n",
+        ",a,,b,species,\n,1,,2.5,x,\n,-3,,400,y,\n",
+        "SEP=;\n" + ROWS.replace(",", ";"),
     ],
 )
 def test_a_table_in_many_forms(text: str | bytes) -> None:
@@ -108,6 +111,13 @@ def test_a_table_in_many_forms(text: str | bytes) -> None:
     assert labels(table) == ["x", "y"]
     assert table.features.names == ["a", "b"]
     assert table.features.label == "species"
+
+
+@pytest.mark.parametrize("label", ["Label", "Class", "y"])
+def test_numbers_are_names_beside_the_name_of_the_labels(label: str) -> None:
+    table = read(f"2019,2020,{label}\n1,2.5,u\n-3,400,v\n3,3,u\n")
+    assert table.rows.X.tolist() == [[1, 2.5], [-3, 400], [3, 3]]
+    assert (table.features.names, table.features.label) == (["2019", "2020"], label)
 
 
 def test_decimal_commas_and_thousands() -> None:
@@ -123,12 +133,27 @@ def test_decimal_commas_and_thousands() -> None:
         ('a,y\n1,0\n"2,5",1\n', "'2,5' has a decimal comma; give decimal=','"),
         ("a;y\n1.000,5;0\n2;1\n", "'1.000,5' has thousands separators"),
         ("a,y\n5%,0\n6%,1\n", "'5%' is a number with a sign"),
+        ("a,y\n1 000,0\n2 500,1\n", "'1 000' has thousands separators"),
+        ("a,y\n1'000,0\n2'500,1\n", "has thousands separators"),
+        ("a,y\n0x10,0\n0x1F,1\n", "'0x10' is a hexadecimal number"),
+        ("a,y\nUSD 5,0\n6,1\n", "'USD 5' is a number with a sign or unit"),
+        ("a,y\n-1.5 cm,0\n6 cm,1\n", "is a number with a sign or unit"),
+        ("a,y\n'5',0\n'6',1\n", "is a number with a sign or unit"),
+        ("a,y\nMay 5 2020,0\n1 Jan 20,1\n", "is a date"),
+        ("a,y\n2020-01-31T09:00,0\n2020-02-01T09:00,1\n", "is a date"),
         ("a,y\n2020-01-31,0\n2020-02-01,1\n", "column 'a': '2020-01-31' is a date"),
         ("a,y\n31.01.2020,0\n1.2.2020,1\n", "is a date"),
         ("a,y\n12:30,0\n13:00,1\n", "is a time of day"),
     ):
         with pytest.raises(ValueError, match=words):
             read(text)
+
+
+def test_words_with_numbers_in_them_are_words() -> None:
+    words = ["3 rooms", "80s", "10-20", "1st", "A1", "5 m", "v1.2", "mar", "(none)"]
+    rows = "".join(f"{word},{k % 2}\n" for k, word in enumerate(words))
+    table = read(f"a,y\n{rows}")
+    assert table.features.names == sorted(f"a={word}" for word in words)
 
 
 @pytest.mark.parametrize(

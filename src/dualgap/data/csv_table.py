@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from .features import Column, Words, look_of
-from .table_file import TableFile, Want, is_index
+from .table_file import LABEL_NAMES, TableFile, Want, is_index
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ _MISSING = {
 }
 #: Words that may have been meant as missing values, where numbers are expected.
 _UNSURE = {"-", "--", ".", "na", "none", "missing", "n.a."}
+#: First line that some programs write for Excel, with the separator.
+_SEP = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 
@@ -73,43 +75,68 @@ class CsvTable(TableFile):
             newline="",
         )
         lines: Iterable[str] = self._text
-        self._before, head = 0, list[str]()
+        self._before, head, told = 0, list[str](), ""
         for line in lines:
+            if not head and (found := _SEP.fullmatch(line)):
+                told, line = found[1], ""
             if head or (line.strip() and not line.startswith("#")):
                 head.append(line)
             else:
                 self._before += 1
             if len(head) == SETTINGS.sample:
                 break
-        self.separator = _separator(head)
+        self.separator = told or _separator(head)
         if self.separator == " ":
             head = [" ".join(line.split()) for line in head]
             lines = (" ".join(line.split()) for line in lines)
-        sample = [row for row in csv.reader(head, delimiter=self.separator) if any(row)]
+        reader = csv.reader(head, delimiter=self.separator)
+        with self._told(reader):
+            sample = [row for row in reader if any(row)]
         self.decimal = decimal or self._decimal(sample[:-1] or sample)
         self._number: Number = _with_comma if self.decimal == "," else float
         self._reader = csv.reader(
             chain(head, lines), delimiter=self.separator, strict=True
         )
         self.count = len(sample[0]) if sample else 0
-        self.names = None
+        self.names, named = None, False
         if self._is_header(sample):
             self.names = [field.strip() for field in sample[0]]
             self._header(sample)
+            named = self._add_name(sample)
         rows = [row for row in sample if len(row) == self.count][: SETTINGS.sample - 1]
         columns = [
             [field.strip() for field in column] for column in zip(*rows, strict=True)
         ]
         self.texts = [j for j, column in enumerate(columns) if self._is_text(column)]
-        self.index = [0] if columns and is_index(self.names, columns[0]) else []
+        counts = columns and is_index(self.names, columns[0])
+        self.index = [0] if named or counts else []
         self.empty = [
             j
             for j, column in enumerate(columns)
-            if self._nameless(j) and not any(column) and j == self.count - 1
+            if not any(column)
+            and not (self.names[j] if self.names else j < self.count - 1)
         ]
 
-    def _nameless(self, j: int) -> bool:
-        return self.names is None or not self.names[j]
+    @contextlib.contextmanager
+    def _told(self, reader: Any) -> Iterator[None]:
+        """Turn an error of a reader into a ValueError that names the line."""
+        try:
+            yield
+        except csv.Error as error:
+            raise ValueError(
+                f"{self.name}, line {self._before + reader.line_num}: {error}; check "
+                "the quotation marks, and remove fields of very long text"
+            ) from None
+
+    def _add_name(self, sample: Sequence[Sequence[str]]) -> bool:
+        """Add the name that the first line lacks; return whether R named the rows."""
+        names, rows = cast(list[str], self.names), sample[:-1] or sample
+        if any(len(row) != len(names) + 1 for row in rows):
+            return False
+        self.count += 1
+        ended = not any(row[-1].strip() for row in rows)  # by a separator
+        names.insert(self.count if ended else 0, "")
+        return not ended
 
     def _decimal(self, sample: Sequence[Sequence[str]]) -> str:
         """Return the decimal point of the numbers in the first lines."""
@@ -133,34 +160,35 @@ class CsvTable(TableFile):
         """Whether the first row has the names of the columns."""
         if not sample:
             return False
-        first, second = sample[0], sample[1] if len(sample) > 1 else []
+        first, rest = sample[0], sample[1:]
+        second = rest[0] if rest else []
         if not any(map(self._is_number, first)):
             # Names do not come again in their columns, and differ from each other.
             again = any(
                 above == below and above.strip()
-                for row in sample[1:]
+                for row in rest
                 for above, below in zip(first, row, strict=False)
             )
             words = [word for word in first if word.strip()]
-            numbers = any(self._is_number(t) for row in sample[1:] for t in row)
+            numbers = any(self._is_number(t) for row in rest for t in row)
             return numbers or not (again or len(set(words)) < len(words))
-        return any(
+        if any(
             self._is_number(below)
             and not self._is_number(above)
             and above.strip() not in _MISSING
             for above, below in zip(first, second, strict=False)
-        )
+        ):
+            return True
+        labels = [j for j, t in enumerate(first) if t.strip().lower() in LABEL_NAMES]
+        return any(first[j] not in [row[j] for row in rest if row[j:]] for j in labels)
 
     def _header(self, sample: list[list[str]]) -> None:
         """Read the names, and check them."""
         del sample[0]
         if not sample:
             raise ValueError(f"{self.name} has no rows; give a file with data")
-        try:
+        with self._told(self._reader):
             next(filter(any, self._reader), None)
-        except csv.Error as error:
-            line = self._before + self._reader.line_num
-            raise ValueError(f"{self.name}, line {line}: {error}") from None
         for j, field in enumerate(self.names or ()):
             self._check_text(field, self._before + self._reader.line_num, j)
 
@@ -172,11 +200,8 @@ class CsvTable(TableFile):
         reader = self._reader
         while True:
             begun = self._before + reader.line_num
-            try:
+            with self._told(reader):
                 rows = list(islice(reader, min(size, SETTINGS.rows)))
-            except csv.Error as error:
-                line = self._before + reader.line_num
-                raise ValueError(f"{self.name}, line {line}: {error}") from None
             if not rows:
                 return
             block = _Block(rows, begun)
@@ -198,7 +223,7 @@ class CsvTable(TableFile):
             if len(row) != self.count:
                 raise ValueError(
                     f"{self.name}, line {block.line(k)}: expected {self.count} columns "
-                    f"as in the first line, found {len(row)}"
+                    f"as in the first line, found {len(row)}; mend or remove the line"
                 )
             kept.append(k)
         block.keep(kept)
@@ -272,16 +297,13 @@ class CsvTable(TableFile):
         look = look_of(text)
         if look is not None:
             raise ValueError(f"{where}: {text[:40]!r} {look}")
+        finite = f"{where}: expected a finite number, found {text[:40]!r}"
+        if self._is_number(text):
+            raise ValueError(f"{finite}; replace it or drop the row")
         if text.lower() in _UNSURE:
-            raise ValueError(
-                f"{where}: expected a finite number, found {text!r}; leave the field "
-                "empty if the value is missing"
-            )
+            raise ValueError(f"{finite}; leave the field empty if it is missing")
         remedy = f"one_hot={self.title(j)!r}, or leave the column out with columns=..."
-        raise ValueError(
-            f"{where}: expected a finite number, found {text[:40]!r}; take its values "
-            f"as words with {remedy}"
-        )
+        raise ValueError(f"{finite}; take its values as words with {remedy}")
 
     def _check_text(self, text: str, line: int, j: int) -> None:
         """Raise an error for bytes that are no UTF-8."""
@@ -322,7 +344,9 @@ def _separator(head: Sequence[str]) -> str:
     if not some:
         return ","
     for mark in SEPARATORS[:-1]:
-        rows = list(csv.reader(some, delimiter=mark))
+        rows = [[""]]
+        with contextlib.suppress(csv.Error):  # the comma then tells it
+            rows = list(csv.reader(some, delimiter=mark))
         if len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows[:-1]):
             fields = [field for row in rows[1:] or rows for field in row]
             commas = [field for field in fields if "," in field]

@@ -35,8 +35,11 @@ SETTINGS = FeatureSettings()
 
 Numbers: TypeAlias = NDArray[np.float64]
 
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_UNIT = r"\s?([%$€£¥°]|°[CF]|USD|EUR|GBP|CHF|JPY|kg|mg|km|cm|mm|ml|lbs?|oz|ft|kWh)"
 _LOOKS = {
-    r"\d{4}-\d\d?-\d\d?\b.*|\d\d?[./]\d\d?[./]\d{2,4}\b.*|\d{4}/\d\d?/\d\d?\b.*": (
+    r"\d{4}[-/]\d\d?[-/]\d\d?(?!\d).*|\d\d?[./]\d\d?[./]\d{2,4}\b.*|"
+    rf"(?i:\d\d?\W+{_MONTH}\W+\d{{2,4}}\b.*|{_MONTH}\W+\d\d?\W+\d{{4}}\b.*)": (
         "is a date, which is no feature; turn it into numbers, or leave it out with "
         "columns=..."
     ),
@@ -52,10 +55,14 @@ _LOOKS = {
         "has thousands separators; remove them (1.000 is read as 1 with decimal='.', "
         "which is for decimal points alone)"
     ),
+    r"[-+]?\d{1,3}([\s'’]\d{3})+([.,]\d*)?": "has thousands separators; remove them",
     r"[-+]?\d*,\d+([eE][-+]?\d+)?": "has a decimal comma; give decimal=','",
     r"[-+]?\d*\.\d+([eE][-+]?\d+)?": "has a decimal point; give decimal='.'",
-    r"[-+]?[$€£¥]\s?[-+]?\d[\d.,]*|[-+]?\d[\d.,]*\s?[%$€£¥]": (
-        "is a number with a sign; write the number alone"
+    r"[-+]?0[xX][\da-fA-F]+": "is a hexadecimal number; write it in decimal",
+    r"[-+]?([$€£¥]|USD|EUR|GBP|CHF|JPY)\s?[-+]?\d[\d.,]*|[-+]?\d[\d.,]*"
+    + _UNIT
+    + r"|[−–]\s?\d[\d.,]*|\(\d[\d.,]*\)|'[-+]?\d[\d.,]*'": (
+        "is a number with a sign or unit; write the number alone"
     ),
 }
 _BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -334,8 +341,11 @@ class Learner:
             every = sorted(map(str, counts))
             odd = [w for w in every if look_of(w)] if title not in self.one_hot else []
             if odd:
+                text = Words(np.zeros(0, np.int32), odd).numbers()  # only of Arrow
+                told = "is a number as text; save the column as numbers"
                 raise ValueError(
-                    f"{name}, column {title!r}: {odd[0]!r} {look_of(odd[0])}"
+                    f"{name}, column {title!r}: {odd[0]!r} "
+                    f"{told if text is not None else look_of(odd[0])}"
                 )
             return Feature(title, tuple(every), _commonest(counts) if filled else None)
         if not filled:

@@ -19,12 +19,19 @@ _BINARY = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"\x93NUMPY": "npy",
+    b"\xff\xff\xff\xff": "stream",
+    b"\xd0\xcf\x11\xe0": "xlsx",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"%PDF": "binary",
 }
 _ZIP = b"PK\x03\x04"
 #: Kinds that are text.
 TEXTS = ("svmlight", "csv")
 #: First line of svmlight text: a label, followed by an index with a value or nothing.
 _SVMLIGHT = re.compile(rb"\s*[^\s#]+\s+(qid:\d+\s+)?\d+:|\s*[^\s,;|]+\s*(#|$)")
+#: First line for Vowpal Wabbit: a label, and names with values behind a bar.
+_WABBIT = re.compile(rb"[-+.\d\s]*('\S*)?\|\S*\s[^|]*[^\s|]:[-+.\d]")
 #: Kinds by name, for files whose content does not tell.
 NAMED = {
     ".npy": "npy",
@@ -40,8 +47,13 @@ _OTHERS = {
     "markup": "is HTML or XML; save the table as CSV",
     "arff": "is ARFF (Weka); read it with scipy.io.arff and save it as CSV",
     "utf-16": "is UTF-16; save it as UTF-8",
+    "utf-32": "is UTF-32; save it as UTF-8",
+    "stream": "is a stream of Arrow; save it as an Arrow file, or as Parquet",
+    "wabbit": "is text for Vowpal Wabbit; save it as svmlight text",
+    "lines": "has a lone carriage return at the end of lines; convert it with: "
+    "tr '\\r' '\\n'",
     "binary": "is not a data file; give svmlight text, CSV, TSV, Parquet, Arrow, .npy "
-    "or .npz",
+    "or .npz (text has no NUL bytes)",
 }
 
 
@@ -49,10 +61,9 @@ def kind_of(start: bytes) -> tuple[str, str | None]:
     """Return the kind of a file and its compression, from its first bytes.
 
     Returns `kind`: "svmlight", "csv", "parquet", "arrow", "npz" or "npy", or what no
-    command reads: "xlsx", "json", "arff", "markup", "utf-16" for other text than
-    tables, or "binary" for an unknown format. For a compressed file it is "svmlight",
-    because only the decompressed text tells. `compression`: extension that stands for
-    the compression, such as ``".gz"``.
+    command reads, a key of `_OTHERS`: "utf-16" for other text than tables, "binary" for
+    an unknown format. For a compressed file it is "svmlight", because only the
+    decompressed text tells. `compression`: its extension, such as ``".gz"``.
     """
     for magic, suffix in _COMPRESSED.items():
         if start.startswith(magic):
@@ -90,7 +101,9 @@ def _kind_of_text(start: bytes) -> str:
     for line in start.splitlines():
         if line.strip() and not line.lstrip().startswith(b"#"):
             if _SVMLIGHT.match(line):
-                return "svmlight"
+                return "lines" if b"\r" in start and b"\n" not in start else "svmlight"
+            if _WABBIT.match(line):
+                return "wabbit"
             separated = any(mark.encode() in line for mark in SEPARATORS)
             blanks = len(line.split()) > 1 and b":" not in line
             return "csv" if separated or blanks else "svmlight"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .features import Column, Features
 
 #: Default names of the column with the labels.
-_LABEL_NAMES = ("label", "target", "class", "y")
+LABEL_NAMES = ("label", "target", "class", "y")
 _UNNAMED = ("", "Unnamed: 0")
 
 
@@ -153,7 +153,7 @@ class TableFile(ABC):
             found = self._find(label)
             return self.position(label, "label column") if needs_label else found
         lower = [column.lower() for column in self.names or ()]
-        likely = [lower.index(word) for word in _LABEL_NAMES if word in lower]
+        likely = [lower.index(word) for word in LABEL_NAMES if word in lower]
         texts = [j for j in self.texts if j not in (*self.index, *self.empty)]
         likely = likely or (texts if len(texts) == 1 else [])
         # A column that was named as a feature is one.
