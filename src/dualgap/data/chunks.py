@@ -1,4 +1,4 @@
-"""Chunks of the rows that a conversion reads, and how to read them."""
+"""Rows to convert, which are read in chunks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import lzma
 import os
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +34,17 @@ Rows = tuple[Matrix, Labels, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Options for reading inputs; see :func:`dualgap.data.convert`."""
+class Plan:
+    """Options of a conversion; see :func:`dualgap.data.convert`."""
 
+    format: str
     dtype: np.dtype[np.generic]
+    shuffle: bool
+    seed: int
+    memory: int
     chunk: int  # bytes
     zero_based: bool | Literal["auto"]
+    n_features: int | None
     table: TableOptions
     y: ArrayLike | None
     sample_weight: ArrayLike | None
@@ -107,40 +111,26 @@ class Given:
         )
 
 
-class Source(ABC):
-    """Base of the kinds of inputs."""
+@dataclass
+class Source:
+    """Rows to convert."""
 
     name: str
     kind: str
+    plan: Plan
+    #: Paths of files of one kind, whose rows are concatenated, or batches of arrays.
+    inputs: Any
+    #: Yields all chunks, and takes the given weights of their rows.
+    read: Callable[[Source, Given | None], Iterator[Chunk]]
     #: What the columns of tables became.
     features: Features | None = None
 
-    @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
         """Yield all chunks."""
-
-
-class FileSource(Source):
-    """Files of one kind, whose rows are concatenated."""
-
-    #: Kind of files that contain their labels, for messages.
-    labelled: str | None = None
-
-    def __init__(self, paths: list[str], reading: Reading) -> None:
-        if self.labelled is not None:
-            refuse_given("y", reading.y, self.labelled)
-        self.paths, self.reading = paths, reading
-        self.name = ", ".join(paths)
-        self.weight = given("sample_weight", reading.sample_weight)
-
-    def chunks(self) -> Iterator[Chunk]:
-        yield from self.rows()
-        if self.weight is not None:
-            self.weight.end()
-
-    @abstractmethod
-    def rows(self) -> Iterator[Chunk]:
-        """Yield all chunks, and take the given weights of their rows."""
+        weight = given("sample_weight", self.plan.sample_weight)
+        yield from self.read(self, weight)
+        if weight is not None:
+            weight.end()
 
 
 def given(name: str, value: ArrayLike | None) -> Given | None:

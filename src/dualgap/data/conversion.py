@@ -32,11 +32,12 @@ from scipy import sparse
 
 from .. import core
 from ..memory import make_room_for
-from . import sources
 from .atomic import flush_folder
+from .chunks import Chunk, Plan, Source
 from .description import DESCRIPTION
-from .gather import Gather, InOrder, Run, StorePlan
+from .gather import Gather, InOrder, Run
 from .lock import locked
+from .sources import source_of
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
 from .table_file import TableOptions
@@ -158,26 +159,21 @@ def convert(
         raise FileNotFoundError(
             f"{os.path.dirname(target)}: no such folder; create it first"
         )
-    reading = sources.Reading(
+    plan = Plan(
+        format=format,
         dtype=_checked_dtype(dtype),
+        shuffle=bool(shuffle),
+        seed=seed,
+        memory=memory,
         chunk=memory // Gather.settings.chunks,
         zero_based=zero_based,
+        n_features=n_features,
         table=TableOptions(label, columns, weight, one_hot, missing, decimal),
         y=y,
         sample_weight=sample_weight,
     )
-    reading.table.check()
-    source = sources.source_of(inputs, reading)
-    plan = StorePlan(
-        format=format,
-        dtype=reading.dtype,
-        shuffle=bool(shuffle),
-        seed=seed,
-        memory=memory,
-        zero_based=zero_based,
-        n_features=n_features,
-        shifts=source.kind == "svmlight",
-    )
+    plan.table.check()
+    source = source_of(inputs, plan)
     threads = min(_thread_count(n_jobs), Gather.settings.most_threads)
     parent, name = os.path.split(target)
     with locked(os.path.join(os.path.realpath(parent), name), target):
@@ -186,8 +182,8 @@ def convert(
             make_room_for(threads)
             with ThreadPoolExecutor(threads) as pool:
                 in_order = functools.partial(_in_order, pool, threads)
-                runs = _scatter(source, plan, folder, in_order)
-                Gather(folder, plan, runs, source.features).run(in_order)
+                runs = _scatter(source, folder, in_order)
+                Gather(folder, source, runs).run(in_order)
             _publish(folder, target)
     return RowStore.open(target, buffer=buffer)
 
@@ -250,20 +246,18 @@ def _in_order(
             future.cancel()
 
 
-def _scatter(
-    source: sources.Source, plan: StorePlan, folder: str, in_order: InOrder
-) -> list[Run]:
+def _scatter(source: Source, folder: str, in_order: InOrder) -> list[Run]:
     """Write one run per chunk, and return the runs."""
-    format_ = plan.format
+    plan, format_ = source.plan, source.plan.format
 
-    def numbered() -> Iterator[tuple[int, sources.Chunk, str]]:
+    def numbered() -> Iterator[tuple[int, Chunk, str]]:
         nonlocal format_
         for k, chunk in enumerate(source.chunks()):
             if format_ == "auto":
                 format_ = "dense" if chunk.dense else "csr"
             yield k, chunk, format_
 
-    def write(item: tuple[int, sources.Chunk, str]) -> Run:
+    def write(item: tuple[int, Chunk, str]) -> Run:
         k, chunk, format_ = item
         return _write_run(os.path.join(folder, f"run-{k:06d}"), chunk, plan, format_)
 
@@ -279,7 +273,7 @@ def _scatter(
     return runs
 
 
-def _write_run(path: str, chunk: sources.Chunk, plan: StorePlan, format_: str) -> Run:
+def _write_run(path: str, chunk: Chunk, plan: Plan, format_: str) -> Run:
     X, labels, weight = chunk.load()
     n = len(labels)
     if plan.shuffle:
@@ -318,7 +312,7 @@ def _inspected(
     X: MatrixLike,
     y: NDArray[np.float64],
     weight: NDArray[np.float64] | None,
-    chunk: sources.Chunk,
+    chunk: Chunk,
 ) -> dict[str, Any]:
     """Refuse invalid values, labels and weights, and return the facts about a run."""
     n, dense = X.shape[0], not sparse.issparse(X)

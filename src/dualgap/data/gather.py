@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from scipy import sparse
 from .. import core
 from ..names import own_version
 from .atomic import write_atomically
+from .chunks import Source
 from .description import (
     DESCRIPTION,
     FORMAT,
@@ -26,7 +27,6 @@ from .description import (
     header,
     shape_of,
 )
-from .features import Features
 from .types import Array, Matrix
 
 T = TypeVar("T")
@@ -48,21 +48,6 @@ class InOrder(Protocol):
     """Function that yields the results of a task in the order of the items."""
 
     def __call__(self, task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]: ...
-
-
-@dataclass(frozen=True)
-class StorePlan:
-    """Options that determine the bytes of a store."""
-
-    format: str
-    dtype: np.dtype[np.generic]
-    shuffle: bool
-    seed: int
-    memory: int
-    zero_based: bool | Literal["auto"]
-    n_features: int | None
-    #: Whether indices may be counted from 1.
-    shifts: bool
 
 
 @dataclass(frozen=True)
@@ -161,15 +146,10 @@ class Gather:
 
     settings: ClassVar[StoreWritingSettings] = StoreWritingSettings()
 
-    def __init__(
-        self,
-        folder: str,
-        plan: StorePlan,
-        runs: list[Run],
-        features: Features | None = None,
-    ) -> None:
-        self.folder, self.plan, self.runs = os.path.join(folder, "store"), plan, runs
-        self.features = features
+    def __init__(self, folder: str, source: Source, runs: list[Run]) -> None:
+        self.folder, self.runs = os.path.join(folder, "store"), runs
+        self.features, self.plan = source.features, source.plan
+        plan = source.plan
         some = [run for run in runs if run.rows]
         if len({"weight" in run.sections for run in some}) > 1:
             raise ValueError(
@@ -188,7 +168,7 @@ class Gather:
             plan.zero_based == "auto"
             and any(run.lowest >= 0 for run in some)
             and all(run.lowest != 0 for run in some)
-            and plan.shifts
+            and source.kind == "svmlight"
         )
         self.d = self._columns(some)
         self.entries = (

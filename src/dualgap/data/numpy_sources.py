@@ -6,7 +6,7 @@ import contextlib
 import math
 import tokenize
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Literal, TypeVar
 
 import numpy as np
@@ -17,10 +17,8 @@ from .chunks import (
     _DAMAGED,
     _PIECE,
     Chunk,
-    FileSource,
     Given,
     Labels,
-    Reading,
     Source,
     _named,
     _row_bytes,
@@ -36,37 +34,31 @@ from .types import Matrix
 T = TypeVar("T")
 
 
-class _Batches(Source):
-    name, kind = "the iterable", "batches"
-
-    def __init__(self, batches: Iterable[object], reading: Reading) -> None:
-        self.batches, self.reading = batches, reading
-
-    def chunks(self) -> Iterator[Chunk]:
-        first = 0
-        for k, batch in enumerate(self.batches):
-            if not isinstance(batch, tuple) or len(batch) not in (2, 3):
-                raise ValueError(
-                    f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
-                    "(X, y, sample_weight)"
-                )
-            X, y = batch[0], batch[1]
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            y = labels_in(f"batch {k}: y", y, n)
-            weight = None
-            if len(batch) == 3 and batch[2] is not None:
-                weight = column_in(f"batch {k}: sample_weight", batch[2], n)
-            if not sparse.issparse(X):
-                X = np.asarray(X)
-            elif X.format != "csr":
-                X = X.tocsr()
-            step = max(1, self.reading.chunk // _row_bytes(X))
-            for at in range(0, n, step):
-                part = slice(at, min(at + step, n))
-                rows = _tidy(X[part], self.reading.dtype)
-                own = None if weight is None else weight[part]
-                yield array_chunk(self.name, first + at, rows, y[part], own)
-            first += n
+def batch_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
+    """Yield the chunks of batches that a program gives."""
+    first = 0
+    for k, batch in enumerate(source.inputs):
+        if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+            raise ValueError(
+                f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
+                "(X, y, sample_weight)"
+            )
+        X, y, given = (*batch, None)[:3]
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        y = labels_in(f"batch {k}: y", y, n)
+        if given is not None:
+            given = column_in(f"batch {k}: sample_weight", given, n)
+        if not sparse.issparse(X):
+            X = np.asarray(X)
+        elif X.format != "csr":
+            X = X.tocsr()
+        step = max(1, source.plan.chunk // _row_bytes(X))
+        for at in range(0, n, step):
+            part = slice(at, min(at + step, n))
+            rows = _tidy(X[part], source.plan.dtype)
+            own = None if given is None else given[part]
+            yield array_chunk(source.name, first + at, rows, y[part], own)
+        first += n
 
 
 class _Npy:
@@ -152,38 +144,31 @@ def read_arrays(
         return X, y, _column(arrays, "sample_weight", None, n, column_in)
 
 
-class _Numpy(FileSource):
-    kind = "numpy"
-
-    def rows(self) -> Iterator[Chunk]:
-        first, labels = 0, given("y", self.reading.y)
-        for path in self.paths:
-            first = yield from self._of_file(path, first, labels)
-        if labels is not None:
-            labels.end()
-
-    def _of_file(
-        self, path: str, first: int, given: Given | None
-    ) -> Generator[Chunk, None, int]:
+def array_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
+    """Yield the chunks of .npy and .npz files."""
+    plan, first, given_labels = source.plan, 0, given("y", source.plan.y)
+    for path in source.inputs:
         with (
             open_data(path) as file,
             _opened(file.content, file.kind, path) as arrays,
         ):
-            n, parts = _rows(path, arrays, self.reading.dtype, self.reading.chunk)
-            labels = _column(arrays, "y", given, n, labels_in)
+            n, parts = _rows(path, arrays, plan.dtype, plan.chunk)
+            labels = _column(arrays, "y", given_labels, n, labels_in)
             if labels is None:
                 raise ValueError(
                     f"{path} has no labels; give y=..., or save an array y in a .npz "
                     "file"
                 )
-            weight = _column(arrays, "sample_weight", self.weight, n, column_in)
+            weights = _column(arrays, "sample_weight", weight, n, column_in)
             at = 0
             for X in parts:
                 part = slice(at, at + X.shape[0])
-                own = None if weight is None else weight[part]
+                own = None if weights is None else weights[part]
                 yield array_chunk(path, first + at, X, labels[part], own)
                 at += X.shape[0]
-            return first + at
+            first += at
+    if given_labels is not None:
+        given_labels.end()
 
 
 def _rows(

@@ -8,31 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from .chunks import (
     Chunk,
-    FileSource,
+    Given,
     Labels,
-    Reading,
+    Plan,
+    Rows,
     Source,
     _tidy,
     array_chunk,
     refuse_given,
 )
 from .features import Features
-from .numpy_sources import _Batches, _Numpy
-from .opening import kind_of_file, open_data
-from .table_file import TableFile
+from .numpy_sources import array_chunks, batch_chunks
+from .opening import DataFile, kind_of_file, open_data
+from .svmlight import has_words, parse
+from .table_file import TableFile, TableOptions
 from .tables import Encoder, TableLearner, TableRows, joined, known_wants, open_table
-from .text_sources import _Text
 
-__all__ = ["Chunk", "Reading", "Source", "source_of"]
+_EXAMPLE = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
+#: Longest line of text, in chunks.
+_LONGEST_LINE = 8
+#: Rows to look at when learning about columns.
+_LOOK = 2**16
 
 
-def source_of(inputs: object, reading: Reading) -> Source:
+def source_of(inputs: object, plan: Plan) -> Source:
     """Return the source for the argument `inputs` of :func:`dualgap.data.convert`."""
     paths = _paths(inputs)
     if paths is None:
@@ -42,19 +50,26 @@ def source_of(inputs: object, reading: Reading) -> Source:
                 "or an iterable of (X, y) or (X, y, sample_weight)"
             )
         for name in ("y", "sample_weight"):
-            refuse_given(name, getattr(reading, name), "batches, which contain them")
-        return _Batches(inputs, reading)
+            refuse_given(name, getattr(plan, name), "batches, which contain them")
+        return Source("the iterable", "batches", plan, inputs, batch_chunks)
     for path in paths:
         os.stat(path)  # the usual error
         if os.path.isdir(path):
             raise ValueError(f"{path} is a folder; give the files in it")
-    kinds = {_KINDS[kind_of_file(path)] for path in paths}
+    kinds = {_KINDS.get(kind_of_file(path), "table") for path in paths}
     if len(kinds) > 1:
-        names = ", ".join(sorted(kind.kind for kind in kinds))
         raise ValueError(
-            f"inputs are of several kinds ({names}); convert them one by one"
+            f"inputs are of several kinds ({', '.join(sorted(kinds))}); convert them "
+            "one by one"
         )
-    return kinds.pop()(paths, reading)
+    kind = kinds.pop()
+    if kind != "numpy":
+        told = {
+            "svmlight": "svmlight text, which contains labels",
+            "table": "tables, which contain them as columns",
+        }
+        refuse_given("y", plan.y, told[kind])
+    return Source(", ".join(paths), kind, plan, paths, _READERS[kind])
 
 
 def _paths(inputs: object) -> list[str] | None:
@@ -67,72 +82,148 @@ def _paths(inputs: object) -> list[str] | None:
     return [os.fsdecode(item) for item in inputs]
 
 
+# ------------------------------------------------------------------------------- text
+
+
+def _text_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
+    first, words = 0, None
+    for path in source.inputs:
+        before = 0
+        with open_data(path) as file:
+            # The first label of all tells whether labels are words.
+            words = has_words(file.start) if words is None else words
+            for text in _whole_lines(file, source.plan.chunk):
+                own = None
+                if weight is not None:
+                    own = weight.numbers(len(_EXAMPLE.findall(text)))
+                yield _text_chunk(path, text, first, before, source.plan, words, own)
+                lines = text.count(b"\n") + (not text.endswith(b"\n"))
+                first, before = first + lines, before + lines
+
+
+def _whole_lines(file: DataFile, size: int) -> Iterator[bytes]:
+    """Yield the text in parts of about `size` bytes that end with a complete line."""
+    parts: list[bytes] = []
+    held = 0
+    for piece in file.pieces():
+        parts.append(piece)
+        held += len(piece)
+        if held < size:
+            continue
+        text = b"".join(parts)
+        end = text.rfind(b"\n") + 1
+        if end:
+            yield text[:end]
+            parts, held = [text[end:]], len(text) - end
+        elif held > _LONGEST_LINE * size:
+            raise ValueError(
+                f"{file.name} has a line of more than {held} bytes; give more memory"
+            )
+        else:
+            parts = [text]
+        del text
+    if held:
+        yield b"".join(parts)
+
+
+def _text_chunk(
+    path: str,
+    text: bytes,
+    first: int,
+    before: int,
+    plan: Plan,
+    words: bool,
+    weight: NDArray[np.float64] | None,
+) -> Chunk:
+    def load() -> Rows:
+        nonlocal text
+        # With "auto", keep the indices as written; the merge shifts them if needed.
+        zero_based = plan.zero_based in ("auto", True)
+        try:
+            found, labels = parse(
+                text,
+                words,
+                n_threads=1,
+                zero_based=zero_based,
+                query_id=False,
+                single_precision=plan.dtype == np.float32,
+                wide_index=False,
+            )
+        except ValueError as error:
+            message = re.sub(
+                r"^line (\d+)", lambda line: f"line {int(line[1]) + before}", str(error)
+            )
+            raise ValueError(f"{path}, {message}") from None
+        text = b""
+        shape = len(labels), found.n_features
+        X = sparse.csr_matrix((found.values, found.indices, found.indptr), shape)
+        return X, labels, weight
+
+    def place(row: int) -> str:
+        return f"{path}, after line {before}, example {row + 1}"
+
+    return Chunk(first, load, place, columns=False)
+
+
 # ----------------------------------------------------------------------------- tables
 
 
-class _Tables(FileSource):
-    """Tables of text, Parquet or Arrow, with the same columns by name."""
-
-    kind, labelled = "table", "tables, which contain them as columns"
-
-    def rows(self) -> Iterator[Chunk]:
-        self.features = known = self._learnt()
-        first = 0
-        row = 12 * (len(known.columns) if known.sparse else known.width)
-        size = max(1, self.reading.chunk // row)
-        for path in self.paths:
-            with self._opened(path) as table:
-                layout = table.placed(known, None, True, True)
-                encoder = Encoder(known, layout, self.weight)
-                blocks = table.blocks(
-                    known_wants(table, layout, known, True, True), size
+def _table_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
+    plan = source.plan
+    source.features = known = _learnt(source.inputs, plan.table)
+    first = 0
+    row = 12 * (len(known.columns) if known.sparse else known.width)
+    size = max(1, plan.chunk // row)
+    for path in source.inputs:
+        with _opened(path, plan.table) as table:
+            layout = table.placed(known, None, True, True)
+            encoder = Encoder(known, layout, weight)
+            blocks = table.blocks(known_wants(table, layout, known, True, True), size)
+            for rows in _gathered(map(encoder.rows, blocks), size):
+                y = _labels(path, rows, known)
+                yield array_chunk(
+                    path, first, _tidy(rows.X, plan.dtype), y, rows.weight
                 )
-                for rows in _gathered(map(encoder.rows, blocks), size):
-                    y = self._labels(path, rows, known)
-                    X = _tidy(rows.X, self.reading.dtype)
-                    yield array_chunk(path, first, X, y, rows.weight)
-                    first += len(y)
-
-    def _learnt(self) -> Features:
-        """Return the description of the columns; a second reading has the rows."""
-        learner = None
-        for path in self.paths:
-            with self._opened(path) as table:
-                if learner is None:
-                    layout = table.layout(self.reading.table, True)
-                    learner = TableLearner(table, layout, self.reading.table)
-                else:
-                    layout = table.placed(learner.described(), None, True, True)
-                for _ in learner.blocks(table, layout, _LOOK, True):
-                    if learner.plain:
-                        return learner.learnt()
-        assert learner is not None
-        return learner.learnt()
-
-    @contextlib.contextmanager
-    def _opened(self, path: str) -> Iterator[TableFile]:
-        decimal = self.reading.table.decimal
-        with open_data(path) as file:
-            table = open_table(file.content, file.kind, path, decimal)
-            with contextlib.closing(table):
-                yield table
-
-    def _labels(self, path: str, rows: TableRows, known: Features) -> Labels:
-        """Return labels, after refusing words where the first ones are numbers."""
-        y = rows.y
-        assert y is not None
-        if y.dtype.kind != "U":
-            return y.astype(np.float64)
-        if known.classes is None:
-            odd = next(label for label in y if not label.replace(".", "", 1).isdigit())
-            raise ValueError(
-                f"{path}: the label {odd[:40]!r} is not a number, unlike the first ones"
-            )
-        return y
+                first += len(y)
 
 
-#: Rows to look at when learning about columns.
-_LOOK = 2**16
+def _learnt(paths: list[str], options: TableOptions) -> Features:
+    """Return the description of the columns; a second reading has the rows."""
+    learner = None
+    for path in paths:
+        with _opened(path, options) as table:
+            if learner is None:
+                layout = table.layout(options, True)
+                learner = TableLearner(table, layout, options)
+            else:
+                layout = table.placed(learner.described(), None, True, True)
+            for _ in learner.blocks(table, layout, _LOOK, True):
+                if learner.plain:
+                    return learner.learnt()
+    assert learner is not None
+    return learner.learnt()
+
+
+@contextlib.contextmanager
+def _opened(path: str, options: TableOptions) -> Iterator[TableFile]:
+    with open_data(path) as file:
+        table = open_table(file.content, file.kind, path, options.decimal)
+        with contextlib.closing(table):
+            yield table
+
+
+def _labels(path: str, rows: TableRows, known: Features) -> Labels:
+    """Return labels, after refusing words where the first ones are numbers."""
+    y = rows.y
+    assert y is not None
+    if y.dtype.kind != "U":
+        return y.astype(np.float64)
+    if known.classes is None:
+        odd = next(label for label in y if not label.replace(".", "", 1).isdigit())
+        raise ValueError(
+            f"{path}: the label {odd[:40]!r} is not a number, unlike the first ones"
+        )
+    return y
 
 
 def _gathered(parts: Iterable[TableRows], size: int) -> Iterator[TableRows]:
@@ -148,11 +239,6 @@ def _gathered(parts: Iterable[TableRows], size: int) -> Iterator[TableRows]:
         yield joined(some, count)
 
 
-_KINDS: dict[str, type[FileSource]] = {
-    "svmlight": _Text,
-    "csv": _Tables,
-    "npy": _Numpy,
-    "npz": _Numpy,
-    "parquet": _Tables,
-    "arrow": _Tables,
-}
+#: Kinds of files, but for tables.
+_KINDS = {"svmlight": "svmlight", "npy": "numpy", "npz": "numpy"}
+_READERS = {"svmlight": _text_chunks, "table": _table_chunks, "numpy": array_chunks}
