@@ -142,65 +142,52 @@ class Engine(ABC):
         gammas = self.gammas[index]
         return Order(self.rounds, self.after[index], gammas, tasks, seconds)
 
-    def run(self, tasks: dict[int, Task]) -> RoundOutcome:
-        """Run one round that does the tasks of the problems."""
-        self.rounds += 1
-        members, outcome = self.play(tasks)
-        lost = outcome.lost
-        while outcome.lost:
-            lost = lost + self.recover(outcome.lost)
+    def run(self, tasks: dict[int, Task], lost: Sequence[int] = ()) -> RoundOutcome:
+        """Run rounds that do the tasks of the problems until no piece is lost.
+
+        `lost`: pieces that were lost before, in a recovery that these tasks end.
+        """
+        while True:
             self.rounds += 1
             members, outcome = self.play(tasks)
-            lost = lost + outcome.lost
-            self._give_up_after(lost)
-        self.settle(members, outcome)
-        outcome.lost = lost
-        return outcome
+            if not outcome.lost:
+                gammas = {k: summary.gamma for k, summary in outcome.summaries.items()}
+                for index, done in members.items():
+                    self.after[index], self.gammas[index] = done, gammas
+                outcome.lost = list(lost)
+                return outcome
+            lost = [*lost, *outcome.lost]
+            if len(lost) > 2 * self.count + 3:
+                raise RuntimeError(
+                    f"pieces {sorted(set(lost))} of the data were lost {len(lost)} "
+                    "times in one round; check the logs of the workers, which may lack "
+                    "memory"
+                )
+            lost = self.recover(lost)
 
-    def settle(self, members: Mapping[int, int], outcome: RoundOutcome) -> None:
-        gammas = {k: summary.gamma for k, summary in outcome.summaries.items()}
-        for index, done in members.items():
-            self.after[index] = done
-            self.gammas[index] = gammas
-
-    def recover(self, lost: list[int]) -> list[int]:
+    def recover(self, lost: Sequence[int]) -> list[int]:
         """Restore the duals of lost pieces, and sum up a matching w.
 
         Lost pieces get their duals from the last checkpoint, or 0. Returns the pieces
-        that were lost during the recovery.
+        and those that were lost during the recovery.
         """
-        more: list[int] = []
-        while True:
-            self.recoveries += 1
-            broken, self.rounds = self.rounds, self.rounds + 1
-            orders = [
-                Order(
-                    self.rounds,
-                    self.after[i],
-                    self.gammas[i],
-                    broken=(broken, self.late.get(i, broken)),
-                )
-                for i in range(self.count)
-            ]
-            self.restore(orders)
-            self.late.clear()
-            self.after = [self.rounds] * self.count
-            self.gammas = [{} for _ in range(self.count)]
-            self.rounds += 1
-            tasks = {k: Task("combine") for k in range(self.problems)}
-            members, outcome = self.play(tasks)
-            if not outcome.lost:
-                self.settle(members, outcome)
-                return more
-            more += outcome.lost
-            self._give_up_after(lost + more)
-
-    def _give_up_after(self, lost: list[int]) -> None:
-        if len(lost) > 2 * self.count + 3:
-            raise RuntimeError(
-                f"pieces {sorted(set(lost))} of the data were lost {len(lost)} times "
-                "in one round; check the logs of the workers, which may lack memory"
+        self.recoveries += 1
+        broken, self.rounds = self.rounds, self.rounds + 1
+        orders = [
+            Order(
+                self.rounds,
+                self.after[i],
+                self.gammas[i],
+                broken=(broken, self.late.get(i, broken)),
             )
+            for i in range(self.count)
+        ]
+        self.restore(orders)
+        self.late.clear()
+        self.after = [self.rounds] * self.count
+        self.gammas = [{} for _ in range(self.count)]
+        tasks = {k: Task("combine") for k in range(self.problems)}
+        return self.run(tasks, lost).lost
 
     @abstractmethod
     def play(self, tasks: dict[int, Task]) -> tuple[Mapping[int, int], RoundOutcome]:

@@ -37,8 +37,7 @@ from ..training.solution import Solutions
 from .cocoa import ROUND_DTYPE, CoCoA, PiecesBatch
 from .collections import blocks, have_their_own, is_dask
 from .piece import Census, Setup
-from .prediction import count_right, of_rows, of_store
-from .stores import holds_stores, in_batches
+from .stores import count_right, holds_stores, in_batches, of_rows, of_store
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray

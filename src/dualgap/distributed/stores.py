@@ -12,6 +12,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from numpy.typing import NDArray
 from ..data.store import RowBatch, RowStore
 from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
+
+if TYPE_CHECKING:
+    from ..estimators.linear_svc import LinearSVC
 
 #: Bytes of rows that scoring reads at a time.
 _BATCH = 2**26
@@ -164,6 +168,35 @@ def locate(
             )
         found.append((replace(part, fingerprint=wanted), there))
     return found
+
+
+# Prediction by the same model in memory
+
+
+def of_rows(X: Matrix, model: LinearSVC, method: str) -> NDArray[np.generic]:
+    """Return what a method of the model returns for rows, which may be none."""
+    if not X.shape[0]:  # which the checks of a model in memory refuse
+        return of_rows(np.zeros((1, X.shape[1])), model, method)[:0]
+    found: NDArray[np.generic]
+    found = getattr(model, method)(X.tocsr() if hasattr(X, "tocsr") else X)
+    return found
+
+
+def of_store(part: StorePart, model: LinearSVC, method: str) -> NDArray[np.generic]:
+    """Return what a method of the model returns for the rows of a store."""
+    with named(part.path):
+        return np.concatenate([of_rows(b.X, model, method) for b in part.batches()])
+
+
+def count_right(part: StorePart, model: LinearSVC) -> tuple[float, float]:
+    """Return the weight of correctly classified rows of a store, and of all rows."""
+    right = whole = 0.0
+    for batch in part.batches():
+        with named(part.path):
+            hits = of_rows(batch.X, model, "predict") == batch.y
+        weight = np.ones(len(hits)) if batch[2] is None else batch[2]
+        right, whole = right + float(weight @ hits), whole + float(weight.sum())
+    return right, whole
 
 
 @contextlib.contextmanager
