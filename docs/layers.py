@@ -43,7 +43,6 @@ BANDS = [
     (
         GROUND,
         [
-            ("checks.py", "refuses wrong arguments"),
             ("blas.py", "limits its threads"),
             ("data/", "what X may be, files, row stores"),
         ],
@@ -51,8 +50,14 @@ BANDS = [
     (
         GROUND,
         [
-            ("losses.py, ranges.py", "one record per loss"),
+            ("checks.py", "refuses wrong arguments"),
             ("certificate.py", "made by proofs alone"),
+        ],
+    ),
+    (
+        GROUND,
+        [
+            ("losses.py, ranges.py", "one record per loss"),
             ("memory.py, names.py", "small helpers"),
             ("core.py", "picks the CPU variant"),
         ],

@@ -611,24 +611,24 @@ def test_n_features():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"n_features": 0}, ValueError, "n_features=0 is out of range"),
-        ({"n_features": 2**63}, ValueError, f"n_features={2**63} is out of range"),
-        ({"n_features": 2.0}, TypeError, "n_features=2.0 is not an integer"),
-        ({"dtype": int}, ValueError, "dtype=<class 'int'> is not supported"),
-        ({"dtype": ">f8"}, ValueError, "dtype='>f8' is not supported"),
-        ({"dtype": "nonsense"}, ValueError, "dtype='nonsense' is not supported"),
-        ({"zero_based": "yes"}, ValueError, "zero_based='yes' is not known"),
-        ({"zero_based": 1}, ValueError, "zero_based=1 is not known"),
-        ({"query_id": None}, ValueError, "query_id=None is not known"),
-        ({"n_jobs": 0}, ValueError, "n_jobs=0 is not a number of threads"),
-        ({"n_jobs": 1.5}, TypeError, "n_jobs=1.5 is not an integer"),
+        ({"n_features": 0}, "n_features=0: give a whole number, 1 or more"),
+        ({"n_features": 2**63}, "n_features does not fit into 64 bits; give less"),
+        ({"n_features": 2.0}, "n_features=2.0: give a whole number, 1 or more"),
+        ({"dtype": int}, "dtype=<class 'int'>: use numpy.float64 or numpy.float32"),
+        ({"dtype": ">f8"}, "dtype='>f8': use numpy.float64 or numpy.float32"),
+        ({"dtype": "nonsense"}, "dtype='nonsense': use numpy.float64"),
+        ({"zero_based": "yes"}, "zero_based='yes': use one of True, False, 'auto'"),
+        ({"zero_based": 1}, "zero_based=1: use one of True, False, 'auto'"),
+        ({"query_id": None}, "query_id=None: use one of True, False"),
+        ({"n_jobs": 0}, "n_jobs=0: use None, 1, 2, ... or -1"),
+        ({"n_jobs": 1.5}, "n_jobs=1.5: use None, 1, 2, ... or -1"),
     ],
 )
-def test_arguments(tmp_path, options, error, message):
+def test_arguments(tmp_path, options, message):
     absent = tmp_path / "absent"  # refused before any work
-    with pytest.raises(error, match=f"^{re.escape(message)}.*: use "):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         load_svmlight(absent, **options)
 
 

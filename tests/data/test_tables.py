@@ -338,8 +338,12 @@ def test_labels_need_not_be_there() -> None:
         ("a,b,y\n1,2,1\n", {"columns": ["a", "1"]}, "column 'a' is used twice"),
         ("a,b,y\n1,2,1\n", {"weight": "z"}, "no weight column 'z'"),
         ("a,b,y\n1,2,1\n", {"one_hot": ["y"]}, "'y' of one_hot is not among"),
-        ("a,b,y\n1,2,1\n", {"missing": "median"}, "missing='median' is unknown"),
-        ("a,b,y\n1,2,1\n", {"decimal": ";"}, "decimal=';' is unknown"),
+        (
+            "a,b,y\n1,2,1\n",
+            {"missing": "median"},
+            "missing='median': use one of None, 'mean'",
+        ),
+        ("a,b,y\n1,2,1\n", {"decimal": ";"}, "decimal=';': use one of None, '.', ','"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(

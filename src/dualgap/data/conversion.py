@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..checks import check_count, check_option
 from ..memory import make_room_for
 from .atomic import flush_folder
 from .chunks import Chunk, Plan, Source
@@ -39,7 +40,7 @@ from .gather import Gather, InOrder, Run
 from .lock import locked
 from .sources import source_of
 from .store import BUFFER, RowStore, whole_number
-from .svmlight import _check_n_features, _checked_dtype, _thread_count
+from .svmlight import checked_dtype, thread_count
 from .table_file import TableOptions
 from .types import MatrixLike
 
@@ -150,9 +151,9 @@ def convert(
     >>> store = convert("big.svm.xz", "big.store", dtype="float32")  # doctest: +SKIP
     """
     target = os.path.abspath(os.fsdecode(path))
-    _check_n_features(n_features)
-    if format not in ("auto", "csr", "dense"):
-        raise ValueError(f"format={format!r} is unknown; use 'auto', 'csr' or 'dense'")
+    if n_features is not None:
+        check_count("n_features", n_features)
+    check_option("format", format, ("auto", "csr", "dense"))
     seed = whole_number("seed", seed, 0, 2**64)
     memory = whole_number("memory", memory, 2**20)
     if not os.path.isdir(os.path.dirname(target)):
@@ -161,7 +162,7 @@ def convert(
         )
     plan = Plan(
         format=format,
-        dtype=_checked_dtype(dtype),
+        dtype=checked_dtype(dtype),
         shuffle=bool(shuffle),
         seed=seed,
         memory=memory,
@@ -174,7 +175,7 @@ def convert(
     )
     plan.table.check()
     source = source_of(inputs, plan)
-    threads = min(_thread_count(n_jobs), Gather.settings.most_threads)
+    threads = min(thread_count(n_jobs), Gather.settings.most_threads)
     parent, name = os.path.split(target)
     with locked(os.path.join(os.path.realpath(parent), name), target):
         _check_free(target, overwrite)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 
+from ..checks import check_count, check_option
 from ..core import ParsedSvmlight, parse_svmlight
 from ..memory import memory_error
 from .opening import DECOMPRESSORS, text_pieces
@@ -128,17 +129,14 @@ def load_svmlight(
     >>> y
     array([ 1., -1.])
     """
-    _check_n_features(n_features)
-    value_type = _checked_dtype(dtype)
-    if not isinstance(zero_based, (bool, np.bool_)) and zero_based != "auto":
-        raise ValueError(
-            f"zero_based={zero_based!r} is not known: use True, False or 'auto'."
-        )
-    if not isinstance(query_id, (bool, np.bool_)):
-        raise ValueError(f"query_id={query_id!r} is not known: use True or False.")
-    _check_n_jobs(n_jobs)
+    if n_features is not None:
+        check_count("n_features", n_features)
+    value_type = checked_dtype(dtype)
+    check_option("zero_based", zero_based, (True, False, "auto"))
+    check_option("query_id", query_id, (True, False))
+    thread_count(n_jobs, 0)
     text, name = _read_text(path)
-    n_threads = _thread_count(n_jobs, len(text))
+    n_threads = thread_count(n_jobs, len(text))
     if text[:3] == codecs.BOM_UTF8:
         text = memoryview(text)[3:]
     try:
@@ -146,8 +144,8 @@ def load_svmlight(
             text,
             has_words(text),
             n_threads=n_threads,
-            zero_based=None if zero_based == "auto" else bool(zero_based),
-            query_id=bool(query_id),
+            zero_based=None if zero_based == "auto" else zero_based,
+            query_id=query_id,
             single_precision=value_type == np.float32,
             # SciPy wants indices that could hold the number of columns
             wide_index=n_features is not None and n_features > np.iinfo(np.int32).max,
@@ -233,56 +231,32 @@ def parse(text: Text, words: bool, **options: Any) -> tuple[ParsedSvmlight, Labe
 # ------------------------------------------------------------------------- arguments
 
 
-def _check_n_features(n_features: object) -> None:
-    if n_features is None:
-        return
-    limit = np.iinfo(np.int64).max
-    if isinstance(n_features, (bool, np.bool_)) or not isinstance(n_features, Integral):
-        raise TypeError(
-            f"n_features={n_features!r} is not an integer: use an integer of at least "
-            "1, or None to take what the file has."
-        )
-    if not 1 <= int(n_features) <= limit:
-        raise ValueError(
-            f"n_features={n_features} is out of range: use an integer from 1 to "
-            f"{limit}, or None to take what the file has."
-        )
-
-
-def _checked_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
+def checked_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
+    """Return the data type of values, after checking it."""
     try:
         checked = np.dtype(dtype)
     except TypeError:
         checked = None
     if checked not in (np.float64, np.float32):
         raise ValueError(
-            f"dtype={dtype!r} is not supported: use numpy.float64 or numpy.float32 "
-            "(and X.astype for another)."
+            f"dtype={dtype!r}: use numpy.float64 or numpy.float32 (and X.astype for "
+            "another)"
         )
     return checked
-
-
-def _check_n_jobs(n_jobs: object) -> None:
-    if n_jobs is None:
-        return
-    if isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral):
-        raise TypeError(
-            f"n_jobs={n_jobs!r} is not an integer: use None, 1, 2, ... or -1."
-        )
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs=0 is not a number of threads: use None, 1, 2, ... or -1."
-        )
 
 
 #: Bytes of text that one thread parses in a few milliseconds.
 _SMALL = 1 << 20
 
 
-def _thread_count(n_jobs: int | None, size: int = _SMALL) -> int:
+def thread_count(n_jobs: int | None, size: int = _SMALL) -> int:
     """Return the number of threads for a text of `size` bytes."""
-    _check_n_jobs(n_jobs)
-    if n_jobs == 1 or (n_jobs is None and size < _SMALL):
+    if n_jobs is None:
+        if size < _SMALL:
+            return 1
+    elif isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r}: use None, 1, 2, ... or -1")
+    elif n_jobs == 1:
         return 1
     import joblib  # takes longer than to parse a small file
 

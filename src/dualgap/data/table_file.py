@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..checks import check_option
 from .features import Column, Features
 
 #: Default names of the column with the labels.
@@ -32,13 +33,8 @@ class TableOptions(NamedTuple):
 
     def check(self) -> None:
         """Raise an error for values that are unknown."""
-        modes = ("mean", "most-frequent", "drop")
-        if self.missing is not None and self.missing not in modes:
-            raise ValueError(
-                f"missing={self.missing!r} is unknown; use {', '.join(modes)}"
-            )
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"decimal={self.decimal!r} is unknown; use '.' or ','")
+        check_option("missing", self.missing, (None, "mean", "most-frequent", "drop"))
+        check_option("decimal", self.decimal, (None, ".", ","))
 
 
 class Want(NamedTuple):
