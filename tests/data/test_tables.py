@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.data.features import Features, Learner, Words
+from dualgap.data.features import Features
 from dualgap.data.kinds import kind_of, refuse_kind
 from dualgap.data.numpy_sources import read_arrays
 from dualgap.data.table_file import TableOptions
@@ -275,10 +275,8 @@ def test_labels_of_new_rows() -> None:
 
 
 def test_the_most_frequent_of_several_is_the_smallest() -> None:
-    learner = Learner(["a", "w"], (), "most-frequent")
-    column = np.array([3.0, 1.0, np.nan])
-    learner.add([column, Words(np.array([1, 0, -1], np.int32), ["v", "u"])])
-    numbers, words = learner.learnt("t", [False, True])
+    table = read("a,w,y\n3,u,0\n1,v,1\n,,1\n", missing="most-frequent")
+    numbers, words = table.features.columns
     assert (numbers.fill, words.fill, words.words) == (1.0, "u", ("u", "v"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,7 +65,7 @@ _LOOKS = {
         "is a number with a sign or unit; write the number alone"
     ),
 }
-_BOOLEANS = {"true": 1.0, "false": 0.0}
+BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 def look_of(text: str) -> str | None:
@@ -83,9 +83,9 @@ class Words:
 
     def flags(self) -> Numbers | None:
         """Return a column of True and False as 1 and 0; None if it has other words."""
-        if not self.words or not all(w.lower() in _BOOLEANS for w in self.words):
+        if not self.words or not all(w.lower() in BOOLEANS for w in self.words):
             return None
-        return self.mapped([_BOOLEANS[word.lower()] for word in self.words])
+        return self.mapped([BOOLEANS[word.lower()] for word in self.words])
 
     def mapped(self, values: Sequence[float]) -> Numbers:
         """Return a number for every row; NaN where the word is missing."""
@@ -273,102 +273,3 @@ def _sound(feature: Feature) -> bool:
         and list(words) == sorted(set(words))
         and (fill is None or fill in words)
     )
-
-
-# ---------------------------------------------------------------------------- learning
-
-
-class Learner:
-    """Learns from blocks of rows how the columns of a table become features."""
-
-    def __init__(
-        self, names: Sequence[str], one_hot: Collection[str], missing: str | None
-    ) -> None:
-        self.names, self.one_hot, self.missing = names, one_hot, missing
-        self.counts: list[Counter[str | float]] = [Counter() for _ in names]
-        self.sums = np.zeros((len(names), 2))  # of the numbers, and how many
-
-    def add(self, columns: Sequence[Column]) -> None:
-        """Take in some rows."""
-        for j, column in enumerate(columns):
-            if isinstance(column, Words):
-                codes = column.codes[column.codes >= 0]
-                places, counts = np.unique(codes, return_counts=True)
-                words = map(column.words.__getitem__, places)
-                self.counts[j].update(dict(zip(words, counts.tolist(), strict=True)))
-                continue
-            if self.missing is None or self.missing == "drop":
-                continue
-            known = column[~np.isnan(column)]
-            self.sums[j] += known.sum(), len(known)
-            if self.missing == "most-frequent":
-                values, counts = np.unique(known, return_counts=True)
-                self.counts[j].update(
-                    dict(zip(values.tolist(), counts.tolist(), strict=True))
-                )
-
-    def learnt(self, name: str, words: Sequence[bool]) -> tuple[Feature, ...]:
-        """Return the features; `words` tells the columns that are of words.
-
-        `name`: the name of the table, for messages.
-        """
-        found = [self._feature(name, j, own) for j, own in enumerate(words)]
-        large = [
-            f
-            for f in found
-            if f.width > SETTINGS.most_words and f.name not in self.one_hot
-        ]
-        if large:
-            parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
-            others = [f.name for f in found if f not in large]
-            kept = ",".join(others) if 0 < len(others) <= 30 else "..."
-            long = ",".join(f.name for f in large[:5])
-            raise ValueError(
-                f"{name} has more than {SETTINGS.most_words} different words in "
-                f"{parts}; leave such columns out with columns={kept!r}, or keep them "
-                f"with one_hot={long!r}"
-            )
-        return tuple(found)
-
-    def _feature(self, name: str, j: int, words: bool) -> Feature:
-        title, counts = self.names[j], self.counts[j]
-        filled = self.missing in ("mean", "most-frequent")
-        flags = all(str(word).lower() in _BOOLEANS for word in counts)
-        if words and flags and title not in self.one_hot:
-            self._flags(j)
-            words = False
-        if words:
-            every = sorted(map(str, counts))
-            odd = [w for w in every if look_of(w)] if title not in self.one_hot else []
-            if odd:
-                text = Words(np.zeros(0, np.int32), odd).numbers()  # only of Arrow
-                told = "is a number as text; save the column as numbers"
-                raise ValueError(
-                    f"{name}, column {title!r}: {odd[0]!r} "
-                    f"{told if text is not None else look_of(odd[0])}"
-                )
-            return Feature(title, tuple(every), _commonest(counts) if filled else None)
-        if not filled:
-            return Feature(title)
-        total, count = self.sums[j].tolist()
-        counts = self.counts[j]
-        if not count:
-            raise ValueError(
-                f"{name}: column {title!r} has no values; leave it out with columns=..."
-            )
-        if self.missing == "mean":
-            return Feature(title, fill=total / count)
-        return Feature(title, fill=_commonest(counts))
-
-    def _flags(self, j: int) -> None:
-        """Count the words of a column of True and False as 1 and 0."""
-        counts: Counter[str | float] = Counter()
-        for word, count in self.counts[j].items():
-            counts[_BOOLEANS[str(word).lower()]] += count
-        self.counts[j], self.sums[j] = counts, (counts[1.0], sum(counts.values()))
-
-
-def _commonest(counts: Mapping[str | float, int]) -> str | float:
-    """Return the most frequent value, the smallest of several."""
-    most = max(counts.values())
-    return min(value for value, count in counts.items() if count == most)

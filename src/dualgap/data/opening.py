@@ -114,15 +114,6 @@ def _stream(pieces: Iterator[bytes], name: str) -> BinaryIO:
     return io.BufferedReader(_Pieces(pieces, name))
 
 
-def text_pieces(path: str) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of about 1 MiB, decompressed.
-
-    The extension of the name determines the compression.
-    """
-    with open(path, "rb") as file:
-        yield from decompressed(file, os.path.splitext(path)[1].lower(), path)
-
-
 def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
     """Yield the content of an open file, decompressed according to an extension."""
     decompress: Callable[[BinaryIO], Iterator[bytes]]
@@ -150,19 +141,16 @@ def _plain(file: IO[bytes] | io.BufferedIOBase) -> Iterator[bytes]:
         yield piece
 
 
-def _gzip(file: BinaryIO) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as reader:
-        yield from _plain(reader)
+def _inside(
+    opened: Callable[[BinaryIO], contextlib.AbstractContextManager[io.BufferedIOBase]],
+) -> Callable[[BinaryIO], Iterator[bytes]]:
+    """Return a decompressor from a class that wraps a file."""
 
+    def pieces(file: BinaryIO) -> Iterator[bytes]:
+        with opened(file) as reader:
+            yield from _plain(reader)
 
-def _bz2(file: BinaryIO) -> Iterator[bytes]:
-    with bz2.BZ2File(file) as reader:
-        yield from _plain(reader)
-
-
-def _xz(file: BinaryIO) -> Iterator[bytes]:
-    with lzma.LZMAFile(file) as reader:
-        yield from _plain(reader)
+    return pieces
 
 
 def _zst(file: BinaryIO) -> Iterator[bytes]:
@@ -216,9 +204,9 @@ def _zip(file: BinaryIO) -> Iterator[bytes]:
 
 
 DECOMPRESSORS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
-    ".gz": _gzip,
-    ".bz2": _bz2,
-    ".xz": _xz,
+    ".gz": _inside(lambda file: gzip.GzipFile(fileobj=file)),
+    ".bz2": _inside(bz2.BZ2File),
+    ".xz": _inside(lzma.LZMAFile),
     ".zst": _zst,
     ".zip": _zip,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import io
 import mmap
 import os
 import re
@@ -18,7 +17,7 @@ from scipy.sparse import csr_matrix
 from ..checks import check_count, check_option
 from ..core import ParsedSvmlight, parse_svmlight
 from ..memory import memory_error
-from .opening import DECOMPRESSORS, text_pieces
+from .opening import DECOMPRESSORS, open_data
 
 Source = str | os.PathLike[str] | BinaryIO
 Labels = NDArray[np.generic]
@@ -249,7 +248,7 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
 _SMALL = 1 << 20
 
 
-def thread_count(n_jobs: int | None, size: int = _SMALL) -> int:
+def thread_count(n_jobs: object, size: int = _SMALL) -> int:
     """Return the number of threads for a text of `size` bytes."""
     if n_jobs is None:
         if size < _SMALL:
@@ -283,10 +282,8 @@ def _read_text(path: object) -> tuple[Text, str]:
         )
     name = os.fsdecode(path)
     if os.path.splitext(name)[1].lower() in DECOMPRESSORS:
-        text = io.BytesIO()  # grows in place, with one copy of the text
-        for piece in text_pieces(name):
-            text.write(piece)
-        return text.getbuffer(), name
+        with open_data(name) as file:
+            return file.content.read(), name
     with open(name, "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
@@ -15,7 +15,16 @@ from scipy import sparse
 from .arrow_table import ArrowTable
 from .chunks import Given
 from .csv_table import CsvTable
-from .features import Column, Feature, Features, Learner, Numbers, Words
+from .features import (
+    BOOLEANS,
+    SETTINGS,
+    Column,
+    Feature,
+    Features,
+    Numbers,
+    Words,
+    look_of,
+)
 from .table_file import Layout, TableFile, TableOptions, Want
 from .types import Matrix
 
@@ -213,7 +222,8 @@ class TableLearner:
         self.one_hot = own
         #: Whether a column is of words; None as long as it has no values.
         self.words = [True if title in own else None for title in self.titles]
-        self.learner = Learner(self.titles, own, options.missing)
+        self.counts: list[Counter[str | float]] = [Counter() for _ in self.titles]
+        self.sums = np.zeros((len(self.titles), 2))  # of the numbers, and how many
         self.labels: set[str] = set()
 
     @property
@@ -239,7 +249,7 @@ class TableLearner:
                     self.words[k] = isinstance(column, Words)
                     wants[j] = wants[j]._replace(words=self.words[k])
             d = len(layout.features)
-            self.learner.add(block[:d])
+            self._add(block[:d])
             label = None if layout.label is None else block[d]
             if isinstance(label, Words):
                 self.labels.update(label.words)
@@ -252,9 +262,77 @@ class TableLearner:
 
     def learnt(self) -> Features:
         """Return the description of the columns."""
-        words = [word is True for word in self.words]
-        columns = self.learner.learnt(self.name, words)
-        return self.described(columns)
+        found = [self._feature(j) for j in range(len(self.titles))]
+        most = SETTINGS.most_words
+        large = [f for f in found if f.width > most and f.name not in self.one_hot]
+        if large:
+            parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
+            others = [f.name for f in found if f not in large]
+            kept = ",".join(others) if 0 < len(others) <= 30 else "..."
+            long = ",".join(f.name for f in large[:5])
+            raise ValueError(
+                f"{self.name} has more than {most} different words in {parts}; leave "
+                f"such columns out with columns={kept!r}, or keep them with "
+                f"one_hot={long!r}"
+            )
+        return self.described(found)
+
+    def _add(self, columns: Sequence[Column]) -> None:
+        for j, column in enumerate(columns):
+            if isinstance(column, Words):
+                codes = column.codes[column.codes >= 0]
+                places, counts = np.unique(codes, return_counts=True)
+                words = map(column.words.__getitem__, places)
+                self.counts[j].update(dict(zip(words, counts.tolist(), strict=True)))
+                continue
+            if self.options.missing in (None, "drop"):
+                continue
+            known = column[~np.isnan(column)]
+            self.sums[j] += known.sum(), len(known)
+            if self.options.missing == "most-frequent":
+                values, counts = np.unique(known, return_counts=True)
+                self.counts[j].update(
+                    dict(zip(values.tolist(), counts.tolist(), strict=True))
+                )
+
+    def _feature(self, j: int) -> Feature:
+        title, counts, words = self.titles[j], self.counts[j], self.words[j]
+        missing = self.options.missing
+        filled = missing in ("mean", "most-frequent")
+        flags = all(str(word).lower() in BOOLEANS for word in counts)
+        if words and flags and title not in self.one_hot:
+            self._flags(j)
+            words = False
+        if words:
+            every = sorted(map(str, counts))
+            odd = [w for w in every if look_of(w)] if title not in self.one_hot else []
+            if odd:
+                text = Words(np.zeros(0, np.int32), odd).numbers()  # only of Arrow
+                told = "is a number as text; save the column as numbers"
+                raise ValueError(
+                    f"{self.name}, column {title!r}: {odd[0]!r} "
+                    f"{told if text is not None else look_of(odd[0])}"
+                )
+            return Feature(title, tuple(every), _commonest(counts) if filled else None)
+        if not filled:
+            return Feature(title)
+        total, count = self.sums[j].tolist()
+        counts = self.counts[j]
+        if not count:
+            raise ValueError(
+                f"{self.name}: column {title!r} has no values; leave it out with "
+                "columns=..."
+            )
+        if missing == "mean":
+            return Feature(title, fill=total / count)
+        return Feature(title, fill=_commonest(counts))
+
+    def _flags(self, j: int) -> None:
+        """Count the words of a column of True and False as 1 and 0."""
+        counts: Counter[str | float] = Counter()
+        for word, count in self.counts[j].items():
+            counts[BOOLEANS[str(word).lower()]] += count
+        self.counts[j], self.sums[j] = counts, (counts[1.0], sum(counts.values()))
 
     def described(self, columns: Sequence[Feature] = ()) -> Features:
         """Return a description, by default of the names alone."""
@@ -267,6 +345,12 @@ class TableLearner:
             self.options.missing,
             self.options.decimal,
         )
+
+
+def _commonest(counts: Mapping[str | float, int]) -> str | float:
+    """Return the most frequent value, the smallest of several."""
+    most = max(counts.values())
+    return min(value for value, count in counts.items() if count == most)
 
 
 class Encoder:
