@@ -1,10 +1,10 @@
 """Write the ledger of the papers' claims: ``python docs/claims.py``.
 
 It is made from docs/papers/claims.json, which has every item of the five documents, and
-from the pages about the papers. A row of the JSON has one of three kinds of evidence:
-the names of its ``tests``; a ``page``, which has the verdict in the rows of its tables
-with a text of ``row``, or else in the text that the pattern ``says`` finds; or
-the reason why it ``cannot`` be tested here.
+from the results of the papers' experiments. A row of the JSON has one of three kinds of
+evidence: the names of its ``tests``; a ``page``, with the verdicts on its claims that
+have a text of ``row``, or else with what the pattern ``says`` finds in its text; or the
+reason why it ``cannot`` be tested here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from dualgap.papers.frame import verdicts_of
+from dualgap.papers.names import MODULES
+from dualgap.papers.page import Verdict
 
 PAPERS = Path(__file__).parent / "papers"
 DOCUMENTS = {
@@ -26,20 +29,17 @@ DOCUMENTS = {
 #: Verdicts, as the summary counts them.
 HOLDS, PARTLY, NOT, CANNOT = "holds", "holds on", "does not hold", "cannot be tested"
 COMMAND = re.compile(r"`((?:python (?:benchmarks|examples)|dualgap reproduce) ?[^`]*)`")
+#: Sets whose numbers a row shows; with more the page has them.
+MOST = 4
 
 
-def verdicts(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the claims that the tables of a page judge, their verdicts and numbers."""
-    for found in re.findall(r"(?:^\|.*\n)+", text, re.M):
-        header, _, *rows = (
-            [cell.strip() for cell in line.strip()[1:-1].split("|")]
-            for line in found.splitlines()
-        )
-        if {"claim", "verdict", "holds on", "not on", "open"} <= {*header}:
-            for cells in rows:
-                row = dict(zip(header, cells, strict=True))
-                numbers = filter(None, (row[k] for k in ("holds on", "not on", "open")))
-                yield row["claim"], row["verdict"], "; ".join(numbers)
+def verdicts(page: str) -> list[Verdict]:
+    """Return the verdicts that the results of a page make, if it has results."""
+    names = {module: name for name, module in MODULES.items()}
+    if page not in names:
+        return []
+    results = json.loads((PAPERS / f"{page}.json").read_text("utf-8"))
+    return verdicts_of(names[page], results["sets"])
 
 
 def tally(held: int, total: int) -> str:
@@ -55,16 +55,22 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
         return CANNOT, row["cannot"]
     if "tests" in row:
         return HOLDS, row["number"]
-    text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
     parts = row.get("row", [])
-    judged = [(v, n) for c, v, n in verdicts(text) if any(part in c for part in parts)]
+    judged = [
+        v for v in verdicts(row["page"])
+        if any(part in f"{v.claim} ({v.place})" for part in parts)
+    ]  # fmt: skip
     if len(judged) == 1:
-        return judged[0]
+        cells = judged[0].row()
+        numbers = filter(None, (cells[k] for k in ("holds on", "not on", "open")))
+        short = len(judged[0].sets) <= MOST
+        return judged[0].word, "; ".join(numbers) if short else "on the page"
     if judged:
-        known = [v for v, _ in judged if v not in ("open", "not measured")]
-        held, total = known.count(HOLDS), len(known)
+        words = [v.word for v in judged if v.word not in ("open", "not measured")]
+        held, total = words.count(HOLDS), len(words)
         left = f", open: {len(judged) - total}" * (len(judged) > total)
         return tally(held, total), f"{held} of {total} claims hold{left}"
+    text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
     found = re.search(row.get("says", "$^"), text)
     if found is None:
         raise ValueError(
@@ -105,12 +111,7 @@ def write() -> str:
     """Return the page."""
     rows = json.loads((PAPERS / "claims.json").read_text("utf-8"))
     judged = [(row, *judge(row)) for row in rows]
-    pages = {
-        path.stem: list(verdicts(path.read_text("utf-8")))
-        for path in sorted(PAPERS.glob("*.md"))
-        if path.stem != "claims"
-    }
-    every = [verdict for found in pages.values() for _, verdict, _ in found]
+    every = [v.word for page in sorted(MODULES.values()) for v in verdicts(page)]
     lines = [
         "# Claims of the papers",
         "",
@@ -120,7 +121,7 @@ def write() -> str:
         "does as [the NumPy](beside.md) or the theory.",
         "",
         f"The pages judge {len(every)} single conclusions. "
-        f"{counts(every).capitalize()}. [They are below](#every-verdict-of-the-pages).",
+        f"{counts(every).capitalize()}.",
         "",
         "`pytest --all -k NAME` repeats a test, and these commands repeat the pages:",
         "",
@@ -149,12 +150,6 @@ def write() -> str:
                 if "tests" in row
             ],
         )[1:-1]
-    lines += ["## Every verdict of the pages", ""]
-    for name, found in pages.items():
-        if found:
-            lines += [f"<details><summary>{name}: {len(found)} claims</summary>"]
-            lines += table(["claim", "verdict", "number"], [[*row] for row in found])
-            lines += ["</details>", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

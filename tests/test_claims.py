@@ -8,6 +8,8 @@ import runpy
 
 import pytest
 
+from dualgap.papers.page import Verdict
+
 from .conftest import ROOT
 
 PAPERS = ROOT / "docs" / "papers"
@@ -66,40 +68,41 @@ def test_a_page_that_says_something_else_is_noticed(ledger, tmp_path):
         judge(row)
 
 
-TABLES = """
-| claim | measured | verdict | holds on | not on | open | p |
-|---|---|---|---|---|---|---|
-| A is fast | seconds | holds on 1 of 2 | x 2 | y 3 |  | 0.5 |
-| A beats B | seconds | holds | x 2; y 3 |  |  | 0.25 |
-| B beats A | seconds | does not hold |  | x 2; y 3 |  | 1 |
-| C beats A | seconds | open |  |  | x 2; y 3 | – |
-
-| data | claim |
-|---|---|
-| another table | A |
-"""
+VERDICTS = [
+    Verdict("A is fast", "Table 1", "seconds", {"x": (True, "2"), "y": (False, "3")}),
+    Verdict("A beats B", "Table 1", "runs", {"x": (True, "2"), "y": (True, "3")}),
+    Verdict("B beats A", "Table 2", "runs", {"x": (False, "2"), "y": (False, "3")}),
+    Verdict("C beats A", "Table 2", "runs", {"x": (None, "2"), "y": (None, "3")}),
+    Verdict("D wins", "Table 3", "runs", {f"set {k}": (True, "1") for k in range(9)}),
+]
 
 
-def test_the_verdicts_of_a_page_are_read_from_its_tables(ledger):
-    assert list(ledger["verdicts"](TABLES)) == [
-        ("A is fast", "holds on 1 of 2", "x 2; y 3"),
-        ("A beats B", "holds", "x 2; y 3"),
-        ("B beats A", "does not hold", "x 2; y 3"),
-        ("C beats A", "open", "x 2; y 3"),
-    ]
-
-
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(
     ("row", "found"),
     [
         ({"row": ["A is fast"], "says": "nothing"}, ("holds on 1 of 2", "x 2; y 3")),
+        ({"row": ["B beats A (Table 2)"]}, ("does not hold", "x 2; y 3")),
+        ({"row": ["C beats"]}, ("open", "x 2; y 3")),
+        ({"row": ["(Table 3)"]}, ("holds", "on the page")),
         ({"row": ["beats"]}, ("holds on 1 of 2", "1 of 2 claims hold, open: 1")),
         ({"says": "(A is) fast", "verdict": "holds"}, ("holds", "A is")),
         ({"says": "(A is) fast", "verdict": "x", "number": "5"}, ("x", "5")),
     ],
 )
 def test_a_row_may_ask_for_one_verdict_or_for_several(ledger, tmp_path, row, found):
-    (tmp_path / "a.md").write_text(TABLES)
+    (tmp_path / "a.md").write_text("A is fast.")
     judge = ledger["judge"]
     judge.__globals__["PAPERS"] = tmp_path
+    judge.__globals__["verdicts"] = lambda page: VERDICTS if page == "a" else []
     assert judge({"id": "x-1", "page": "a"} | row) == found
+
+
+def test_the_verdicts_of_a_page_are_those_of_its_results(ledger):
+    assert ledger["verdicts"]("blood_cells") == []
+    found = {v.claim: v.word for v in ledger["verdicts"]("sdca2013")}
+    text = (PAPERS / "sdca2013.md").read_text("utf-8")
+    assert len(found) == 7
+    for claim, word in found.items():
+        (row,) = re.findall(rf"^\| {re.escape(claim)} \(.*$", text, re.M)
+        assert f" | {word} | " in row

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualgap.papers import nanculef2014 as paper
-from dualgap.papers.nanculef_fits import EPS, EQUAL, METHODS, STOPS, solver_of
+from dualgap.papers.nanculef_fits import EQUAL, METHODS, SETTINGS, STOPS, solver_of
 
 from ..conftest import ROOT
 
@@ -38,10 +38,12 @@ def verdict(sets, claim, place):
 @pytest.mark.parametrize("C", [0.125, 0.5, 8.0])
 def test_equal_stops_ask_for_the_same_gap(C):
     kappa = 2.0 + 1.0 / (2.0 * C)
-    eps = solver_of(EQUAL, "1 sample", C).eps
-    assert (2 * eps + eps**2) * kappa == pytest.approx(EPS, rel=1e-4)
-    eps = solver_of("CVM", "1 sample", C).eps
-    assert (2 * eps + eps**2) * kappa >= 4 * EPS
+    for stop, gap in (("1 sample", SETTINGS.eps), ("small eps", SETTINGS.small)):
+        eps = solver_of(EQUAL, stop, C).eps
+        assert (2 * eps + eps**2) * kappa == pytest.approx(gap, rel=1e-4)
+        eps = solver_of("CVM", stop, C).eps
+        assert (2 * eps + eps**2) * kappa >= 4 * gap
+        assert solver_of("SWAP", stop, C).eps == gap
     for method in METHODS:
         for stop, options in STOPS.items():
             solver = solver_of(method, stop, C)
@@ -73,7 +75,7 @@ def test_a_ratio_of_seconds(seconds, found):
 @pytest.mark.parametrize("points", [0.0, 0.4, 0.6])
 def test_models_no_better_than_the_larger_class_decide_nothing(points):
     both = part({"SWAP": 1.0, "CVM": 9.0}, accuracy=0.7 + points / 100)
-    decided = points > 100 * paper.MARGIN
+    decided = points > 100 * SETTINGS.margin
     found, text = paper.ratio(both, "cpu", "SWAP", "CVM", 1.0)
     assert (found, text) == ((True, "9") if decided else (None, "9, no model"))
     found, text = paper.ahead(both, "SWAP", ["CVM"], "SWAP is as accurate as CVM")
@@ -128,8 +130,8 @@ def test_every_number_of_a_verdict_comes_from_the_results(sets):
 
 def test_the_rank_tests_follow_the_results(sets):
     def row(comparison):
-        rows = [r for r in paper.test_rows(sets, False) if r[1] == comparison]
-        return rows[0]
+        rows = paper.test_rows(sets, False)
+        return next(r for r in rows if r["comparison"] == comparison)
 
     for found in sets.values():
         for method, cell in found.get("1 sample", {}).get("fits", {}).items():
@@ -139,6 +141,6 @@ def test_the_rank_tests_follow_the_results(sets):
     told = row("SWAP is faster than CVM")
     cells = [found.get("1 sample", {}).get("fits", {}) for found in sets.values()]
     n = sum(bool(fits.get("CVM") and fits.get("SWAP")) for fits in cells)
-    assert told[3] == f"{n} of {n}"
-    assert told[4] == f"{0.5**n:.2g}"
-    assert told[5] == "shown"
+    assert told["ahead"] == f"{n} of {n}"
+    assert told["p"] == f"{0.5**n:.2g}"
+    assert told["here"] == "shown"

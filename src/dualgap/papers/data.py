@@ -10,6 +10,7 @@ import functools
 import io
 import lzma
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -74,6 +75,36 @@ def imdb(**options: object) -> Data:
     found, labels = texts_of("imdb/train.tsv", "imdb/test.tsv")
     X = TfidfVectorizer(**options).fit_transform(found)
     return X, np.where(np.array(labels) == "pos", 1.0, -1.0)
+
+
+def reuters(topics: bool, **options: object) -> tuple[Matrix, Vector, Matrix, Vector]:
+    """Return ModApte's training and test articles, money-fx or not, as tf-idf.
+
+    With `topics` only those that have one.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    text = unpack("reuters21578/reut2-all.sgm").read().decode("latin-1")
+    texts: dict[str, list[str]] = {"TRAIN": [], "TEST": []}
+    labels: dict[str, list[float]] = {"TRAIN": [], "TEST": []}
+    pattern = r'<REUTERS[^>]*TOPICS="YES"[^>]*LEWISSPLIT="(TRAIN|TEST)".*?</REUTERS>'
+    for entry in re.finditer(pattern, text, flags=re.DOTALL):
+        (names,) = re.findall(r"<TOPICS>(.*?)</TOPICS>", entry[0])
+        (body,) = re.findall(r"<TEXT.*</TEXT>", entry[0], flags=re.DOTALL)
+        if names or not topics:
+            texts[entry[1]].append(re.sub(r"<.*?>|&#\d+;", " ", body))
+            labels[entry[1]].append(1.0 if "<D>money-fx</D>" in names else -1.0)
+    tfidf = TfidfVectorizer(min_df=2, **options)
+    X, X_t = tfidf.fit_transform(texts["TRAIN"]), tfidf.transform(texts["TEST"])
+    return X, np.array(labels["TRAIN"]), X_t, np.array(labels["TEST"])
+
+
+def images(name: str) -> tuple[Array, Array, Array, Array]:
+    """Return the pixels and digits of usps or mnist, training and test rows."""
+    packed = np.load(unpack(f"{name}/{name}.npz"))
+    X, X_t = (packed[f"X_{part}"] for part in ("train", "test"))
+    X, X_t = (x.reshape(len(x), -1) for x in (X, X_t))
+    return X, packed["y_train"], X_t, packed["y_test"]
 
 
 def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:

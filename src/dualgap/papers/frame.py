@@ -8,32 +8,18 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
-from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..data.types import Parameters
 from . import data
 from .data import worded
 from .names import MODULES
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LEGEND = (
-    "A claim with several cases on a set holds there if 80 % of them agree, fails if "
-    "80 % do not, and is open otherwise. p is from a sign test over the sets: the "
-    "chance that a coin, thrown for each set that decides, is as often for the claim."
-)
-
-#: Verdicts in words; "holds on some" has numbers instead of the last word.
-KINDS = ("holds", "holds on some", "does not hold", "open", "not measured")
-#: Most rows of a table that is open to the reader.
-MOST = 15
+from .page import Judge, Page, Row, Table, Verdict, judged
+from .pictures import Panel, draw
 
 
 @dataclass(frozen=True)
@@ -50,136 +36,30 @@ class Budget:
     quick: bool = False
 
 
-#: Whether a claim holds on a set, None where that is open, and what was measured.
-Finding = tuple[bool | None, str]
-
-
-def tally(cases: Iterable[bool]) -> Finding:
-    """Return whether a claim holds in 80 % of its cases, or fails in as many."""
-    flags = [*map(bool, cases)]
-    share = sum(flags) / len(flags)
-    found = None if 0.2 < share < 0.8 else share >= 0.8
-    return found, f"{sum(flags)} of {len(flags)}"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim of a paper, the place of its evidence, and what was found on each set.
-
-    `what` says what was measured.
-    """
-
-    claim: str
-    place: str
-    what: str
-    sets: Mapping[str, Finding]
-
-    @property
-    def known(self) -> list[bool]:
-        """The sets that decide."""
-        return [found for found, _ in self.sets.values() if found is not None]
-
-    @property
-    def word(self) -> str:
-        """The verdict in words."""
-        if not self.known:
-            return "open" if self.sets else "not measured"
-        held, total = sum(self.known), len(self.sets)
-        if len(self.known) == total and held in (0, total):
-            return "holds" if held else "does not hold"
-        return f"holds on {held} of {total}"
-
-    @property
-    def p(self) -> str:
-        """The sign test: the chance that a coin decides so often for the claim."""
-        held, total = sum(self.known), len(self.known)
-        if total < 2:
-            return "–"
-        return f"{sum(comb(total, k) for k in range(held, total + 1)) / 2**total:.2g}"
-
-    def row(self) -> list[str]:
-        """Return the cells of the table of claims."""
-        cells = [
-            [f"{name} {text}" for name, (found, text) in self.sets.items()
-             if found is kind] for kind in (True, False, None)
-        ]  # fmt: skip
-        lists = ("; ".join(cell) for cell in cells)
-        return [f"{self.claim} ({self.place})", self.what, self.word, *lists, self.p]
-
-
-@dataclass
-class Page:
-    """A page about one paper, from the results alone."""
-
-    name: str
-    title: str
-    verdicts: list[Verdict] = field(default_factory=list)
-    results: Parameters = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-
-    def say(self, text: str = "") -> None:
-        """Add a line of Markdown."""
-        self.lines.append(text)
-
-    def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[object]], title: str = ""
-    ) -> None:
-        """Add a table; the reader opens one with a title."""
-        lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-        lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
-        if title:
-            head = f"<details><summary>{title}</summary>"
-            lines = [head, "", *lines, "", "</details>"]
-        self.lines += [*lines, ""]
-
-    def counts(self) -> list[list[str]]:
-        """Return how many claims there are in each place, by their verdicts."""
-        places: dict[str, list[str]] = {}
-        for verdict in self.verdicts:
-            kind = verdict.word if verdict.word in KINDS else "holds on some"
-            places.setdefault(verdict.place, []).append(kind)
-        return [
-            [place, f"{len(found)}", *(f"{found.count(kind)}" for kind in KINDS)]
-            for place, found in places.items()
-        ]
-
-    def text(self, picture: bool = False) -> str:
-        """Return the page, which begins with the claims and their verdicts."""
-        head = [f"# {self.title}", ""]
-        if self.verdicts:
-            claims = Page("", "")
-            header = ["claim", "measured", "verdict", "holds on", "not on", "open", "p"]
-            rows = [verdict.row() for verdict in self.verdicts]
-            title = "All claims" if len(rows) > MOST else ""
-            if title:
-                claims.table(["place", "claims", *KINDS], self.counts())
-            claims.table(header, rows, title)
-            head += [*claims.lines, LEGEND, ""]
-        if picture:
-            head += [f"![{self.title}]({self.name}.png)", ""]
-        return "\n".join([*head, *self.lines]).rstrip() + "\n"
-
-
 @dataclass(frozen=True)
 class Paper:
     """Experiments of one paper.
 
-    - `title` of the page, and `about`, its text below the claims: what was measured.
     - `sets`: the data sets of the published page, and the paper's sets for which they
       stand in.
     - `parts`: for each table or figure, by the name that ``--table`` takes, the
       function that measures it on a set.
-    - `verdicts` judges the claims and `write` adds the tables, both from the results of
-      the sets, which have what the parts returned. `draw` makes the picture.
+    - `judge` says what the results of a set show of the claims in `claims.json`, or
+      `verdicts` judges the claims by all results.
+    - `tables` and `values` of all results, and `settings`, called s, are what the page
+      shows: the template of the module's name in `pages/`.
+    - `draw` yields the panels of the picture, in `columns`.
     """
 
-    title: str
-    about: str
     sets: Mapping[str, str]
     parts: Mapping[str, Callable[[str, Budget], object]]
-    verdicts: Callable[[Parameters], list[Verdict]]
-    write: Callable[[Page, Parameters], None]
-    draw: Callable[[Figure, Parameters], None] | None = None
+    tables: Mapping[str, Table]
+    judge: Judge | None = None
+    verdicts: Callable[[Parameters], list[Verdict]] | None = None
+    values: Callable[[Parameters], Mapping[str, object]] = lambda sets: {}
+    settings: object = None
+    draw: Callable[[Parameters], Iterable[Panel]] | None = None
+    columns: int = 3
     budget: Budget = Budget(5, 60.0)
     quick: Budget = Budget(2, 2.0, quick=True)
     quick_sets: tuple[str, ...] = data.QUICK
@@ -189,10 +69,25 @@ class Paper:
     own: bool = True
 
 
+def kept(name: str) -> Parameters:
+    """Return what a JSON file of this folder holds by paper."""
+    return json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
+
+
 def published(paper: str, table: str) -> Parameters:
     """Return a table of a paper as it was printed: unit, columns, and rows by set."""
-    path = Path(__file__).with_name("published.json")
-    return json.loads(path.read_text("utf-8"))[paper]["tables"][table]
+    return kept("published")[paper]["tables"][table]
+
+
+def printed(paper: str, *tables: str) -> list[Row]:
+    """Return the rows of a paper's tables as a page shows them below its own."""
+    rows: dict[str, dict[str, str]] = {}
+    for table in tables:
+        found = published(paper, table)
+        for name, cells in found["rows"].items():
+            row = rows.setdefault(name, {"data": f"{name}, published"})
+            row.update(zip(found["columns"], cells, strict=True))
+    return [*rows.values()]
 
 
 def paper_of(name: str) -> Paper:
@@ -204,20 +99,30 @@ def paper_of(name: str) -> Paper:
     return import_module(f".{MODULES[name]}", __package__).PAPER
 
 
+def verdicts_of(name: str, sets: Parameters) -> list[Verdict]:
+    """Judge the claims of a paper by the results of some sets."""
+    paper = paper_of(name)
+    if paper.verdicts is not None:
+        return paper.verdicts(sets)
+    assert paper.judge is not None
+    return judged(kept("claims")[name], paper.judge, sets)
+
+
 def page_of(name: str, results: Parameters) -> Page:
     """Return the page that the results of a run make."""
     paper, sets = paper_of(name), results["sets"]
-    page = Page(MODULES[name], paper.title, paper.verdicts(sets), results)
     run = f"`{results['command']}`. Seeds: {results['seeds']}."
     run += " A quick run does less of everything." * results["quick"]
     words = [
         f"{worded(one)}, for {paper.sets[one]}" if paper.sets.get(one) else worded(one)
         for one in sets
     ]
-    page.say("## What was measured\n")
-    page.say(f"- **Run.** {run}\n- **Data.** {'; '.join(words)}.\n{paper.about}\n")
-    paper.write(page, sets)
-    return page
+    path = Path(__file__).with_name("pages") / f"{MODULES[name]}.md"
+    template = path.read_text("utf-8").format(
+        s=paper.settings, run=run, data="; ".join(words), **paper.values(sets)
+    )
+    tables = {key: table(sets) for key, table in paper.tables.items()}
+    return Page(MODULES[name], template, tables, verdicts_of(name, sets), results)
 
 
 def _chosen(
@@ -238,9 +143,12 @@ def _missing(
         found = results["sets"].setdefault(name, {})
         if table not in found:
             print(f"{name}, table {table} ...", file=sys.stderr, flush=True)
-            # as a file has it: keys are texts, pairs are lists
+            begun = time.process_time()
             measured = paper.parts[table](name, budget)
+            # as a file has it: keys are texts, pairs are lists
             found[table] = json.loads(json.dumps(measured))
+            spent = results.setdefault("cpu", {}).setdefault(name, {})
+            spent[table] = round(time.process_time() - begun, 1)
             yield
 
 
@@ -321,25 +229,9 @@ def keep_results(folder: Path, name: str, results: Parameters) -> None:
 
 
 def write(folder: Path, page: Page, paper: Paper) -> None:
-    """Write a page, and its picture if matplotlib is installed."""
-    drawn = paper.draw is not None and find_spec("matplotlib") is not None
-    if drawn:
-        drawn = _draw(folder / f"{page.name}.png", paper, page.results["sets"])
-    path = folder / f"{page.name}.md"
-    path.write_text(page.text(drawn), encoding="utf-8")
-
-
-def _draw(path: Path, paper: Paper, sets: Parameters) -> bool:
-    """Write the picture of some results; return whether there was something to draw."""
-    from matplotlib.figure import Figure
-    from PIL import Image
-
-    assert paper.draw is not None
-    figure = Figure(layout="constrained")
-    paper.draw(figure, sets)
-    if not figure.axes:
-        return False
-    figure.savefig(path, dpi=110)
-    with Image.open(path) as image:  # a third of the size
-        image.convert("RGB").quantize(64).save(path, optimize=True)
-    return True
+    """Write a page with its tables, and its picture if matplotlib is installed."""
+    panels = [*paper.draw(page.results["sets"])] if paper.draw else []
+    drawn = draw(folder / f"{page.name}.png", panels, paper.columns)
+    files = {f"{page.name}.md": page.text(beside=True, picture=drawn), **page.files}
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")

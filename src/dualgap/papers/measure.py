@@ -114,3 +114,13 @@ def span(values: Array | Sequence[float], text: str) -> str:
     """Return the smallest and largest of some values, or the one value of all."""
     low, high = (format(float(value), text) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
+
+
+def lasting(runs: Sequence[tuple[int, int | None]]) -> tuple[str, str]:
+    """Return the medians of first epochs, and of the epochs from which all are good.
+
+    These are None if there is no such epoch within three times the first.
+    """
+    first = np.median([epoch for epoch, _ in runs])
+    last = np.median([np.inf if epoch is None else epoch for _, epoch in runs])
+    return f"{first:.0f}", f"{last:.0f}" if np.isfinite(last) else f"> {3 * first:.0f}"

@@ -2,71 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
 from ..data.types import Parameters
-from .frame import Budget, Finding, Page, Paper, Verdict, tally
-from .nanculef_data import ABSENT
+from .frame import Budget, Paper, kept
 from .nanculef_fits import (
     COLLECTIONS,
-    EPS,
     EQUAL,
     FAST,
-    GRID,
     KERNELS,
-    LIMIT,
     METHODS,
-    ROWS,
+    SETTINGS,
     STOPS,
-    TEST,
-    TRAIN,
-    VALIDATE,
     measure,
     of,
     prove,
 )
+from .page import Finding, Row, Verdict, each, tally
+from .pictures import Line, Panel
 from .rank_tests import TESTS, WORDS, friedman_row, wilcoxon_row
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-MARGIN = 0.005  # least share by which a model beats naming the larger class
-NOISE = 1.25  # seconds of two runs of one fit differ by this factor
-POINTS = 0.1  # smaller differences of accuracy, in points, are none
-
-# The paper's claims on times and sizes: collections, of what, the smaller one, the
-# larger one, words, ratio. A set outside the collections counts in all of them.
-CLAIMS = (
-    ("Web", "cpu", "SWAP", "CVM", "SWAP is faster than CVM", 1.0),
-    ("Web", "cpu", "FW", "MFW", "MFW is slower than FW", 1.0),
-    ("Web", "cpu", "SWAP", "MFW", "SWAP is faster than MFW", 1.0),
-    ("Web", "cpu", "SWAP", "FW", "SWAP takes at most twice the time of FW", 0.5),
-    ("Web", "cpu", "SWAP", "SWAP-2o", "SWAP-2o is no faster than SWAP", 1.0),
-    ("Web", "support", "SWAP", "CVM", "CVM has a larger model than SWAP", 1.0),
-    ("Web", "support", "FW", "CVM", "CVM has a larger model than FW", 1.0),
-    ("Adult Medium Large", "cpu", "SWAP", "CVM", "SWAP is faster than CVM", 1.0),
-    ("Adult Medium Large", "cpu", "SWAP-2o", "CVM", "SWAP-2o is faster than CVM", 1.0),
-    ("Adult", "cpu", "MFW", "FW", "MFW is faster than FW", 1.0),
-    ("Adult Large", "cpu", "SWAP", "MFW", "SWAP is faster than MFW", 1.0),
-    ("Adult Large", "cpu", "SWAP-2o", "MFW", "SWAP-2o is faster than MFW", 1.0),
-    ("Adult", "cpu", "SWAP", "FW", "SWAP is 10 times as fast as FW", 10.0),
-    ("Medium", "cpu", "SWAP-2o", "MFW", "SWAP-2o is slightly faster than MFW", 1.0),
-)
-# Claims on accuracy: collections, the more accurate method, the others, words.
-ACCURATE = (
-    ("Web Medium Large", "CVM", FAST, "CVM is slightly more accurate than the others"),
-    ("Web", "SWAP-2o", FAST[:3], "SWAP-2o is more accurate than FW, MFW and SWAP"),
-    ("Adult", "SWAP", ("CVM",), "SWAP is as accurate as CVM"),
-    ("Adult", "SWAP", ("MFW",), "SWAP is as accurate as MFW"),
-    ("Adult", "SWAP-2o", ("MFW",), "SWAP-2o is more accurate than MFW"),
-)
 PROVED = (("SWAP", "CVM"), ("SWAP", "FW"), ("SWAP", "MFW"), ("SWAP-2o", "CVM"))
-OF = {"cpu": "ratio of seconds", "support": "ratio of support vectors"}
+MEASURED = {
+    "cpu": "ratio of seconds",
+    "support": "ratio of support vectors",
+    "points": "points more than each",
+    "speed-up": "speed-up, compared with the set before",
+    "share": "per cent of the rows, compared with the set before",
+    "accuracy": "points more, each method",
+    "seconds": "times the seconds, each method",
+}
 
 
 def cell_of(part: Parameters, method: str) -> list[Parameters]:
@@ -89,7 +57,7 @@ def middle(part: Parameters, method: str, what: str) -> float:
 def learned(part: Parameters, methods: Iterable[str]) -> bool:
     """Whether no model that was trained is as good as naming the larger class."""
     known = [m for m in methods if ended(part, m)]
-    least = part.get("majority", 0.0) + MARGIN
+    least = part.get("majority", 0.0) + SETTINGS.margin
     return all(middle(part, m, "accuracy") >= least for m in known)
 
 
@@ -115,7 +83,7 @@ def ratio(part: Parameters, what: str, a: str, b: str, need: float) -> Finding |
     text = f"{sign} {two_digits(y / x)}".strip()
     if not learned(part, (a, b)):
         return None, f"{text}, no model"
-    noise = NOISE if what == "cpu" else 1.0
+    noise = SETTINGS.noise if what == "cpu" else 1.0
     if y / x >= need * noise:
         return (None if sign == "<" else True), text
     return (False if y / x < need / noise and sign != ">" else None), text
@@ -135,9 +103,9 @@ def ahead(
     text = ", ".join(f"{x:+.2f}" for x in points)
     if not learned(part, (a, *known)):
         return None, f"{text}, no model"
-    apart = [x > 0 for x in points if abs(x) > POINTS]
+    apart = [x > 0 for x in points if abs(x) > SETTINGS.points]
     if " as accurate" in words:
-        apart = [x > -POINTS for x in points]
+        apart = [x > -SETTINGS.points for x in points]
     return tally(apart)[0] if apart else None, text
 
 
@@ -172,61 +140,66 @@ def polynomial(sets: Parameters, what: str) -> dict[str, Finding]:
         if own.size and what == "accuracy":
             points = 100 * (own - other)
             text = ", ".join(f"{x:+.2f}" for x in points)
-            each[name] = tally(points >= -1.0)[0], text
+            each[name] = tally(points >= -SETTINGS.kernel)[0], text
         elif own.size:
             text = ", ".join(map(two_digits, own / other))
-            each[name] = tally(own <= 2.0 * other)[0], text
+            each[name] = tally(own <= SETTINGS.slower * other)[0], text
     return each
+
+
+def on_sets(parts: Mapping[str, Parameters], claim: Parameters) -> dict[str, Finding]:
+    """Return what each set shows of a claim about a ratio, or about accuracies."""
+    first, *others = claim["of"]
+    found = {
+        name: ratio(part, claim["ratio"], first, others[0], claim.get("need", 1.0))
+        if "ratio" in claim else ahead(part, first, others, claim["claim"])
+        for name, part in parts.items()
+    }  # fmt: skip
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def places(title: str) -> list[tuple[str, str]]:
+    """Return the stops of a collection, and what a verdict calls the place."""
+    if title != "Web":
+        return [("1 sample", title)]
+    return [(stop, f"Web, {stop}") for stop in STOPS]
 
 
 def verdicts(sets: Parameters) -> list[Verdict]:
     """Judge the claims."""
     found: list[Verdict] = []
-
-    def judge(
-        claim: str, place: str, what: str, each: Mapping[str, Finding | None]
-    ) -> None:
-        known = {name: one for name, one in each.items() if one is not None}
-        found.append(Verdict(claim, place, what, known))
-
-    def places(titles: str) -> Iterator[tuple[str, str, Parameters]]:
-        for title in titles.split():
-            for stop in STOPS if title == "Web" else ("1 sample",):
-                parts = {n: sets[n].get(stop, {}) for n in of(title, sets)}
-                yield stop, title + f", {stop}" * (title == "Web"), parts
-
-    for titles, what, a, b, words, need in CLAIMS:
-        for _, place, parts in places(titles):
-            for slow in (b, EQUAL) if b == "CVM" and what == "cpu" else (b,):
-                judge(words + " of equal accuracy" * (slow == EQUAL), place, OF[what],
-                      {n: ratio(part, what, a, slow, need) for n, part in
-                       parts.items()})  # fmt: skip
-    for titles, a, others, words in ACCURATE:
-        for _, place, parts in places(titles):
-            judge(words, place, "points more than each",
-                  {n: ahead(part, a, others, words) for n, part in
-                   parts.items()})  # fmt: skip
-    for stop, place, _ in places("Web"):
-        judge("SWAP's speed-up over CVM of equal accuracy grows with the set", place,
-              "speed-up, compared with the set before",
-              growth(sets, stop, "speed-up"))  # fmt: skip
-        judge("SWAP's model has a falling share of the rows", place,
-              "per cent of the rows, compared with the set before",
-              growth(sets, stop, "share"))  # fmt: skip
-    for kernel, (a, b) in itertools.product(KERNELS, PROVED):
-        judge(f"{a} is faster than {b}", f"to a proved gap, {kernel}", OF["cpu"],
-              {n: ratio(one.get(f"proved, {kernel}", {}), "cpu", a, b, 1.0)
-               for n, one in sets.items()})  # fmt: skip
-    judge("With the polynomial kernel the methods are as accurate as with the Gaussian",
-          "polynomial", "points more, each method",
-          polynomial(sets, "accuracy"))  # fmt: skip
-    judge("With the polynomial kernel the methods are as fast as with the Gaussian",
-          "polynomial", "times the seconds, each method",
-          polynomial(sets, "cpu"))  # fmt: skip
+    for claim in kept("claims")["nanculef2014"]:
+        what, words = claim.get("ratio", "points"), claim["claim"]
+        for stop, place in [one for t in claim["places"] for one in places(t)]:
+            parts = {name: sets[name].get(stop, {})
+                     for name in of(place.split(",")[0], sets)}  # fmt: skip
+            judged = [(words, claim)]
+            if (what, claim["of"][-1]) == ("cpu", "CVM"):
+                equal = {**claim, "of": [claim["of"][0], EQUAL]}
+                judged.append((f"{words} of equal accuracy", equal))
+            found += [Verdict(text, place, MEASURED[what], on_sets(parts, one))
+                      for text, one in judged]  # fmt: skip
+    for words, what in (
+        ("SWAP's speed-up over CVM of equal accuracy grows with the set", "speed-up"),
+        ("SWAP's model has a falling share of the rows", "share"),
+    ):
+        found += [Verdict(words, place, MEASURED[what], growth(sets, stop, what))
+                  for stop, place in places("Web")]  # fmt: skip
+    for kernel in KERNELS:
+        parts = {n: one.get(f"proved, {kernel}", {}) for n, one in sets.items()}
+        for pair in PROVED:
+            each = on_sets(parts, {"ratio": "cpu", "of": pair})
+            words = "{} is faster than {}".format(*pair)
+            place = f"to a proved gap, {kernel}"
+            found.append(Verdict(words, place, MEASURED["cpu"], each))
+    for words, what in (("accurate", "accuracy"), ("fast", "seconds")):
+        text = f"With the polynomial kernel the methods are as {words} as with the"
+        each = polynomial(sets, "cpu" if what == "seconds" else what)
+        found.append(Verdict(f"{text} Gaussian", "polynomial", MEASURED[what], each))
     return found
 
 
-def test_rows(sets: Parameters, learned_only: bool) -> list[list[str]]:
+def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
     """Return the paper's tests of time and accuracy: sets ahead, p, and what is shown.
 
     CVM appears with both of its stops.
@@ -243,20 +216,30 @@ def test_rows(sets: Parameters, learned_only: bool) -> list[list[str]]:
         for methods in (METHODS[1:], [EQUAL, *METHODS[3:]]):
             words = "the five differ" if "FW" in methods else "all but FW differ"
             column = {m: values[what, m] for m in methods}
-            rows.append([what, words, "", *friedman_row(column, methods)])
+            rows.append((what, words, "", friedman_row(column, methods)))
     for what, a, b, side, paper in TESTS:
         for baseline in (b, EQUAL) if b == "CVM" else (b,):
             words = WORDS.get((what, side), "{} and {} differ").format(a, baseline)
             pair = values[what, a], values[what, baseline]
-            rows.append([what, words, paper, *wilcoxon_row(*pair, side)])
-    return rows
+            rows.append((what, words, paper, wilcoxon_row(*pair, side)))
+    return [
+        {"of": what, "comparison": words, "the paper": paper,
+         **dict(zip(("ahead", "p", "here"), told, strict=True))}
+        for what, words, paper, told in rows
+    ]  # fmt: skip
 
 
-def tests(page: Page, sets: Parameters) -> None:
-    """Add what the samples on Web show, and the paper's tests.
+def tests(sets: Parameters) -> list[Row]:
+    """Return the paper's tests on all sets, and where models have learned."""
+    both = zip(test_rows(sets, False), test_rows(sets, True), strict=True)
+    return [
+        {**row, **{f"{key}, learned": told[key] for key in ("ahead", "p", "here")}}
+        for row, told in both
+    ]
 
-    They are on all sets, and on the sets where models have learned something.
-    """
+
+def values(sets: Parameters) -> dict[str, object]:
+    """Return what the samples on Web and the tests show, and which cells are empty."""
     counts = []
     for stop in STOPS:
         parts = [sets[name].get(stop, {}) for name in of("Web", sets)]
@@ -264,49 +247,18 @@ def tests(page: Page, sets: Parameters) -> None:
                   if ended(part, m)]  # fmt: skip
         counts.append(f"{models.count(False)} of {len(models)} ({stop})")
     every, some = test_rows(sets, False), test_rows(sets, True)
-    rows = [[*a, *b[3:]] for a, b in zip(every, some, strict=True)]
-    claims = {row[1]: row for row in rows}
-    same, equal = (claims[f"SWAP is faster than {slow}"] for slow in ("CVM", EQUAL))
-    total = sum(bool(row[2]) for row in rows)
-    agree, fewer = (sum(row[2] == row[at] for row in rows) for at in (5, 8))
-    page.say(
-        "## In short\n\n- **Equal accuracy.** SWAP is faster than CVM of the same eps "
-        f"on {same[3]} sets (p = {same[4]}), and than CVM whose test asks for the same "
-        f"gap on {equal[3]} (p = {equal[4]}).\n"
-        "- **Samples.** Models on Web that are no better than naming the larger class: "
-        f"{', '.join(counts)}.\n"
-        f"- **The paper's tests.** {agree} of its {total} comparisons, CVM with either "
-        f"stop, have its result at the level 5 %; {fewer} where both models have "
-        "learned. *Ahead* counts the sets on which the first method is faster, or more "
-        "accurate. The last three columns are of the sets where both have learned.\n"
-    )
-    header = ["", "comparison", "the paper", "ahead", "p", "here"]
-    page.table([*header, "ahead", "p", "here"], rows, "All comparisons")
-
-
-def spread(cell: Sequence[Parameters], of: str, scale: float = 1.0) -> str:
-    """Return the median over the seeds, and the range."""
-    values = [scale * f[of] for f in cell]
-    ends = two_digits(min(values)), two_digits(max(values))
-    text = two_digits(float(np.median(values)))
-    return text if ends[0] == ends[1] else f"{text} ({ends[0]} to {ends[1]})"
-
-
-def rows_of(name: str, part: Parameters, best: float) -> Iterator[list[str]]:
-    """Yield a row of figures for each method on a set with a bound on its optimum."""
-    for method, cell in part["fits"].items():
-        if not cell:
-            yield [name, method, "not run", *[""] * 5]
-        elif not ended(part, method):
-            yield [name, method, f"stopped after {part['limit']:g} s", *[""] * 5]
-        else:
-            gaps = [{"gap": f["primal"] / best - 1.0} for f in cell]
-            right = f"{100 * middle(part, method, 'accuracy'):.2f}"
-            right += " (no model)" * (not learned(part, [method]))
-            steps = "–" if "CVM" in method else spread(cell, "steps")
-            yield [name, method, steps, spread(cell, "values", 1e-6),
-                   spread(cell, "cpu"), right, spread(cell, "support"),
-                   spread(gaps, "gap", 100.0)]  # fmt: skip
+    claims = {row["comparison"]: row for row in every}
+    lines = [*empty(sets, True), *empty(sets, False)]
+    return {
+        "same": claims["SWAP is faster than CVM"],
+        "equal": claims[f"SWAP is faster than {EQUAL}"],
+        "counts": ", ".join(counts),
+        "agree": sum(row["here"] == row["the paper"] for row in every),
+        "fewer": sum(row["here"] == row["the paper"] for row in some),
+        "total": sum(bool(row["the paper"]) for row in every),
+        "empty": "\n".join(lines) or "None.",
+        "costs": ", ".join(f"{C:g}" for C in SETTINGS.costs),
+    }
 
 
 def empty(sets: Parameters, stopped: bool) -> Iterator[str]:
@@ -322,120 +274,108 @@ def empty(sets: Parameters, stopped: bool) -> Iterator[str]:
             some = f" ({' / '.join(methods)})" * (len(methods) < len(every))
             found += [name + some] * bool(methods)
         if found:
-            yield f"- {word} ({key}): {', '.join(found)}.\n"
+            yield f"- {word} ({key}): {', '.join(found)}."
 
 
-def write(page: Page, sets: Parameters) -> None:
-    """Add the tables."""
-    tests(page, sets)
-    rows = [
-        [n, part["rows"], part["d"], part["classes"], part["largest"],
-         f"{part['C']:g}", f"{part['gamma']:.3g}", f"{100 * part['majority']:.2f}"]
-        for n, found in sets.items() if (part := found.get("1 sample"))
-    ]  # fmt: skip
-    page.say("## Every set and method\n")
-    page.say("".join([*empty(sets, True), *empty(sets, False)]))
-    header = ["set", "rows", "columns", "classes", "largest pair", "C", "gamma"]
-    page.table([*header, "majority, %"], rows,
-               "The data, what was chosen, and the larger class's share of test rows"
-               )  # fmt: skip
-    header = ["set", "method", "steps", "kernel values, millions", "CPU seconds",
-              "accuracy, %", "support vectors", "gap, %"]  # fmt: skip
-    for stop in (*STOPS, "polynomial"):
-        rows = []
-        for name in [n for n, found in sets.items() if found.get(stop)]:
-            keys = [key for key in STOPS if stop in STOPS] or [stop]
-            parts = [sets[name][key] for key in keys if sets[name].get(key)]
-            duals = [f.get("dual", 0.0) for part in parts
-                     for cell in part["fits"].values() for f in cell]  # fmt: skip
-            part = sets[name][stop]
-            rows += rows_of(name, part, max([part["bound"], *duals]))
-        if rows:
-            page.table(header, rows, f"{stop}: medians (range) over the seeds")
-    for kernel in KERNELS:
-        rows = []
-        for name, found in sets.items():
-            if part := found.get(f"proved, {kernel}"):
-                over = f"> {part['limit']:g}"
-                cells = (two_digits(cell[0]["cpu"]) if ended(part, method) else over
-                         for method, cell in part["fits"].items())  # fmt: skip
-                rows.append([name, part["rows"], *cells])
-        page.table(["set", "rows", "CVM", *FAST], rows,
-                   f"Seconds to a proved gap of 0.001, {kernel} kernel")  # fmt: skip
+def spread(cell: Sequence[Parameters], of: str, scale: float = 1.0) -> str:
+    """Return the median over the seeds, and the range."""
+    values = [scale * f[of] for f in cell]
+    ends = two_digits(min(values)), two_digits(max(values))
+    text = two_digits(float(np.median(values)))
+    return text if ends[0] == ends[1] else f"{text} ({ends[0]} to {ends[1]})"
 
 
-def draw(figure: Figure, sets: Parameters) -> None:
-    """Draw the seconds at each stop, a panel for each collection."""
-    panels = [
-        (title, stop, names)
-        for title in COLLECTIONS
-        for stop in (STOPS if title == "Web" else ["1 sample"])
-        if (names := [n for n in of(title, sets) if sets[n].get(stop)])
-    ]
-    if not panels:
-        return
-    figure.set_size_inches(9, 2.7 * -(-len(panels) // 2))
-    axes = figure.subplots(-(-len(panels) // 2), 2, squeeze=False).ravel()
-    for axis, (title, stop, names) in zip(axes, panels, strict=False):
-        for method, mark in zip(METHODS, "sPo^vD", strict=True):
-            values = [middle(sets[n][stop], method, "cpu") for n in names]
-            line = "-" if title in ("Web", "Adult") else ""  # series of growing parts
-            axis.semilogy(range(len(names)), values, mark + line, label=method)
-        axis.set_xticks(range(len(names)), names, fontsize=7)
-        axis.set_title(f"{title}, {stop}: seconds", fontsize=9)
-        axis.grid(True, alpha=0.3)
-    for axis in axes[len(panels) :]:
-        axis.axis("off")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+def seconds(name: str, found: Parameters, keys: Sequence[str]) -> Iterator[Row]:
+    """Yield the median seconds of all methods, with some stops or kernels."""
+    for key in [key for key in keys if found.get(key)]:
+        part = found[key]
+        row: dict[str, object] = {"stop": key} if len(keys) > 1 else {}
+        for method in (*METHODS[:2], *FAST):
+            if ended(part, method):
+                mark = "" if learned(part, [method]) else ", no model"
+                row[method] = two_digits(middle(part, method, "cpu")) + mark
+            elif cell_of(part, method):
+                row[method] = f"> {part['limit']:g}"
+            elif method in part["fits"]:
+                row[method] = "not run"
+        yield row
 
 
+def sizes(name: str, found: Parameters) -> Iterator[Row]:
+    """Yield the data, what was chosen, and the larger class's share of test rows."""
+    part = next((found[stop] for stop in STOPS if found.get(stop)), None)
+    if part is not None:
+        keys = {"rows": "rows", "columns": "d", "classes": "classes",
+                "rows of the largest pair": "largest", "C": "C"}  # fmt: skip
+        yield {label: part[key] for label, key in keys.items()} | {
+            "gamma": f"{part['gamma']:.3g}",
+            "majority, %": f"{100 * part['majority']:.2f}",
+        }
+
+
+def figures(name: str, found: Parameters) -> Iterator[Row]:
+    """Yield the figures of each stop and method, and the gap to the best bound."""
+    for kernel in (STOPS, ["polynomial"]):
+        parts = {key: found[key] for key in kernel if found.get(key)}
+        best = max([0.0, *(part["bound"] for part in parts.values()),
+                    *(f.get("dual", 0.0) for part in parts.values()
+                      for cell in part["fits"].values() for f in cell)])  # fmt: skip
+        for stop, part in parts.items():
+            for method, cell in part["fits"].items():
+                row: dict[str, object] = {"stop": stop, "method": method}
+                row["seeds"] = len(cell)
+                if cell and not ended(part, method):
+                    row["CPU seconds"] = f"stopped after {part['limit']:g}"
+                elif cell:
+                    gaps = [{"gap": f["primal"] / best - 1.0} for f in cell]
+                    row |= {
+                        "steps": "" if "CVM" in method else spread(cell, "steps"),
+                        "kernel values, millions": spread(cell, "values", 1e-6),
+                        "CPU seconds": spread(cell, "cpu"),
+                        "accuracy, %": f"{100 * middle(part, method, 'accuracy'):.2f}",
+                        "learned": learned(part, [method]),
+                        "support vectors": spread(cell, "support"),
+                        "gap, %": spread(gaps, "gap", 100.0),
+                    }
+                yield row
+
+
+def draw(sets: Parameters) -> Iterator[Panel]:
+    """Yield the seconds at each stop, a panel for each collection."""
+    for title in COLLECTIONS:
+        for stop, place in places(title):
+            names = [n for n in of(title, sets) if sets[n].get(stop)]
+            if names:
+                line = "-" if title in ("Web", "Adult") else ""  # growing parts
+                lines = [
+                    Line(range(len(names)),
+                         [middle(sets[n][stop], method, "cpu") for n in names],
+                         method, mark + line)
+                    for method, mark in zip(METHODS, "sPo^vD", strict=True)
+                ]  # fmt: skip
+                yield Panel(place, "", "seconds", lines, log="y", ticks=names)
+
+
+PROOFS = tuple(f"proved, {kernel}" for kernel in KERNELS)
 PAPER = Paper(
-    title="Frank-Wolfe SVMs (Nanculef, Frandi, Sartori and Allende 2014), reproduced",
-    about=(
-        "- **The paper's figures.** Only its text was at hand, so no published figure "
-        "stands beside the measured ones.\n"
-        "- **Stop.** Each step draws 60 random rows. FW, MFW, SWAP and SWAP-2o stop "
-        f"when 2(p − min g) over them is at most {EPS:g}, CVM when none is outside the "
-        "ball of radius (1 + eps) R. The paper does not say which eps. *CVM* has the "
-        "same eps, and its test is 4 to 12 times looser. *CVM, equal* has the eps at "
-        "which both tests ask for the same.\n"
-        "- **Web.** Most rows are in one class and have no loss, and a sample of 60 "
-        "misses the others. So a fit can also wait for *5 samples* in a row with a "
-        "small gap, or draw *balanced* samples, half from either class.\n"
-        "- **No model.** A model that is less than half a point more accurate than "
-        "naming the larger class has learned nothing. Its set is open.\n"
-        "- **Near ties.** Seconds vary with what else the machine does: a ratio "
-        f"within a factor of {NOISE:g} of what a claim needs is open. Differences of "
-        f"accuracy below {POINTS:g} points are none.\n"
-        "- **Problem.** The L2-SVM with the bias in the kernel, all training rows, 20 "
-        "random rows at the start. Each pair of classes is a problem of its own. "
-        "Regression and novelty detection with squared losses are [such problems "
-        "too](../kernel-problems.md#regression-and-novelty-detection).\n"
-        f"- **C and gamma.** C is the one of {', '.join(f'{C:g}' for C in GRID)} that "
-        f"is the most accurate on {VALIDATE:,} training rows after training on "
-        f"{TRAIN:,} others. gamma is 1/mean squared distance; on pendigits and usps a "
-        "quarter of it and 4 times it are tried too. The paper takes more rows.\n"
-        "- **Seconds.** Processor time on one thread up to the stop. Cells that "
-        "take more than a few seconds have fewer seeds. Test rows are at most "
-        f"{TEST:,}. *Gap* is P over the best proved lower bound of the set, less 1.\n"
-        "- **To a proved gap.** Fits with the full gradient, C = 1 and at most "
-        f"{ROWS:,} rows, {LIMIT:g} s of wall time, to a gap of 0.001.\n"
-        f"- **Not included.** {ABSENT}. So it cannot be tested here that the largest "
-        "speed-up on Adult is at the sixth set, and what holds on protein."
-    ),
+    settings=SETTINGS,
     sets=dict.fromkeys(sum(COLLECTIONS.values(), ()), ""),
     parts={
-        **{stop: functools.partial(measure, stop=stop, kernel="Gaussian")
-           for stop in STOPS},
-        "polynomial": functools.partial(
-            measure, stop="1 sample", kernel="polynomial"
-        ),
-        **{f"proved, {kernel}": functools.partial(prove, kernel=kernel)
-           for kernel in KERNELS},
+        **{stop: partial(measure, stop=stop, kernel="Gaussian") for stop in STOPS},
+        "polynomial": partial(measure, stop="1 sample", kernel="polynomial"),
+        **{part: partial(prove, kernel=kernel)
+           for part, kernel in zip(PROOFS, KERNELS, strict=True)},
     },
-    verdicts=verdicts, write=write, draw=draw,
-    budget=Budget(3, 120.0), quick=Budget(1, 2.0, quick=True),
+    verdicts=verdicts, values=values,
+    tables={
+        "seconds": each(partial(seconds, keys=["1 sample"]), "1 sample"),
+        "others": each(partial(seconds, keys=[*STOPS][1:]), *[*STOPS][1:]),
+        "figures": each(figures, *STOPS, "polynomial"),
+        "tests": tests,
+        "proved": each(partial(seconds, keys=PROOFS), *PROOFS),
+        "sets": each(sizes, *STOPS),
+    },
+    draw=draw, budget=Budget(3, SETTINGS.longest), quick=Budget(1, 2.0, quick=True),
     quick_sets=("breast-cancer", "digits"),
     skipped=dict.fromkeys(
         ("a7a", "a8a", "a9a", "mnist", "kdd99", "covtype"), ("polynomial",)

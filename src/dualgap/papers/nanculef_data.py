@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -14,11 +13,6 @@ from .data import unpack
 
 #: Training rows, their labels, test rows, their labels.
 Parts = tuple[Matrix, Array, Matrix, Array]
-
-ABSENT = (
-    "protein, w2a, w3a, w5a, a4a, a5a, a6a, the whole of kdd99 (here: its 10 % file) "
-    "and of covtype (here: 92,962 rows), usps-ext"
-)
 
 
 def svmlight(train: str, test: str) -> Parts:
@@ -34,12 +28,12 @@ def dense(train: str, test: str) -> Parts:
     return X.toarray(), y, X_t.toarray(), y_t
 
 
-def images(name: str, factor: float) -> Parts:
+def images(path: str) -> Parts:
     """Return the images of mnist or usps, pixels scaled."""
-    packed = np.load(unpack(name))
-    X, X_t = (packed[f"X_{part}"] for part in ("train", "test"))
-    X, X_t = (x.reshape(len(x), -1) * factor for x in (X, X_t))
-    return X, packed["y_train"], X_t, packed["y_test"]
+    name = path.split("/")[0]
+    factor = 1 / 255 if name == "mnist" else 0.001
+    X, y, X_t, y_t = data.images(name)
+    return X * factor, y, X_t * factor, y_t
 
 
 def shuttle(train: str, test: str) -> Parts:
@@ -96,25 +90,6 @@ def kdd99(train: str, test: str) -> Parts:
     return X, y, X_t, y_t
 
 
-def reuters(name: str) -> Parts:
-    """Return money-fx against the rest as tf-idf, ModApte split."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    text = unpack(name).read().decode("latin-1")
-    texts: dict[str, list[str]] = {"TRAIN": [], "TEST": []}
-    labels: dict[str, list[bool]] = {"TRAIN": [], "TEST": []}
-    pattern = r'<REUTERS[^>]*TOPICS="YES"[^>]*LEWISSPLIT="(TRAIN|TEST)".*?</REUTERS>'
-    for entry in re.finditer(pattern, text, flags=re.DOTALL):
-        (topics,) = re.findall(r"<TOPICS>(.*?)</TOPICS>", entry[0])
-        (body,) = re.findall(r"<TEXT.*</TEXT>", entry[0], flags=re.DOTALL)
-        texts[entry[1]].append(re.sub(r"<.*?>|&#\d+;", " ", body))
-        labels[entry[1]].append("<D>money-fx</D>" in topics)
-    vectorizer = TfidfVectorizer(min_df=2)
-    X = vectorizer.fit_transform(texts["TRAIN"])
-    X_t = vectorizer.transform(texts["TEST"])
-    return X, np.array(labels["TRAIN"]), X_t, np.array(labels["TEST"])
-
-
 #: How each set is made of its files.
 SETS: dict[str, tuple[Callable[..., Parts], tuple[str, ...]]] = {
     # w1a's own test file is not here.
@@ -129,9 +104,9 @@ SETS: dict[str, tuple[Callable[..., Parts], tuple[str, ...]]] = {
     },
     "letter": (dense, ("letter/letter.scale", "letter/letter.scale.t")),
     "pendigits": (pendigits, ("pendigits/pendigits", "pendigits/pendigits.t")),
-    "usps": (functools.partial(images, factor=0.001), ("usps/usps.npz",)),
-    "reuters": (reuters, ("reuters21578/reut2-all.sgm",)),
-    "mnist": (functools.partial(images, factor=1 / 255), ("mnist/mnist.npz",)),
+    "usps": (images, data.FILES["usps"]),
+    "reuters": (lambda _: data.reuters(False), data.FILES["reuters"]),
+    "mnist": (images, data.FILES["mnist"]),
     "shuttle": (shuttle, ("shuttle/shuttle", "shuttle/shuttle.t")),
     "ijcnn1": (ijcnn1, ("ijcnn1/ijcnn1",)),
     "kdd99": (kdd99, ("kdd99/kddcup.data_10_percent", "kdd99/corrected")),

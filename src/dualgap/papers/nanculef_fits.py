@@ -6,6 +6,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -39,6 +40,7 @@ STOPS: dict[str, Parameters] = {
     "1 sample": {},
     "5 samples": {"quiet_samples": 5},
     "balanced": {"balanced": True},
+    "small eps": {"quiet_samples": 5},
 }
 COLLECTIONS = {
     "Web": ("w1a", "w4a", "w6a", "w7a", "w8a"),
@@ -46,18 +48,47 @@ COLLECTIONS = {
     "Medium": ("letter", "pendigits", "usps", "reuters", "mnist"),
     "Large": ("shuttle", "ijcnn1", "kdd99", "covtype"),
 }
-EPS = 1e-4
-# Validation: C (2^-4 to 2^4 in the paper's notation, twice dualgap's C), factors of
-# gamma where the paper chooses it too, rows to train on and to validate on.
-GRID = (1 / 32, 1 / 8, 1 / 2, 2.0, 8.0)
-FACTORS = {"pendigits": (0.25, 1.0, 4.0), "usps": (0.25, 1.0, 4.0)}
-TRAIN, VALIDATE = 1000, 2000
-TEST = 5000  # test rows at most
-PATIENCE = 5.0  # processor seconds after which a cell gets no more seeds
-BOUND = 5.0  # processor seconds for a lower bound on an optimum
-ROWS, LIMIT = 20_000, 20.0  # rows and seconds of a fit to a proved gap
 KERNELS = ("Gaussian", "polynomial")
 FAST = ("FW", "MFW", "SWAP", "SWAP-2o")
+
+
+@dataclass(frozen=True)
+class NanculefSettings:
+    """How fits are made and end, and what counts."""
+
+    #: eps of the sampled stop, and the one of the part "small eps".
+    eps: float = 1e-4
+    small: float = 1e-5
+    #: Validation: values of C (the paper's 2^-4 to 2^4 is twice dualgap's C), rows to
+    #: train on, and rows to validate on.
+    costs: tuple[float, ...] = (1 / 32, 1 / 8, 1 / 2, 2.0, 8.0)
+    train: int = 1000
+    validate: int = 2000
+    #: Test rows at most.
+    test: int = 5000
+    #: Processor seconds of a fit, of a cell until it gets no more seeds, and of the
+    #: lower bound on an optimum.
+    longest: float = 120.0
+    patience: float = 5.0
+    bound: float = 5.0
+    #: Rows, seconds and gap of a fit to a proved gap.
+    rows: int = 20_000
+    limit: float = 20.0
+    gap: float = 1e-3
+    #: Least share by which a model beats naming the larger class.
+    margin: float = 0.005
+    #: Factor by which the seconds of two runs of one fit differ.
+    noise: float = 1.25
+    #: Differences of accuracy, in points, that are none.
+    points: float = 0.1
+    #: Points and factor within which another kernel is as accurate and as fast.
+    kernel: float = 1.0
+    slower: float = 2.0
+
+
+SETTINGS = NanculefSettings()
+#: Factors of gamma that are tried, where the paper chooses it too.
+FACTORS = dict.fromkeys(("pendigits", "usps"), (0.25, 1.0, 4.0))
 
 
 def kernel_of(name: str, gamma: float) -> Kernel:
@@ -71,16 +102,17 @@ def solver_of(method: str, stop: str, C: float) -> KernelSolver:
     """Return a method with its stop.
 
     CVM's test at e asks for a gap 2(p - min g) of at most (2e + e^2)(kappa - p), where
-    kappa is the largest K_ii. At the equal e that is about `EPS`.
+    kappa is the largest K_ii. At the equal e that is about eps.
     """
     options = {"stop": "sampled", "initial_point": "random", **STOPS[stop]}
-    if method == "CVM":
-        return CoreVector(eps=EPS, **options)
+    eps = SETTINGS.small if stop == "small eps" else SETTINGS.eps
     if method == EQUAL:
-        return CoreVector(eps=EPS / (2.0 * (2.0 + 1.0 / (2.0 * C))), **options)
+        eps /= 2.0 * (2.0 + 1.0 / (2.0 * C))
+    if method in ("CVM", EQUAL):
+        return CoreVector(eps=eps, **options)
     if method == "SWAP-2o":
-        return SWAP2o(eps=EPS, ranking="paper", **options)
-    return WALKS[method](eps=EPS, **options)
+        return SWAP2o(eps=eps, ranking="paper", **options)
+    return WALKS[method](eps=eps, **options)
 
 
 def pairs_of(y: Array) -> Iterator[tuple[Array, Array]]:
@@ -95,7 +127,7 @@ class KernelTraining:
 
     def __init__(self, name: str, kernel: str) -> None:
         X, y, X_t, y_t = load(name)
-        self.X, self.y, (self.X_t, self.y_t) = X, y, some(X_t, y_t, TEST)
+        self.X, self.y, (self.X_t, self.y_t) = X, y, some(X_t, y_t, SETTINGS.test)
         self.kernel, self.pairs = kernel, [*pairs_of(y)]
         self.C, self.gamma = self.choose(FACTORS.get(name, (1.0,)))
 
@@ -104,10 +136,11 @@ class KernelTraining:
 
         Of equal ones the smallest C, then the gamma closest to the rule's.
         """
-        rows = np.random.default_rng(1).permutation(len(self.y))[: TRAIN + VALIDATE]
-        train, test = np.split(rows, [min(TRAIN, len(rows) // 2)])
+        most = SETTINGS.train + SETTINGS.validate
+        rows = np.random.default_rng(1).permutation(len(self.y))[:most]
+        train, test = np.split(rows, [min(SETTINGS.train, len(rows) // 2)])
         whole, best = resolve_gamma("mean-distance", self.X), (-1.0, 0.0, 0.0)
-        for C in GRID:
+        for C in SETTINGS.costs:
             for factor in sorted(factors, key=lambda f: abs(np.log(f))):
                 kernel = kernel_of(self.kernel, factor * whole)
                 model = SVC(C=C, loss="squared_hinge", tol=1e-3, kernel=kernel)
@@ -217,26 +250,27 @@ def measure(name: str, budget: Budget, stop: str, kernel: str) -> Parameters:
         cell = fits[method] = []
         for seed in range(budget.seeds):
             cell.append(training.fit(method, stop, seed, budget.limit))
-            if not cell[-1]["done"] or sum(f["cpu"] for f in cell) > PATIENCE:
+            if not cell[-1]["done"] or sum(f["cpu"] for f in cell) > SETTINGS.patience:
                 break
     return {
         "limit": budget.limit,
         "fits": fits,
-        **training.about(min(BOUND, budget.limit)),
+        **training.about(min(SETTINGS.bound, budget.limit)),
     }
 
 
 def prove(name: str, budget: Budget, kernel: str) -> Parameters:
-    """Return fits with the full gradient to a proved gap, of at most `ROWS` rows."""
+    """Return fits with the full gradient to a proved gap, of some rows."""
     X, y, X_t, y_t = load(name)
-    (X, y), (X_t, y_t) = some(X, y, ROWS), some(X_t, y_t, ROWS)
-    limit, fits = min(LIMIT, budget.limit), {}
+    most = SETTINGS.rows
+    (X, y), (X_t, y_t) = some(X, y, most), some(X_t, y_t, most)
+    limit, fits = min(SETTINGS.limit, budget.limit), {}
     solvers = CoreVector(sample=None), FW(), MFW(), SWAP(), SWAP2o(ranking="paper")
     for method, solver in zip(("CVM", *FAST), solvers, strict=True):
         model = SVC(
-            C=1.0, loss="squared_hinge", max_iter=10**9, time_limit=limit, tol=1e-3,
+            C=1.0, loss="squared_hinge", max_iter=10**9, time_limit=limit,
             kernel=kernel_of(kernel, resolve_gamma("mean-distance", X)),
-            solver=solver, cache_size=1000, random_state=0,
+            tol=SETTINGS.gap, solver=solver, cache_size=1000, random_state=0,
         )  # fmt: skip
         begun = time.process_time()
         with warnings.catch_warnings():

@@ -1,17 +1,10 @@
-"""Pegasos' claim: the number of steps to an accuracy does not grow with the rows.
-
-Steps until P(w) - P* is at most the paper's absolute accuracy, on the scale of lambda,
-on the first n rows of a set and a fixed lambda. A step reads one row. Pegasos, SDCA and
-NORMA are stopped after T steps (max_steps), T from a grid; a step of constant size,
-the best of five sizes in hindsight, is plain NumPy. "dcd" is counted in whole epochs,
-because an epoch is its smallest unit. P is measured from outside on all n rows.
-"""
+"""Pegasos' claim: the number of steps to an accuracy does not grow with the rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -22,31 +15,44 @@ from ..problems import BinaryProblem
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from ..training import solve
-from .data import load, worded
-from .frame import Budget, Finding, Page, Paper, Verdict, tally
-from .measure import objective, optimum, reach
+from .data import load
+from .frame import Budget, Paper
+from .measure import objective, optimum, reach, span
+from .page import Finding, Row, each, tally
+from .pegasos2011 import CASES, OTHERS, STAND_INS
+from .pictures import Line, Panel
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-# lambda, accuracy on its scale (Pegasos 2011, Table 1)
-SETS = {
-    "imdb": (5e-5, 0.0275),
-    "rcv1-like": (1e-4, 0.00589),
-    "covtype": (1e-6, 0.0449),
-}
-OTHERS = (1e-4, 0.01)
-ROWS = [1000, 5000, 25_000, 125_000]
-# Grid of step budgets: four a decade.
-BUDGETS = [round(10 ** (k / 4)) for k in range(8, 29)]
-SIZES = [10.0**k for k in range(-2, 3)]
-#: Largest budget of the loop in Python.
-LOOP = 10**5
 METHODS: dict[str, Callable[[int], Solver]] = {
     "Pegasos": lambda T: Pegasos(sampling="random", projection=True, max_steps=T),
     "SDCA": lambda T: SDCA(order="random", max_steps=T),
     "NORMA": lambda T: NORMA(max_steps=T),
 }
+
+
+@dataclass(frozen=True)
+class RowsSettings:
+    """What is tried."""
+
+    #: Numbers of rows, besides all rows.
+    rows: tuple[int, ...] = (1000, 5000, 25_000, 125_000)
+    #: Budgets of steps: four a decade. The second number is that of a quick run.
+    budgets: tuple[int, ...] = tuple(round(10 ** (k / 4)) for k in range(8, 29))
+    quick: int = 10**6
+    #: Constant sizes of a step, and the largest budget of that loop in Python.
+    sizes: tuple[float, ...] = (1e-2, 1e-1, 1.0, 1e1, 1e2)
+    loop: int = 10**5
+    #: Epochs of DCD.
+    epochs: int = 1000
+    #: Accuracy of P*.
+    resolution: float = 1e-5
+    #: Factor for the logarithm of the theory, and between steps that are the same.
+    logarithm: float = 10.0
+    same: float = 1.8
+    #: Factor between numbers of rows from which on steps can be called the same.
+    more: int = 5
+
+
+SETTINGS = RowsSettings()
 
 
 def constant_steps(
@@ -84,12 +90,13 @@ def steps(
     name: str, n: int, seeds: int, budgets: Sequence[int]
 ) -> dict[str, list[int]]:
     """Return the steps that every method needs, one number a seed; [] if too many."""
-    lam, accuracy = SETS.get(name, OTHERS)
+    lam, accuracy = CASES.get(name, OTHERS)
     X, y = load(name)
     # The rows of covtype are sorted in parts, the rows of imdb by label.
     rows = np.random.default_rng(0).permutation(len(y))[:n]
     X, y, C = X[rows], y[rows], 1.0 / (lam * n)
-    problem, target = BinaryProblem(X, y, C), optimum(X, y, C, 1e-5) + accuracy / lam
+    problem = BinaryProblem(X, y, C)
+    target = optimum(X, y, C, SETTINGS.resolution) + accuracy / lam
 
     def loss(w: Vector) -> float:
         return objective(X, y, C, w)
@@ -108,11 +115,11 @@ def steps(
         def reached(T: int, seed: int) -> bool:
             return loss(constant_steps(X, y, lam, eta, T, seed)) <= target
 
-        return least(reached, 1, [T for T in budgets if T <= LOOP][::2])
+        return least(reached, 1, [T for T in budgets if T <= SETTINGS.loop][::2])
 
     found = {label: method(make) for label, make in METHODS.items()}
-    found["constant steps"] = min(filter(None, map(size, SIZES)), default=[])
-    run = reach(problem, get_solver("dcd"), loss, target, epochs=1000)
+    found["constant steps"] = min(filter(None, map(size, SETTINGS.sizes)), default=[])
+    run = reach(problem, get_solver("dcd"), loss, target, epochs=SETTINGS.epochs)
     found["DCD"] = [n * run[1]] if run else []
     return found
 
@@ -120,16 +127,16 @@ def steps(
 def count(name: str, budget: Budget) -> Parameters:
     """Return the largest T, and by method [n, steps of each seed] of each n."""
     total = len(load(name)[1])
-    most = 10**6 if budget.quick else 10**7
-    sizes = [n for n in ROWS if n < total] + [total]
+    sizes = [n for n in SETTINGS.rows if n < total] + [total]
+    budgets = SETTINGS.budgets
     if budget.quick:
         sizes = [total // 5, total]
+        budgets = tuple(T for T in budgets if T <= SETTINGS.quick)
     curves: dict[str, list[object]] = {}
     for n in sizes:
-        found = steps(name, n, budget.seeds, [T for T in BUDGETS if T <= most])
-        for label, T in found.items():
+        for label, T in steps(name, n, budget.seeds, budgets).items():
             curves.setdefault(label, []).append([n, T])
-    return {"most": most, "curves": curves}
+    return {"most": budgets[-1], "curves": curves}
 
 
 def medians(curve: list[tuple[int, list[int]]]) -> dict[int, float]:
@@ -140,104 +147,69 @@ def medians(curve: list[tuple[int, list[int]]]) -> dict[int, float]:
 def steady(curve: list[tuple[int, list[int]]]) -> Finding:
     """Return whether the steps stay the same from some n on.
 
-    The same is one step of the grid of budgets at most, over five times the rows.
+    The same is one step of the grid of budgets at most, over several times the rows.
     """
     found, last = medians(curve), curve[-1][0]
     if not found:
         return None, "too many at any size"
     if last not in found:
         return False, f"too many with {last:,} rows"
-    flat = [n for n in found if found[last] <= 1.8 * found[n] <= 3.3 * found[last]]
+    same, more = SETTINGS.same, SETTINGS.more
+    flat = [n for n in found if 1 / same <= found[last] / found[n] <= same]
     first = min(found)
     text = f"{found[first]:,.0f} with {first:,} rows, {found[last]:,.0f} with {last:,}"
-    return (last >= 5 * min(flat) if last >= 5 * first else None), text
+    return (last >= more * min(flat) if last >= more * first else None), text
 
 
-def verdicts(sets: Parameters) -> list[Verdict]:
-    """Judge the claims."""
-    same, ahead, epoch, bound = ({} for _ in range(4))
+def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
+    """Yield what a set shows of the claims."""
+    curves, tried = found["rows"]["curves"], found["rows"]["most"]
+    yield "same", steady(curves["Pegasos"])
+    pegasos, sdca = medians(curves["Pegasos"]), medians(curves["SDCA"])
+    sizes = [n for n, _ in curves["SDCA"]]
+    yield "ahead", tally(pegasos.get(n, np.inf) < sdca.get(n, np.inf) for n in sizes)
+    yield "epoch", tally(n <= sdca.get(n, np.inf) for n in sizes)
+    lam, accuracy = CASES.get(name, OTHERS)
+    most, limit = max(pegasos.values(), default=np.inf), 1.0 / (lam * accuracy)
+    told = f"{most:,.0f}" if most < np.inf else f"more than {tried:,}"
+    ends = SETTINGS.logarithm * limit
+    near = None if most == np.inf and tried < ends else most <= ends
+    yield "bound", (near, f"{told} against {limit:,.0f}")
+
+
+def table(name: str, found: Parameters) -> Iterator[Row]:
+    """Yield the steps by the number of rows."""
+    curves = found["rows"]["curves"]
+    for k, (n, _) in enumerate(curves["DCD"]):
+        row = {"n": f"{n:,}"}
+        for label, curve in curves.items():
+            T = curve[k][1]
+            row[label] = f"{np.median(T):,.0f}" if T else "–"
+            if T and min(T) < max(T):
+                row[label] += f" ({span(T, ',.0f')})"
+        yield row
+
+
+def draw(sets: Parameters) -> Iterator[Panel]:
+    """Yield the steps against the rows, a panel for each set."""
     for name, found in sets.items():
-        if "rows" not in found:
-            continue
         curves = found["rows"]["curves"]
-        same[name] = steady(curves["Pegasos"])
-        pegasos, sdca = medians(curves["Pegasos"]), medians(curves["SDCA"])
-        ahead[name] = tally(pegasos.get(n, np.inf) < sdca.get(n, np.inf)
-                            for n, _ in curves["SDCA"])  # fmt: skip
-        epoch[name] = tally(n <= sdca.get(n, np.inf) for n, _ in curves["SDCA"])
-        lam, accuracy = SETS.get(name, OTHERS)
-        most = max(pegasos.values(), default=np.inf)
-        limit = 1.0 / (lam * accuracy)
-        tried = found["rows"]["most"]
-        told = f"{most:,.0f}" if most < np.inf else f"more than {tried:,}"
-        near = None if most == np.inf and tried < 10 * limit else most <= 10 * limit
-        bound[name] = near, f"{told} against {limit:,.0f}"
-    return [
-        Verdict("The steps of Pegasos do not grow with the rows", "abstract",
-                "steps, in medians", same),
-        Verdict("They are 1/(lambda accuracy) up to a logarithm, put at 10", "theory",
-                "most steps against the bound", bound),
-        Verdict("SDCA needs an epoch at least", "experiments", "sizes", epoch),
-        Verdict("Pegasos needs fewer steps than SDCA", "not in the paper", "sizes",
-                ahead),
-    ]  # fmt: skip
-
-
-def write(page: Page, sets: Parameters) -> None:
-    """Add the tables."""
-    for name, found in sets.items():
-        if "rows" not in found:
-            continue
-        curves, rows = found["rows"]["curves"], []
-        for k, (n, _) in enumerate(curves["DCD"]):
-            row = [f"{n:,}"]
-            for curve in curves.values():
-                T = curve[k][1]
-                text = f"{np.median(T):,.0f}" if T else "–"
-                if T and min(T) < max(T):
-                    text += f" ({min(T):,} to {max(T):,})"
-                row.append(text)
-            rows.append(row)
-        lam, accuracy = SETS.get(name, OTHERS)
-        page.say(
-            f"## {name}\n\nSteps on {worded(name)} at lambda = {lam:g}, accuracy "
-            f"{accuracy:g}. A dash is more than {found['rows']['most']:,} steps.\n"
-        )
-        page.table(["n", *curves], rows)
-
-
-def draw(figure: Figure, sets: Parameters) -> None:
-    """Draw steps against rows, a panel for each set."""
-    sets = {name: found for name, found in sets.items() if "rows" in found}
-    if not sets:
-        return
-    figure.set_size_inches(4.2 * len(sets), 3.6)
-    axes = figure.subplots(1, len(sets), squeeze=False)
-    for ax, (name, found) in zip(axes[0], sets.items(), strict=True):
-        for k, (label, curve) in enumerate(found["rows"]["curves"].items()):
-            known = medians(curve)
-            if known:
-                ax.loglog([*known], [*known.values()], "o-", color=f"C{k}", label=label)
-        sizes = [n for n, _ in found["rows"]["curves"]["DCD"]]
-        ax.loglog(sizes, sizes, "k:", lw=1, label="one epoch")
-        ax.set(title=name, xlabel="rows n", ylabel="steps (rows read)")
-        ax.grid(True, alpha=0.3)
-        ax.legend(fontsize=7)
+        known = {label: medians(curve) for label, curve in curves.items()}
+        sizes = [n for n, _ in curves["DCD"]]
+        lines = [Line([*T], [*T.values()], label, "o-") for label, T in known.items()]
+        lines.append(Line(sizes, sizes, "one epoch", "k:"))
+        yield Panel(name, "rows n", "steps (rows read)", lines, log="xy")
 
 
 PAPER = Paper(
-    title="Pegasos: steps against the number of rows",
-    about=(
-        "- **First passages.** w is looked at after T steps and not before, so these "
-        "are not the first passages of [another page](pegasos2011.md): the last w of "
-        "Pegasos can meet an accuracy and lose it again.\n"
-        "- **Grid.** Budgets are four a decade, so all numbers are rounded up to the "
-        "next one. DCD is counted in whole epochs, up to 1,000. Steps of constant size "
-        "are up to 100,000 of the best of five sizes in hindsight, with one seed.\n"
-        "- **Theory.** With few rows the bound is far from what is needed."
-    ),
-    sets={"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"},
+    settings=SETTINGS,
+    sets=STAND_INS,
     parts={"rows": count},
-    verdicts=verdicts, write=write, draw=draw, budget=Budget(3, np.inf),
-    quick=Budget(1, np.inf, quick=True), quick_sets=("generated",),
+    judge=judge,
+    tables={"steps": each(table, "rows")},
+    values=lambda sets: {
+        "most": max(found["rows"]["most"] for found in sets.values())
+    },
+    draw=draw, budget=Budget(3, np.inf), quick=Budget(1, np.inf, quick=True),
+    quick_sets=("generated",),
 )  # fmt: skip
