@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import ast
 import importlib.util
 import os
@@ -128,8 +129,10 @@ def test_measured_objectives_are_above_the_optimum(blood_cells):
 def test_report_and_picture(blood_cells):
     (_, traces, _, truth, predicted), folder = blood_cells
     text = (folder / "blood_cells.md").read_text(encoding="utf-8")
-    for label in traces:
-        assert f"| {label} |" in text
+    files = re.findall(r"\]\((blood_cells_\w+\.csv)\)", text)
+    assert sorted(files) == sorted(path.name for path in folder.glob("*.csv"))
+    solvers = (folder / "blood_cells_solvers.csv").read_text("utf-8").splitlines()
+    assert [row[0] for row in csv.reader(solvers[1:])] == [*traces]
     shown = re.search(r"TEST (\d+\.\d) %", text).group(1)
     assert float(shown) == pytest.approx(100 * np.mean(truth == predicted), abs=0.051)
     assert (folder / "blood_cells.png").read_bytes().startswith(b"\x89PNG")
