@@ -379,7 +379,7 @@ def compare(report, ovr, solvers, epochs, seconds):
             f"- {target:g}: `{quickest}` is first in time "
             f"({there[quickest][1]:.3f} s). Fewest epochs ({fewest}): "
             f"{names(k for k, v in there.items() if v[0] == fewest)}. "
-            f"Not there: {names(k for k in reached if k not in there) or 'none'}."
+            f"Not there: {len(reached) - len(there)} of {len(reached)}."
         )
     for label, reason in refused.items():
         report.say(f"- `{label}` refuses the problem: {reason}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import ast
+import csv
 import importlib.util
 import os
 import re

@@ -196,7 +196,7 @@ def test_many_claims_are_counted_above_their_table():
     assert counts["holds"] == sum(v.word == "holds" for v in page.verdicts)
     assert page.counts in page.text().split("<details>")[0]
     short = page.text(beside=True)
-    for verdict in page.verdicts:
+    for verdict in [v for v in page.verdicts if v.sets]:
         told = f"{verdict.place}: {verdict.word.removeprefix('holds on ')}"
         (row,) = re.findall(rf"^\| {re.escape(verdict.claim)} \| .*$", short, re.M)
         assert told in row

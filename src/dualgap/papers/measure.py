@@ -13,7 +13,7 @@ from ..problems import BinaryProblem
 from ..problems.base import Problem
 from ..solvers import get_solver
 from ..solvers.base import Solver
-from ..training import solve
+from ..training import Solution, solve
 from ..training.progress import EpochInfo
 
 Loss = Callable[[Vector], float]
@@ -43,53 +43,76 @@ def gaps(
     return proved["epoch"].tolist(), np.maximum(gap, 1e-16).tolist()
 
 
+def walk(
+    problem: Problem, solver: Solver, look: Callable[[EpochInfo], bool | None], *,
+    seed: int = 0, epochs: int = 10**7, limit: float = np.inf, tol: float = 1e-9,
+    atol: float = 0.0,
+) -> tuple[Solution, list[tuple[int, float]]]:  # fmt: skip
+    """Fit until `look` is true, or for some `epochs` or seconds.
+
+    Return the solution, and each epoch with its seconds. These are of processor time,
+    to which other work on the machine adds little; looking is not counted.
+    """
+    steps: list[tuple[int, float]] = []
+    spent, begun = 0.0, time.process_time()
+
+    def stop(info: EpochInfo) -> bool:
+        nonlocal spent
+        if info.final:
+            return False
+        now = time.process_time()
+        steps.append((info.epoch, now - begun - spent))
+        done = bool(look(info)) or steps[-1][1] > limit
+        spent += time.process_time() - now
+        return done
+
+    found = solve(problem, solver, tol=tol, atol=atol, max_iter=epochs,
+                  random_state=seed, on_epoch=stop)  # fmt: skip
+    return found, steps
+
+
+def model(info: EpochInfo) -> Vector:
+    """Return w after an epoch."""
+    assert info.model is not None
+    return info.model()
+
+
 def reach(
     problem: Problem, solver: Solver, loss: Loss, target: float, *, seed: int = 0,
-    limit: float = np.inf, epochs: int = 10**7,
+    epochs: int = 10**7, limit: float = np.inf,
 ) -> tuple[float, int, Vector] | None:  # fmt: skip
     """Return (seconds, epochs, w) of the first epoch with loss(w) at most `target`.
 
-    None if `limit` seconds or `epochs` were not enough. Seconds are of processor time,
-    to which other work on the machine adds little; measuring the loss is not counted.
+    None if the epochs or the limit of `walk` were not enough.
     """
-    found: list[tuple[float, int, Vector]] = []
-    spent, begun = 0.0, time.process_time()
+    found: list[Vector] = []
 
     def look(info: EpochInfo) -> bool:
-        nonlocal spent
-        now = time.process_time()
-        assert info.model is not None
-        w = info.model()
-        if not info.final and loss(w) <= target:
-            found.append((now - begun - spent, info.epoch, w.copy()))
-        late = now - begun - spent > limit
-        spent += time.process_time() - now
-        return bool(found) or late
+        w = model(info)
+        if loss(w) <= target:
+            found.append(w.copy())
+        return bool(found)
 
-    solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look)
-    return found[0] if found else None
+    _, steps = walk(problem, solver, look, seed=seed, epochs=epochs, limit=limit)
+    return (steps[-1][1], steps[-1][0], found[0]) if found else None
 
 
 def settled(
     problem: Problem, solver: Solver, loss: Loss, target: float, epochs: int, *,
     seed: int = 0,
 ) -> int | None:  # fmt: skip
-    """Return the epoch from which loss(w) stays at or below `target`, of `epochs`.
+    """Return the epoch from which on loss(w) is at most `target`, of `epochs`.
 
     None if it is above target after the last of them.
     """
     outside = [0]
 
     def look(info: EpochInfo) -> None:
-        assert info.model is not None
-        if not info.final and loss(info.model()) > target:
+        if loss(model(info)) > target:
             outside.append(info.epoch)
 
-    solution = solve(
-        problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look
-    )
-    last = outside[-1] + 1
-    return last if last <= solution.certificate.epochs else None
+    _, steps = walk(problem, solver, look, seed=seed, epochs=epochs)
+    return outside[-1] + 1 if outside[-1] < steps[-1][0] else None
 
 
 def after(problem: Problem, solver: Solver, epochs: int, seed: int = 0) -> Vector:
@@ -97,11 +120,9 @@ def after(problem: Problem, solver: Solver, epochs: int, seed: int = 0) -> Vecto
     last: list[Vector] = []
 
     def look(info: EpochInfo) -> None:
-        assert info.model is not None
-        if info.epoch <= epochs and not info.final:
-            last[:] = [info.model().copy()]
+        last[:] = [model(info).copy()]
 
-    solve(problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, on_epoch=look)
+    walk(problem, solver, look, seed=seed, epochs=epochs)
     return last[0]
 
 

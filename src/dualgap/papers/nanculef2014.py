@@ -190,7 +190,7 @@ def verdicts(sets: Parameters) -> list[Verdict]:
         for pair in PROVED:
             each = on_sets(parts, {"ratio": "cpu", "of": pair})
             words = "{} is faster than {}".format(*pair)
-            place = f"to a proved gap, {kernel}"
+            place = f"proved, {kernel}"
             found.append(Verdict(words, place, MEASURED["cpu"], each))
     for words, what in (("accurate", "accuracy"), ("fast", "seconds")):
         text = f"With the polynomial kernel the methods are as {words} as with the"

@@ -27,9 +27,9 @@ from ..kernel import (
     SWAP2o,
 )
 from ..kernels.functions import resolve_gamma
-from ..training import solve
 from ..training.progress import EpochInfo
 from .frame import Budget
+from .measure import walk
 from .nanculef_data import SETS, load, some
 
 EQUAL = "CVM, equal"
@@ -161,13 +161,12 @@ class KernelTraining:
 
         It is the sum over the pairs, proved by SWAP-2o with the full gradient.
         """
-        begun, dual = time.process_time(), 0.0
+        left, dual = limit, 0.0
         for problem in self.problems():
-            found = solve(
-                problem, SWAP2o(), tol=1e-2, max_iter=10**9, random_state=0,
-                on_epoch=lambda info: time.process_time() - begun > limit,
-            )  # fmt: skip
+            found, steps = walk(problem, SWAP2o(), lambda info: False, tol=1e-2,
+                                epochs=10**9, limit=left)  # fmt: skip
             dual += max(found.certificate.dual, 0.0)
+            left -= steps[-1][1] if steps else 0.0
         counts = np.unique(self.y_t, return_counts=True)[1]
         return {
             "C": self.C, "gamma": self.gamma, "rows": self.X.shape[0],
@@ -186,21 +185,15 @@ class KernelTraining:
         coefs = np.zeros((len(self.pairs), self.X.shape[0]), dtype=np.float32)
         cpu, values = 0.0, 0
         for k, problem in enumerate(self.problems()):
-            seen, begun = [(0.0, 0)], time.process_time()
+            seen = [0]
 
-            def look(
-                info: EpochInfo, problem: KernelProblem = problem,
-                seen: list[tuple[float, int]] = seen, begun: float = begun,
-                left: float = limit - cpu,
-            ) -> bool:  # fmt: skip
-                if not info.final:
-                    computed = problem.gram.statistics.evaluations
-                    seen.append((time.process_time() - begun, computed))
-                return seen[-1][0] > left
+            def look(info: EpochInfo, seen: list[int] = seen,
+                     problem: KernelProblem = problem) -> None:  # fmt: skip
+                seen.append(problem.gram.statistics.evaluations)
 
-            solution = solve(problem, solver, tol=1e-3, max_iter=10**9,
-                             random_state=seed, on_epoch=look)  # fmt: skip
-            cpu, values = cpu + seen[-1][0], values + seen[-1][1]
+            solution, steps = walk(problem, solver, look, seed=seed, tol=1e-3,
+                                   epochs=10**9, limit=limit - cpu)  # fmt: skip
+            cpu, values = cpu + (steps[-1][1] if steps else 0.0), values + seen[-1]
             if solution.certificate.status not in (Status.SAMPLED, Status.CERTIFIED):
                 return {"done": False, "cpu": cpu, "values": values}
             certificates.append(solution.certificate)

@@ -210,7 +210,7 @@ class Page:
             return [markdown(rows), text + "\n"]
         if beside:
             places: dict[str, list[str]] = {}
-            for verdict in self.verdicts:
+            for verdict in [v for v in self.verdicts if v.sets]:
                 told = f"{verdict.place}: {verdict.word.removeprefix('holds on ')}"
                 places.setdefault(verdict.claim, []).append(told)
             rows = [{"claim": c, "verdicts": "; ".join(v)} for c, v in places.items()]

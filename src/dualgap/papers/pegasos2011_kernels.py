@@ -13,11 +13,11 @@ from scipy import sparse
 from ..data.types import Matrix, Parameters
 from ..kernel import RBF, KernelPegasos, KernelProblem
 from ..losses import Vector
-from ..training import Solution, solve
+from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
 from .frame import Budget, Paper, published
-from .measure import span
+from .measure import span, walk
 from .page import Finding, Row, each
 
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
@@ -93,30 +93,6 @@ def settings(name: str) -> tuple[float, float, float]:
     return 1.0 / variance, SETTINGS.lam, SETTINGS.accuracy
 
 
-def trace(
-    problem: KernelProblem, solver: KernelPegasos, seed: int, limit: float,
-    atol: float = 1e-9, target: float = 0.0,
-) -> tuple[Solution, list[tuple[float, float, int]]]:  # fmt: skip
-    """Fit until P is at most `target`.
-
-    Return the solution and (processor seconds, P, updates) of every epoch.
-    """
-    found: list[tuple[float, float, int]] = []
-    begun = time.process_time()
-
-    def look(info: EpochInfo) -> bool:
-        seconds = time.process_time() - begun
-        if not info.final:
-            found.append((seconds, info.primal, info.updates))
-        return info.primal <= target or seconds > limit
-
-    solution = solve(
-        problem, solver, tol=1e-9, atol=atol, max_iter=10**6, random_state=seed,
-        on_epoch=look,
-    )  # fmt: skip
-    return solution, found
-
-
 def test_error(
     problem: KernelProblem, solution: Solution, gamma: float, X: Matrix, test: Matrix,
     labels: Vector,
@@ -155,7 +131,8 @@ def measure(name: str, budget: Budget) -> Parameters:
         if seed == 0 or name == "usps":
             begun, whole = time.process_time(), problem()
             near, limit = SETTINGS.reference / lam, SETTINGS.longer * budget.limit
-            best, _ = trace(whole, METHODS[FIRST], 0, limit, near * accuracy)
+            best, _ = walk(whole, METHODS[FIRST], lambda info: False, limit=limit,
+                           atol=near * accuracy)  # fmt: skip
             seconds, proof = time.process_time() - begun, best.certificate
             wrong = test_error(whole, best, gamma, X, test, labels)
             slack = lam * (proof.primal - proof.dual)
@@ -165,12 +142,18 @@ def measure(name: str, budget: Budget) -> Parameters:
         for label, solver in METHODS.items():
             if len(results[label]) < seed:
                 continue  # it was too slow
-            fresh = problem()
-            solution, found = trace(fresh, solver, seed, budget.limit, target=target)
-            seconds, primal, updates = found[-1]
-            if primal <= target:
-                wrong = test_error(fresh, solution, gamma, X, test, labels)
-                results[label].append([seconds, wrong, len(found), updates])
+            fresh, found = problem(), [(np.inf, 0)]
+
+            def look(info: EpochInfo, found: list[tuple[float, int]] = found,
+                     target: float = target) -> bool:  # fmt: skip
+                found.append((info.primal, info.updates))
+                return info.primal <= target
+
+            best, steps = walk(fresh, solver, look, seed=seed, limit=budget.limit)
+            if found[-1][0] <= target:
+                wrong = test_error(fresh, best, gamma, X, test, labels)
+                row = [steps[-1][1], wrong, len(steps), found[-1][1]]
+                results[label].append(row)
     return {"limit": budget.limit, "settings": [gamma, lam, accuracy], **results}
 
 

@@ -16,7 +16,7 @@ from ..training import solve
 from ..training.progress import EpochInfo
 from .data import halves
 from .frame import Budget, Paper
-from .measure import error, gaps, objective, optimum, reach, span
+from .measure import error, gaps, model, objective, optimum, reach, span, walk
 from .page import Finding, Row, each, tally
 from .pictures import Line, Panel
 
@@ -107,13 +107,11 @@ def errors(name: str, budget: Budget) -> Parameters:
         found: dict[int, str] = {}
 
         def look(info: EpochInfo) -> None:
-            if info.epoch in train.marks and info.epoch not in found:
-                assert info.model is not None
-                wrong = error(info.model(), train.test, train.labels)
+            if info.epoch in train.marks:
+                wrong = error(model(info), train.test, train.labels)
                 found[info.epoch] = f"{100 * wrong:.2f}"
 
-        solve(train.problem(lam, gamma), SDCA(), tol=1e-12, max_iter=train.epochs,
-              random_state=0, on_epoch=look)  # fmt: skip
+        walk(train.problem(lam, gamma), SDCA(), look, epochs=train.epochs, tol=1e-12)
         return (found.get(mark, "–") for mark in train.marks)
 
     rows = [

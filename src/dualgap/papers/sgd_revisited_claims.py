@@ -20,11 +20,11 @@ PAPER_SETS = {"a9a": "Adult", "w8a": "Web", "imdb": "Realsim", "cov1": "Covertyp
 STAND_INS = ("imdb", "cov1")
 # Methods that draw nothing: T is the same for all seeds.
 FIXED = ("SVMperf", "OCAS")
-# Title, C, single precision, and the tables of the runs.
+# Place, C, single precision, and the tables of the runs.
 CASES = [
-    ("Tables 2 and 3", 1.0, False, ("2", "3")),
-    ("Tables 4 and 5", 10.0, False, ("4", "5")),
-    ("Tables 6 and 7", 0.05, False, ("6", "7")),
+    ("Tables 2, 3", 1.0, False, ("2", "3")),
+    ("Tables 4, 5", 10.0, False, ("4", "5")),
+    ("Tables 6, 7", 0.05, False, ("6", "7")),
     ("Table 8", 1.0, True, ("8",)),
 ]
 #: Table 1: rows, features, T, J and L_T by set.
