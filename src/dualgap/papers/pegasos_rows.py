@@ -169,6 +169,14 @@ def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
     sizes = [n for n, _ in curves["SDCA"]]
     yield "ahead", tally(pegasos.get(n, np.inf) < sdca.get(n, np.inf) for n in sizes)
     yield "epoch", tally(n <= sdca.get(n, np.inf) for n in sizes)
+    for key, label in (("norma", "NORMA"), ("constant", "constant steps")):
+        other = medians(curves[label])
+        most = SETTINGS.loop if label == "constant steps" else tried
+        # Where neither gets there, or both budgets end, nothing can be said.
+        known = [n for n in sizes if n in other or pegasos.get(n, np.inf) <= most]
+        if known:
+            yield key, tally(pegasos.get(n, np.inf) < other.get(n, np.inf)
+                             for n in known)  # fmt: skip
     lam, accuracy = CASES.get(name, OTHERS)
     most, limit = max(pegasos.values(), default=np.inf), 1.0 / (lam * accuracy)
     told = f"{most:,.0f}" if most < np.inf else f"more than {tried:,}"
