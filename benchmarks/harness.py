@@ -6,6 +6,8 @@ A package runs in a process of its own, in the Python that `DUALGAP_RIVALS` name
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
@@ -238,22 +240,14 @@ def between_marks(page: Path, name: str, body: str) -> None:
     page.write_text(f"{head}{begin}\n{body}\n{end}{tail}")
 
 
-def collapsed(title: str, lines: list[str]) -> list[str]:
-    """Return Markdown lines that a reader opens by their title."""
-    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
-
-
-def facts(path: Path) -> list[str]:
-    """Return the tables of a JSON file of facts that no run measures, as Markdown."""
-    lines = []
-    for table in json.loads(path.read_text("utf-8")):
-        if lines:
-            lines.append("")
-        lines += [*table["text"], ""]
-        lines.append(f"| {' | '.join(table['columns'])} |")
-        lines.append("|" + "---|" * len(table["columns"]))
-        lines += [f"| {' | '.join(row)} |" for row in table["rows"]]
-    return lines
+def as_csv(lines: list[str]) -> str:
+    """Return a table in Markdown as CSV."""
+    head, _, *rows = "\n".join(lines).splitlines()
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    for line in (head, *rows):
+        table.writerow(c.strip().replace("**", "") for c in line[1:-1].split(" | "))
+    return text.getvalue()
 
 
 @dataclass

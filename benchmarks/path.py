@@ -6,8 +6,8 @@
 Measures ratios of processor time, one thread; every model of dualgap is certified to
 1e-3. scikit-learn's LinearSVC runs with its default tolerance and 10,000 iterations at
 most; its largest gap is what :func:`dualgap.certify` proves about its models on all
-rows. path.json keeps the last result of each case. The run, or --page alone, writes the
-tables and figures of docs/path.md from it.
+rows. path.json keeps the last result of each case. The run, or --page alone, writes
+docs/tables/path-*.csv and the figures of docs/tuning.md from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from dualgap import LinearSVC, LinearSVCCV, certify
 from dualgap.model_selection import svm_path
 
 RESULTS = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "path.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "tuning.md"
 PATHS = [
     ("a9a", "hinge", "auto"),
     ("a9a", "hinge", "dcd"),
@@ -128,38 +129,53 @@ def keep(case: tuple[str, ...], result: dict[str, float]) -> None:
     print(", ".join(case), json.dumps(result), flush=True)
 
 
-def tables() -> list[list[str]]:
-    """Return the lines of the three tables of the page."""
-    cases, lines = kept(), [list[str]() for _ in range(3)]
+def tables() -> dict[str, str]:
+    """Return the tables of searches and of paths as CSV."""
+    cases = kept()
+    lines = [
+        'data,loss,"GridSearchCV, dualgap","GridSearchCV, scikit-learn",'
+        '"best score, %","scikit-learn\'s score, %"'
+    ]
     for case in SEARCHES:
         of = cases[", ".join(case)]
         words = [f"{of[k]:.1f}" for k in ("time", "rival")]
         words += [f"{of[k]:.2f}" for k in ("score", "rival_score")]
-        lines[0].append(" | ".join([*case, *words]))
+        lines.append(",".join([*case, *words]))
+    more = [
+        'data,loss,solver,"cold fits, time","cold fits, epochs","scikit-learn, time",'
+        "largest gap,largest gap of scikit-learn"
+    ]
     for path in PATHS:
         of = cases[", ".join(path)]
-        ratios = [f"{of[k]:.1f}" for k in ("time", "epochs", "rival")]
-        gaps = [f"{of[k]:.1e}" for k in ("gap", "rival_gap")]
-        lines[1].append(" | ".join([*path, *ratios]))
-        lines[2].append(" | ".join([*path, *gaps]))
-    return [[f"| {line} |" for line in table] for table in lines]
+        words = [f"{of[k]:.1f}" for k in ("time", "epochs", "rival")]
+        words += [f"{of[k]:.1e}" for k in ("gap", "rival_gap")]
+        more.append(",".join([*path, *words]))
+    return {
+        "path-searches": "\n".join(lines) + "\n",
+        "path-fits": "\n".join(more) + "\n",
+    }
 
 
 def page(text: str) -> str:
-    """Return the page with the tables and the range of every figure in its text."""
-    found = re.findall(r"(?<=---\|\n)(?:\| (?:a9a|w8a|imdb) .*\n)+", text)
-    for old, new in zip(found, tables(), strict=True):
-        text = text.replace(old, "\n".join(new) + "\n")
+    """Return the page with the range of every figure in its text."""
     cases = kept()
-    for solver in ("auto", "dcd"):
-        ratios = [cases[", ".join(p)]["time"] for p in PATHS if p[2] == solver]
-        said = f"{min(ratios):.1f} to {max(ratios):.1f} times"
+    said = {
+        solver: [cases[", ".join(p)]["time"] for p in PATHS if p[2] == solver]
+        for solver in ("auto", "dcd")
+    }
+    for solver, ratios in said.items():
         text = re.sub(
             rf"(`{solver}`[^`]*?take )[\d.]+ to [\d.]+ times",
-            rf"\g<1>{said}",
+            rf"\g<1>{min(ratios):.1f} to {max(ratios):.1f} times",
             text,
         )
-    return text
+    searches = [cases[", ".join(case)] for case in SEARCHES]
+    fastest, slowest = (f(c["rival"] for c in searches) for f in (max, min))
+    return re.sub(
+        r"(values of C it is )[\d.]+ to [\d.]+ times",
+        rf"\g<1>{slowest:.1f} to {fastest:.1f} times",
+        text,
+    )
 
 
 def main() -> None:
@@ -175,6 +191,8 @@ def main() -> None:
         if case[0] in names:
             keep(case, of_search(*case))
     PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+    for name, text in tables().items():
+        (DOCS / "tables" / f"{name}.csv").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Small data, which everybody tries first: dualgap beside scikit-learn.
 
-    python benchmarks/small.py [DATA ...] [--C 0.1 1 10 100] [--json FILE] [--show FILE]
+    python benchmarks/small.py [DATA ...] [--C 0.1 1 10 100] [--output FOLDER] [--show]
 
 Both fit the same arrays at their default parameters but C and the loss, on one thread.
 dualgap proves a relative gap of 1e-3; scikit-learn stops at its default tolerance or
@@ -9,20 +9,22 @@ calls runs in turn, after one of each that is not timed. The figures are ratios 
 processor time, scikit-learn / dualgap: median, least and largest. Above 1 dualgap is
 faster. Predictions are timed on the training rows, as an array and as a CSR matrix. The
 calls of Python functions in one fit are counted by cProfile. Searches fit 12 candidates
-on 5 folds and then the best one; `--show` prints the tables of a JSON file again.
+on 5 folds and then the best one. All rows go to small-fits.csv and
+small-searches.csv of FOLDER; `--show` prints the summary of docs/tables again.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
-import json
+import csv
 import os
 import pstats
 import statistics
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -60,6 +62,8 @@ CLASSIFIERS = [
     ("OneClassSVM", "OneClassSVM", {}, False),
 ]
 REGRESSIONS = [("LinearSVR", "LinearSVR", {}, True), ("SVR", "SVR", {}, True)]
+#: Where the tables of the page are.
+TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 #: dualgap's default `tol`.
 PROVED = 1e-3
 SEARCHED = ("iris", "wine", "cancer", "diabetes")
@@ -170,10 +174,29 @@ def summary(rows: list[dict[str, str]], head: str) -> list[str]:
     return [f"{won} of {len(values)}", f"{statistics.median(values):.2f}", span]
 
 
+def read(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of both files."""
+    found = {}
+    for kind in ("fits", "searches"):
+        with (folder / f"small-{kind}.csv").open(encoding="utf-8") as file:
+            found[kind] = list(csv.DictReader(file))
+    return found
+
+
+def write(found: dict[str, list[dict[str, str]]], folder: Path) -> None:
+    """Write the rows of both files."""
+    for kind, head in (("fits", FITS), ("searches", SEARCHES)):
+        path = folder / f"small-{kind}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, head, lineterminator="\n")
+            table.writeheader()
+            table.writerows(found[kind])
+
+
 def show(found: dict[str, list[dict[str, str]]]) -> None:
-    """Print all tables, the sums by model and by kind of call first."""
+    """Print the sums by model and by kind of call."""
     fits, searches = found["fits"], found["searches"]
-    full = [row for row in fits if "predict" in row]
+    full = [row for row in fits if row.get("predict")]
     head, lines = ["", "cases won", "median", "least to largest"], []
     for model in dict.fromkeys(row["model"] for row in full):
         rows = [row for row in full if row["model"] == model]
@@ -183,9 +206,7 @@ def show(found: dict[str, list[dict[str, str]]]) -> None:
     print(table(head, [dict(zip(head, line, strict=True)) for line in lines]))
     print(f"\nfits in all: {summary(full, 'fit')[0]}")
     above = sum(float(row[FITS[9]]) > PROVED for row in full)
-    print(f"gap of scikit-learn's model above {PROVED:g}: {above} of {len(full)}\n")
-    print(table(SEARCHES, searches), end="\n\n")
-    print(table(FITS, fits))
+    print(f"gap of scikit-learn's model above {PROVED:g}: {above} of {len(full)}")
 
 
 def main() -> None:
@@ -195,12 +216,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=0.4, help="for one case")
     parser.add_argument("--limit", type=float, default=1.0, help="longest fit, seconds")
-    parser.add_argument("--json", help="file to write the tables to")
-    parser.add_argument("--show", help="print the tables of this file")
+    parser.add_argument("--output", type=Path, help="folder for the tables")
+    parser.add_argument("--show", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if options.show:
-        with open(options.show) as file:
-            show(json.load(file))
+        show(read(TABLES))
         return
 
     found: dict[str, list[dict[str, str]]] = {"fits": [], "searches": []}
@@ -208,9 +228,8 @@ def main() -> None:
     def note(kind: str, head: list[str], row: list[str]) -> None:
         found[kind].append(dict(zip(head, row, strict=False)))
         print(" | ".join(row), flush=True)
-        if options.json:
-            with open(options.json, "w") as file:
-                json.dump(found, file, indent=1)
+        if options.output:
+            write(found, options.output)
 
     for label, X, y, models in cases(options.data):
         for title, face, parameters, searches in models:

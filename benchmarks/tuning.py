@@ -9,9 +9,9 @@ Measures processor seconds of SVCCV on one thread, and the rivals' seconds over 
 the median of R runs in turn, each in a process of its own. "peak" is the most memory
 of such a process in megabytes: packages, data and search. A rival that takes more than
 S processor seconds is ended, and "over" tells the least ratio. The K values of C are
-from 10^A to 10^B. tuning.json keeps the last result of each case, and --tables prints
-the tables of docs/tuning.md from it. With --jobs, only the elapsed seconds of SVCCV on
-N threads are measured, and kept with the case.
+from 10^A to 10^B. tuning.json keeps the last result of each case, and --tables writes
+docs/tables/tuning-*.csv from it. With --jobs, only the elapsed seconds of SVCCV on N
+threads are measured, and kept with the case.
 
 The names are data sets of kernel/bench.py, or made-D for scikit-learn's
 `make_classification` with D features. Odd classes are told from even ones, except in
@@ -30,6 +30,8 @@ the mean scores from scikit-learn's, "gap" the largest proven relative gap.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import multiprocessing
@@ -62,6 +64,7 @@ from dualgap.kernel import Nystroem
 from dualgap.kernels.table import KernelTable
 
 RESULTS = Path(__file__).with_suffix(".json")
+TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 #: Seconds of TorchKM on an L40S, by data and rows (arXiv:2606.06742v2, tables 2 and 3).
 PUBLISHED = {
     ("made-10", 10_000): 23.3, ("made-100", 10_000): 17.9, ("made-1000", 10_000): 37.7,
@@ -350,7 +353,7 @@ def published(case: dict[str, Any]) -> list[str]:
 
 
 def tables() -> dict[str, str]:
-    """Return the tables of the page."""
+    """Return the tables of the page as CSV."""
     cases = list(kept()["cases"].values())
     over = [c for c in cases if c.get("landmarks")]
     tubes = [c for c in cases if c.get("regression")]
@@ -359,17 +362,17 @@ def tables() -> dict[str, str]:
     measured = [c for c in whole if c["ratios"]]
     heads = {
         "searches": "data | rows | features | classes | C x folds | seconds | against "
-        "dualgap's `SVC` | against scikit-learn | best C | scores differ by",
+        "dualgap's SVC | against scikit-learn | best C | scores differ by",
         "parts": "data | rows | features | classes | seconds | kernel matrix | "
         "training | proofs | rest | largest gap",
         "published": "data | rows | features | dualgap, one thread | dualgap, two "
         "threads | TorchKM on a GPU, published",
         "regression": "data | rows | features | C x folds | seconds | against "
-        "dualgap's `SVR` | against scikit-learn | best C | scores differ by",
+        "dualgap's SVR | against scikit-learn | best C | scores differ by",
         "landmarks": "data | rows | features | landmarks | C x folds | seconds | "
-        "against dualgap's `SVC` | largest gap | MB",
+        "against dualgap's SVC | largest gap | MB",
         "linear": "data | rows | features | seconds | against dualgap's "
-        "`GridSearchCV` | against scikit-learn | best C | scores differ by | MB | "
+        "GridSearchCV | against scikit-learn | best C | scores differ by | MB | "
         "MB, scikit-learn",
     }
     lines = {
@@ -384,15 +387,14 @@ def tables() -> dict[str, str]:
 
 
 def table(titles: str, lines: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    rule = "|---" * (titles.count("|") + 1)
-    return "\n".join(
-        [f"| {titles} |", f"{rule}|", *(f"| {' | '.join(c)} |" for c in lines)]
-    )
+    """Return a table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([titles.split(" | "), *lines])
+    return text.getvalue()
 
 
 def main() -> None:
-    """Measure cases, or print the tables."""
+    """Measure cases, or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ["pendigits", "usps", "covtype-20k", "a9a", "w8a", "pendigits-10"]
     parser.add_argument("names", nargs="*", default=names)
@@ -412,7 +414,8 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:
-        print("\n\n".join(tables().values()))
+        for name, text in tables().items():
+            (TABLES / f"tuning-{name}.csv").write_text(text, "utf-8")
         return
     for name in given.names:
         case = measure(name, given)

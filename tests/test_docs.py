@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
 import importlib
 import json
@@ -251,39 +252,51 @@ def test_the_pages_of_estimators_lead_with_the_results():
     assert {"regression", "several-classes"} <= seen
 
 
-@pytest.mark.long
-def test_the_pages_show_what_the_exact_verifier_found():
-    script = ROOT / "benchmarks" / "trust" / "verify.py"
-    results = script.with_suffix(".json")
+def printed(code, *folders):
+    """Return what code prints with the modules of some folders, as JSON."""
+    path = os.pathsep.join([*map(str, folders), *sys.path])
     run = subprocess.run(
-        [sys.executable, script, "--tables", results], capture_output=True, text=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
     )
     assert run.returncode == 0, run.stderr
-    tables = run.stdout.strip().split("\n\n")
-    report = json.loads(results.read_text("utf-8"))["all"]
-    assert report["false"] == 0
-    for name, table, count in zip(
-        ("trust", "certified-answers"), tables, ("certificates", "statements"),
-        strict=True,
-    ):  # fmt: skip
-        page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
-        assert f"\n\n{table}\n\n" in page
-        assert f"0 of {report[count]:,}" in page
+    return json.loads(run.stdout)
+
+
+def stored(tables):
+    """Return the files in docs/tables of these names."""
+    folder = ROOT / "docs" / "tables"
+    return {name: (folder / f"{name}.csv").read_text("utf-8") for name in tables}
+
+
+@pytest.mark.long
+def test_the_pages_show_what_the_exact_verifier_found():
+    folder = ROOT / "benchmarks" / "trust"
+    report = json.loads((folder / "verify.json").read_text("utf-8"))
+    code = (
+        "import json, verify\nreport = json.load(open(verify.HERE / 'verify.json'))\n"
+    )
+    code += "print(json.dumps(verify.tables(report)))"
+    tables = printed(code, folder)
+    assert len(tables) == 2
+    assert tables == stored(tables)
+    assert report["all"]["false"] == 0
+    page = (ROOT / "docs" / "trust.md").read_text("utf-8")
+    for count in ("certificates", "statements"):
+        assert f"0 of {report['all'][count]:,}" in page
 
 
 @pytest.mark.long
 def test_the_page_on_tuning_shows_its_results():
-    script = ROOT / "benchmarks" / "tuning.py"
-    run = subprocess.run(
-        [sys.executable, script, "--tables"], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    page = (ROOT / "docs" / "tuning.md").read_text("utf-8")
-    tables = run.stdout.strip().split("\n\n")
+    folder = ROOT / "benchmarks"
+    tables = printed("import json, tuning\nprint(json.dumps(tuning.tables()))", folder)
     assert len(tables) == 6
-    for table in tables:
-        assert f"\n\n{table}\n\n" in page
-    cases = json.loads(script.with_suffix(".json").read_text("utf-8"))["cases"]
+    tables = {f"tuning-{name}": text for name, text in tables.items()}
+    assert tables == stored(tables)
+    page = (ROOT / "docs" / "tuning.md").read_text("utf-8")
+    cases = json.loads((folder / "tuning.json").read_text("utf-8"))["cases"]
     linear = [c["ratios"]["sklearn"] for c in cases.values() if c["linear"]]
     others = "linear", "landmarks", "regression"
     whole = [c for c in cases.values() if not any(c.get(name) for name in others)]
@@ -334,13 +347,10 @@ def test_the_chart_of_the_readme_is_drawn(tmp_path):
 
 
 def measured(page) -> bool:
-    """Whether a page, or its page of measurements, names a script that measures."""
-    named = ROOT / page, ROOT / page.replace(".md", "-measured.md")
-    texts = [path.read_text("utf-8") for path in named if path.exists()]
+    """Whether a page names a script that measures."""
     # scikit-learn's tests are what the page on migrating counts
-    return any(
-        re.search(r"python (?:benchmarks|-m pytest)|tests/peers", t) for t in texts
-    )
+    text = (ROOT / page).read_text("utf-8")
+    return bool(re.search(r"python (?:benchmarks|-m pytest)|tests/peers", text))
 
 
 def test_the_scripts_that_the_pages_name_are_there():
@@ -380,22 +390,17 @@ def test_the_benchmark_pages_show_their_results(kind):
     """The report prints the same page from results.json again."""
     folder = ROOT / "benchmarks" / kind
     code = "import json, report\nwhole = report.kept()\n"
-    code += "parts = report.generated(whole, report.in_order(whole))\n"
-    code += "print(json.dumps(parts))\n"
-    path = os.pathsep.join([str(folder), str(folder.parent), *sys.path])
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path},
-    )
-    assert run.returncode == 0, run.stderr
+    code += "cells = report.in_order(whole)\n"
+    code += "found = report.generated(whole, cells), report.tables(cells)\n"
+    code += "print(json.dumps(found))\n"
+    parts, tables = printed(code, folder, folder.parent)
     page = (ROOT / "docs" / f"benchmarks-{kind}.md").read_text("utf-8")
-    parts = json.loads(run.stdout)
-    assert len(parts) == 4
+    assert len(parts) == 3
     for name, body in parts.items():
         _, _, rest = page.partition(f"<!-- {name}: begin -->\n")
         assert rest.partition(f"\n<!-- {name}: end -->")[0] == body, name
+    assert f"{kind}-cases" in tables
+    assert tables == stored(tables)
 
 
 def test_pages_with_code_are_found():
@@ -427,10 +432,6 @@ def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
-#: Parts of the page of a solver, after its first lines.
-PARTS = ["Method", "Options", "Example", "What to expect", "Source"]
-
-
 def solver_records():
     """Return the records of the solvers and approximations by name.
 
@@ -444,34 +445,59 @@ def solver_records():
     return found
 
 
-def test_every_solver_has_a_page():
-    folder = ROOT / "docs" / "solvers"
+def section(name):
+    """Return the page of a solver's family, and the section about the solver."""
+    found = {}
+    for page in (ROOT / "docs" / "solvers").glob("*.md"):
+        _, *parts = re.split(r"^## (.*)$", page.read_text("utf-8"), flags=re.M)
+        for title, text in zip(parts[::2], parts[1::2], strict=True):
+            if title == f"`{name}`":
+                found[page.name] = text
+    ((page, text),) = found.items()
+    return page, text
+
+
+def test_every_solver_has_a_section():
     overview = (ROOT / "docs" / "solvers.md").read_text("utf-8")
     records = solver_records()
-    assert sorted(page.stem for page in folder.glob("*.md")) == sorted(records)
-    for name in records:
-        assert f"[`{name}`](solvers/{name}.md)" in overview
-        text = (folder / f"{name}.md").read_text("utf-8")
-        assert text.startswith(f"# `{name}`: ")
-        assert re.findall("^## (.*)$", text, re.M) == PARTS, name
-        assert 25 <= text.count("\n") <= 62, name
+    for name in {*records} - {"auto"}:
+        page, _ = section(name)
+        assert f"[`{name}`](solvers/{page}#{name})" in overview
+    pages = [*(ROOT / "docs" / "solvers").glob("*.md")]
+    titles = {t for p in pages for t in re.findall("^## `(.*)`$", p.read_text(), re.M)}
+    assert titles == {*records} - {"auto"}
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert ">>> " in text, page.name
+        assert "*Source" in text, page.name
 
 
 @pytest.mark.cases(None)
-@pytest.mark.parametrize("name", sorted(solver_records()))
-def test_the_page_of_a_solver_has_its_options(name):
-    text = (ROOT / "docs" / "solvers" / f"{name}.md").read_text("utf-8")
-    options = text.partition("\n## Options\n")[2].partition("\n## ")[0]
+@pytest.mark.parametrize("name", sorted({*solver_records()} - {"auto"}))
+def test_the_section_of_a_solver_has_its_options(name):
+    page, text = section(name)
+    whole = (ROOT / "docs" / "solvers" / page).read_text("utf-8")
+    if "\n## Options of all\n" in whole:
+        common = whole.partition("\n## Options of all\n")[2].partition("\n## ")[0]
+        text += common
     for record in solver_records()[name]:
         for field in fields(record):
             said = f"{field.name}={field.default!r}".replace("'", '"')
-            assert said in options or name == "auto", said
-    for line in re.findall(r"`([^`]*--solver [^`]*)`", options):
+            assert said in text, said
+    for line in re.findall(r"`([^`]*--solver [^`]*)`", whole):
         solver = re.search(r"--solver ([\w-]+)", line)[1]
         given = re.findall(r"--solver-option (\S+)", line)
         kernel = "rbf" if "--kernel rbf" in line else None
         made = configured_solver(solver, given, kernel, "classification")
-        assert (getattr(made, "name", made), solver) == (name, name)
+        assert getattr(made, "name", made) == solver
+
+
+def test_the_options_of_the_kernel_solver_auto_are_told():
+    text = (ROOT / "docs" / "solvers.md").read_text("utf-8")
+    block = {field.name for field in fields(solver_records()["block"][0])}
+    for record in solver_records()["auto"]:
+        for field in fields(record):
+            assert field.name in block or f"`{field.name}={field.default!r}`" in text
 
 
 @pytest.mark.parametrize(
@@ -500,26 +526,49 @@ def test_the_modules_are_there_after_one_import():
     assert run.returncode == 0, run.stderr
 
 
-def test_the_page_on_paths_has_the_stored_results(monkeypatch):
+def test_the_page_on_tuning_has_the_stored_results_of_paths(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     path = runpy.run_path(str(ROOT / "benchmarks" / "path.py"))
-    text = (ROOT / "docs" / "path.md").read_text("utf-8")
+    text = (ROOT / "docs" / "tuning.md").read_text("utf-8")
     assert path["page"](text) == text
+    tables = path["tables"]()
+    assert len(tables) == 2
+    assert tables == stored(tables)
 
 
 def test_the_page_on_small_data_has_the_stored_results(capsys):
     small = runpy.run_path(str(ROOT / "benchmarks" / "small.py"))
-    found = json.loads((ROOT / "benchmarks" / "small.json").read_text("utf-8"))
+    found = small["read"](small["TABLES"])
     small["show"](found)
     text = (ROOT / "docs" / "benchmarks-small.md").read_text("utf-8")
     lines = capsys.readouterr().out.splitlines()
+    assert sum(x.startswith("|") for x in lines) > 10
     assert [x for x in lines if x.startswith("|") and f"\n{x}\n" not in text] == []
     told = dict(line.split(": ") for line in lines if ": " in line and line[0] != "|")
     fits, above = told["fits in all"], told["gap of scikit-learn's model above 0.001"]
     assert f"in {fits} cases" in text
     assert f"In {above.split()[0]} cases the gap" in text
-    full = [row for row in found["fits"] if "predict" in row]
+    full = [row for row in found["fits"] if row["predict"]]
     largest = max(float(row["gap of scikit-learn's"]) for row in full)
     assert f"largest is {largest:.0f}:" in " ".join(text.split())
     head = " ".join(text.split()).partition("**On small")[2].partition("**")[0]
     assert head.endswith(f"{small['summary'](full, 'predict')[0].split()[0]}.")
+
+
+def test_the_tables_are_linked_and_are_tables():
+    folder = ROOT / "docs" / "tables"
+    texts = "\n".join(page.read_text("utf-8") for page in PAGES)
+    for path in sorted(folder.iterdir()):
+        assert f"(tables/{path.name})" in texts, path.name
+        with path.open(encoding="utf-8", newline="") as file:
+            sizes = {len(row) for row in csv.reader(file)}
+        assert len(sizes) == 1, path.name
+
+
+def test_the_pages_keep_to_their_budget():
+    """The pages about the papers have a budget of their own."""
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "papers"]
+    generated = ("auto_examples", "generated")
+    pages = [p for p in pages if not {*p.parts} & {*generated}]
+    assert len(pages) <= 48
+    assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 44_000

@@ -232,8 +232,9 @@ def calls(function):
 @pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
 def test_the_life_of_a_fit_is_as_written(name):
     """The page names functions in the order in which the fit first calls them."""
-    page = {"LinearSVC": "life-of-a-fit.md", "SVC": "life-of-a-kernel-fit.md"}[name]
-    text = (ROOT / "docs" / page).read_text("utf-8").partition("\n## Small data")[0]
+    text = (ROOT / "docs" / "life-of-a-fit.md").read_text("utf-8")
+    text = text.partition(f"\n## `{name}.fit`\n")[2].partition("\n## ")[0]
+    text = text.partition("\n### Small data")[0]
     named = re.findall(r"`([\w/]+\.(?:py|hpp|cpp))`,\s+`([\w.]+)`", text)
     assert len(named) > 20
     X, y = load_breast_cancer(return_X_y=True)

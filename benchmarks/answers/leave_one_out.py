@@ -2,7 +2,7 @@
 
     python benchmarks/answers/leave_one_out.py [PART ...] [--seconds S]
 
-The parts "what-if", "sets" and "kernels" print the tables of docs/certified-loo.md.
+The parts "what-if", "sets" and "kernels" print the tables of docs/certified-answers.md.
 Times are processor seconds of one thread.
 """
 

@@ -12,10 +12,9 @@ from datasets import ROOT
 from harness import (
     Report,
     Results,
+    as_csv,
     between_marks,
     by_rival,
-    collapsed,
-    facts,
     geometric,
     mark,
     median,
@@ -297,6 +296,10 @@ def predictions(cells: list[dict]) -> list[str]:
         if found:
             lines.append(f"| {name} | {geometric(found):.1f} | {min(found):.1f} | "
                          f"{len(found)} |")  # fmt: skip
+    return lines
+
+
+def all_predictions(cells: list[dict]) -> list[str]:
     rows = []
     for c in cells:
         p = c["predict"]
@@ -310,7 +313,7 @@ def predictions(cells: list[dict]) -> list[str]:
     head = ["| data | C | nSV | oneDAL / dualgap | LIBSVM / dualgap | scikit-learn / "
             "dualgap | scikit-learn / dualgap in float32 | oneDAL's rate / matrix "
             "product's |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    return [*lines, "", *collapsed(f"All {len(rows)} cases", [*head, *rows])]
+    return [*head, *rows]
 
 
 def memory(cells: list[dict]) -> list[str]:
@@ -318,26 +321,15 @@ def memory(cells: list[dict]) -> list[str]:
     rows = [f"| {c['data']} | {c['C']:g} | "
             + " | ".join(number(c["memory"].get(r)) for r in names)
             + " |" for c in cells if c["memory"]]  # fmt: skip
-    if not rows:
-        return []
-    head = ["| data | C | dualgap | oneDAL | LIBSVM | scikit-learn |",
+    head = ["| data | C | dualgap, MB | oneDAL | LIBSVM | scikit-learn |",
             "|---|---|---|---|---|---|"]  # fmt: skip
-    text = [
-        "Megabytes that a fit adds to the highest resident memory, on a fresh heap.",
-        "dualgap has a cache of 200 MB, a rival the cache of its best setting.",
-        "",
-    ]
-    return [*collapsed(f"Memory of {len(rows)} fits", [*text, *head, *rows]), ""]
+    return [*head, *rows]
 
 
 def nystroem(cells: list[dict]) -> list[str]:
-    lines = ["### Nystroem features", "",
-             "Accuracy on the test set / seconds of the fit, by the number of "
-             "landmarks.",
-             'scikit-learn uses its `Nystroem` and `LinearSVC(loss="hinge")`.',
-             ""]  # fmt: skip
-    head = ["| data | C | exact | dualgap 100 | 300 | 1000 | scikit-learn 100 | 300 | "
-            "1000 |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    head = ["| data | C | exact: accuracy / s | dualgap, 100 landmarks | 300 | 1000 | "
+            "scikit-learn, 100 landmarks | 300 | 1000 |",
+            "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     rows = []
     for c in cells:
         if c["nystroem"]:
@@ -347,40 +339,38 @@ def nystroem(cells: list[dict]) -> list[str]:
             here = [c["nystroem"].get(f"{r} {m}") for r, m in keys]
             shown = [f"{h[0]:.4f} / {number(h[1])}" if h else "–" for h in here]
             rows.append(f"| {c['data']} | {c['C']:g} | {exact} | {' | '.join(shown)} |")
-    return (
-        [*lines, *collapsed(f"All {len(rows)} cases", [*head, *rows])] if rows else []
-    )
+    return [*head, *rows]
 
 
 def misses(cells: list[dict]) -> list[str]:
     rows = [f"| {c['data']} | {c['C']:g} | {rival} | {family} | {tightest:g} | "
             f"{best:.1e} |" for c in cells
             for rival, family, tightest, best in c["missed"]]  # fmt: skip
-    if not rows:
-        return []
     head = ["| data | C | rival | setting | tightest tolerance | best accuracy |",
             "|---|---|---|---|---|---|"]  # fmt: skip
-    title = f"{len(rows)} searches in which no tolerance led a rival to the accuracy"
-    text = [
-        "A model that tightening no longer changes points to single precision or a",
-        "fault.",
-        "",
-    ]
-    return collapsed(title, [*text, *head, *rows])
+    return [*head, *rows]
 
 
 def text(cells: list[dict]) -> str:
-    """Return the tables of every case."""
+    """Return the losses, what is not known, and the ratios of predictions."""
     lost = [f"{c['data']} C = {c['C']:g}" for c in cells if c["ratio"] < 1 / NOISE]
     open_ = [c for c in cells if c["bracket"] > 1e-5]
     lines = [
-        f"Lost: {', '.join(lost) or 'none'}.", "",
-        "### Fits", "",
-        *collapsed(f"All {len(cells)} fits beside the best rival",
-                   [HEAD, *map(row, cells)]), "",
-        *collapsed(f"All {len(cells)} fits: the ratio to each rival, and the floor",
-                   [HEAD_OF_RIVALS, *map(row_of_rivals, cells)]), "",
-    ]  # fmt: skip
+        f"Lost: {', '.join(lost) or 'none'}.",
+        "",
+        "| table | rows |",
+        "|---|---|",
+        f"| [fits beside the best rival](tables/kernel-cases.csv) | {len(cells)} |",
+        f"| [ratios to each rival, floors](tables/kernel-ratios.csv) | {len(cells)} |",
+    ]
+    for title, name, rows in (
+        ("predictions", "predictions", all_predictions(cells)),
+        ("memory of fits on a fresh heap", "memory", memory(cells)),
+        ("Nystroem features", "nystroem", nystroem(cells)),
+        ("searches in which no tolerance led to the accuracy", "missed", misses(cells)),
+    ):
+        lines.append(f"| [{title}](tables/kernel-{name}.csv) | {len(rows) - 2} |")
+    lines.append("")
     if open_:
         lines += [
             "P\\* is not known to 1e-5 in these cases: "
@@ -388,13 +378,24 @@ def text(cells: list[dict]) -> str:
                         for c in open_) + ".",
             "Rivals get the benefit of the doubt there.", "",
         ]  # fmt: skip
-    lines += [*misses(cells), "", *memory(cells),
-              "### Prediction", "",
+    lines += ["### Prediction", "",
               "Each ratio is a rival's seconds per query and support vector over "
               "dualgap's.",
-              "Rows are test rows, on one thread.", "", *predictions(cells), "",
-              *nystroem(cells)]  # fmt: skip
-    return "\n".join(lines).rstrip()
+              "Rows are test rows, on one thread.", "",
+              *predictions(cells)]  # fmt: skip
+    return "\n".join(lines)
+
+
+def tables(cells: list[dict]) -> dict[str, str]:
+    """Return the files in docs/tables."""
+    return {
+        "kernel-cases": as_csv([HEAD, *map(row, cells)]),
+        "kernel-ratios": as_csv([HEAD_OF_RIVALS, *map(row_of_rivals, cells)]),
+        "kernel-predictions": as_csv(all_predictions(cells)),
+        "kernel-memory": as_csv(memory(cells)),
+        "kernel-nystroem": as_csv(nystroem(cells)),
+        "kernel-missed": as_csv(misses(cells)),
+    }
 
 
 def provenance(whole: Report, cells: list[dict]) -> str:
@@ -451,7 +452,6 @@ def generated(whole: Report, cells: list[dict]) -> dict[str, str]:
         "kernel summary": "\n".join(summary(cells)),
         "kernel cases": text(cells),
         "kernel machines": provenance(whole, cells),
-        "kernel facts": "\n".join(facts(HERE / "facts.json")),
     }
 
 
@@ -471,6 +471,8 @@ def report(results: Results) -> None:
         return
     for name, body in generated(whole, cells).items():
         between_marks(DOCS / "benchmarks-kernel.md", name, body)
+    for name, body in tables(cells).items():
+        (DOCS / "tables" / f"{name}.csv").write_text(body, "utf-8")
     picture(cells, DOCS / "benchmarks-kernel.png")
     whole.write(cells)
     print("\n".join(summary(cells)))

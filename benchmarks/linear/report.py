@@ -12,10 +12,9 @@ from datasets import ROOT
 from harness import (
     Report,
     Results,
+    as_csv,
     between_marks,
     by_rival,
-    collapsed,
-    facts,
     geometric,
     mark,
     median,
@@ -130,7 +129,8 @@ def row(c: dict) -> str:
         rival, theirs, spread = "none", f"> {number(1000 * c['theirs'])}", "–"
     lost = " **lost**" if c["ratio"] < 1 / NOISE else ""
     return (
-        f"| {c['C']:g}{mark(c['machine'])} | {c['accuracy']:g} | {mine} | "
+        f"| {c['data']} | {c['C']:g}{mark(c['machine'])} | {c['accuracy']:g} | "
+        f"{mine} | "
         f"{c['gap'] or 0:.1e} | {rival} | {theirs} | "
         f"{number(c['ratio'], not c['reached'])}{lost} | {spread} | "
         f"{number(c.get('ratio_all'))} | "
@@ -139,9 +139,9 @@ def row(c: dict) -> str:
 
 
 HEAD = (
-    "| C | accuracy | dualgap, ms | gap proved | best rival (setting) | rival, ms | "
-    "ratio | range | ratio with import and conversion | ratio to scikit-learn |\n"
-    "|---|---|---|---|---|---|---|---|---|---|"
+    "| data | C | accuracy | dualgap, ms | gap proved | best rival (setting) | "
+    "rival, ms | ratio | range | ratio with import and conversion | ratio to "
+    "scikit-learn |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -202,7 +202,7 @@ def top(cells: list[dict]) -> str:
 
 
 def cases(cells: list[dict]) -> str:
-    """Return the losses and then every case by data set."""
+    """Return the losses, and what is not known."""
     lost = [c for c in cells if c["ratio"] < 1 / NOISE]
     lines = ["### Losses", ""]
     if lost:
@@ -212,37 +212,33 @@ def cases(cells: list[dict]) -> str:
         lines += ["| data | C | accuracy | dualgap, ms | best rival (setting) | "
                   "rival, ms | ratio |", "|---|---|---|---|---|---|---|"]  # fmt: skip
         for c in lost:
-            # The whole row, with the gap and further ratios, stands in "All cases".
-            C, accuracy, mine, _, rival, theirs, ratio, *_ = row(c)[2:].split(" | ")
+            # The whole row, with the gap and further ratios, stands in the CSV file.
+            cells_of_row = row(c)[2:].split(" | ")
+            name, C, accuracy, mine, _, rival, theirs, ratio, *_ = cells_of_row
             ratio = ratio.removesuffix(" **lost**")
-            lines.append(f"| {c['data']} | {C} | {accuracy} | {mine} | {rival} | "
+            lines.append(f"| {name} | {C} | {accuracy} | {mine} | {rival} | "
                          f"{theirs} | {ratio} |")  # fmt: skip
         lines.append("")
     else:
         lines += ["None.", ""]
-    tables = []
-    for name in DATA:
-        some = [c for c in cells if c["data"] == name]
-        if some:
-            mean = geometric([c["ratio"] for c in some])
-            title = (
-                f"{name}: {won(some)} of {len(some)} cases won, mean ratio {mean:.2f}"
-            )
-            tables += [*collapsed(title, [HEAD, *map(row, some)]), ""]
+    lines.append(f"[All {len(cells)} cases](tables/linear-cases.csv) are in a table.")
     loose = [c for c in cells if c["accuracy"] == ACCURACIES[-1]
              and (c["bracket"] is None or c["bracket"] > 1e-7)]  # fmt: skip
     if loose:
-        tables += [
-            "P\\* is not known to 1e-7 in these cases: "
+        lines += [
+            "P\\* is not known to 1e-7 in these: "
             + ", ".join(
                 f"{c['data']} C = {c['C']:g} ({c['bracket'] or math.inf:.0e})"
                 for c in loose
             )
-            + ".",
-            "Rivals get the benefit of the doubt there.",
+            + ". Rivals get the benefit of the doubt there."
         ]
-    lines += collapsed(f"All {len(cells)} cases, by data set", tables)
-    return "\n".join(lines).rstrip()
+    return "\n".join(lines)
+
+
+def tables(cells: list[dict]) -> dict[str, str]:
+    """Return the files in docs/tables."""
+    return {"linear-cases": as_csv([HEAD, *map(row, cells)])}
 
 
 def picture(cells: list[dict], path: Path) -> None:
@@ -303,7 +299,6 @@ def generated(whole: Report, cells: list[dict]) -> dict[str, str]:
         "linear summary": top(cells),
         "linear cases": cases(cells),
         "linear machines": whole.provenance(cells),
-        "linear facts": "\n".join(facts(HERE / "facts.json")),
     }
 
 
@@ -321,6 +316,8 @@ def report(results: Results) -> None:
         return
     for name, body in generated(whole, cells).items():
         between_marks(DOCS / "benchmarks-linear.md", name, body)
+    for name, body in tables(cells).items():
+        (DOCS / "tables" / f"{name}.csv").write_text(body, "utf-8")
     picture(cells, DOCS / "benchmarks-linear.png")
     whole.write(cells)
     print("\n".join(summary(cells)))

@@ -3,15 +3,18 @@
     python benchmarks/trust/verify.py --problems 20000 --seed 0 --jobs 2
     python benchmarks/trust/verify.py --classes svc,svr --problems 500
     python benchmarks/trust/verify.py --classes svc --only 123     one problem again
-    python benchmarks/trust/verify.py --tables FILE                tables of --json FILE
+    python benchmarks/trust/verify.py --tables FILE                from --json FILE
 
 Prints one row per class of attack, and fails if anything is false. The classes are in
 tests/trust/attacks.py and statements.py, the exact values in tests/trust/verifier.py.
+`--tables` writes docs/tables/trust-*.csv.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import logging
 import multiprocessing
@@ -29,6 +32,7 @@ import numpy as np
 
 from tests.trust.statements import ATTACKS, Tally, counts, run
 
+HERE = Path(__file__).resolve().parent
 CHUNK = 20
 SHOWN = 20  # faults of a class in full
 #: Columns of the two tables of the documents.
@@ -42,7 +46,8 @@ def main() -> int:
     arguments = parse()
     if arguments.tables:
         report = json.loads(Path(arguments.tables).read_text())
-        print(markdown(report, CERTIFICATES), markdown(report, STATEMENTS), sep="\n\n")
+        for name, text in tables(report).items():
+            (HERE.parents[1] / "docs" / "tables" / f"{name}.csv").write_text(text)
         return 0
     names = arguments.classes.split(",") if arguments.classes else list(ATTACKS)
     unknown = sorted(set(names) - set(ATTACKS))
@@ -93,7 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--classes", metavar="A,B", help=", ".join(ATTACKS))
     parser.add_argument("--only", type=int, metavar="NUMBER", help="one of each class")
     parser.add_argument("--json", metavar="FILE", help="write the table and the faults")
-    parser.add_argument("--tables", metavar="FILE", help="print the documents' of it")
+    parser.add_argument("--tables", metavar="FILE", help="write the documents' of it")
     return parser.parse_args()
 
 
@@ -150,15 +155,25 @@ def table(report: dict) -> str:
     )
 
 
-def markdown(report: dict, columns: tuple[str, ...]) -> str:
+def tables(report: dict) -> dict[str, str]:
+    """Return the files in docs/tables."""
+    return {
+        "trust-certificates": as_csv(report, CERTIFICATES),
+        "trust-statements": as_csv(report, STATEMENTS),
+    }
+
+
+def as_csv(report: dict, columns: tuple[str, ...]) -> str:
     """Return the table of the documents of the classes with values in column 1."""
     rows = {ATTACKS[k].title: row for k, row in report.items() if k in ATTACKS}
     rows = {title: row for title, row in rows.items() if row[columns[1]]}
     rows["all"] = {name: sum(row[name] for row in rows.values()) for name in COLUMNS}
-    titles = [HEADS.get(name, name) for name in columns]
-    lines = [f"| class | {' | '.join(titles)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [f"| {k} | {' | '.join(cells(row, columns))} |" for k, row in rows.items()]
-    return "\n".join(lines)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["class", *(HEADS.get(name, name) for name in columns)])
+    for title, row in rows.items():
+        table.writerow([title.replace("`", ""), *cells(row, columns)])
+    return text.getvalue()
 
 
 def cells(row: dict, columns: tuple[str, ...]) -> list[str]:

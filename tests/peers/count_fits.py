@@ -11,7 +11,7 @@ from pathlib import Path
 import dualgap
 from dualgap.estimators import drop_ins
 
-#: The row of the table in docs/patching.md for the first words of a reason.
+#: The row of docs/tables/patched-fits.csv for the first words of a reason.
 ROWS = {
     "probability=True": "handed on: `probability=True`",
     "kernel=": "handed on: an indefinite kernel matrix",

@@ -5,7 +5,7 @@ it is used. A block consists of pages: runs of consecutive rows that are read to
 ``Problem`` and the streaming solvers work on blocks only; rows in memory are one block.
 
 A block of a few pages from all over the source, drawn again in every epoch, mixes the
-rows as well as a shuffle of all rows. docs/scaling-measured.md has numbers of epochs.
+rows as well as a shuffle of all rows. docs/scaling.md has numbers of epochs.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Engine(ABC):
         self.stored = max(found.stored for found in census)
         rows = sum(found.rows for found in census)
         stored = sum(found.stored for found in census)
-        #: More epochs would hardly save rounds (docs/scaling-out-measured.md).
+        #: More epochs would hardly save rounds (docs/scaling-out.md).
         self.most_passes = 8 if share_features(rows, self.width, stored) else 1
         self.rounds = 0
         self.recoveries = 0

@@ -113,7 +113,7 @@ penalize_intercept, class_weight
 
     `certify` bounds the error of the exact optimum at every C between two fitted values
     by a ball around the line between the two models (Shibagaki et al., NIPS 2015, have
-    the ball of one fit). See docs/certified-selection.md.
+    the ball of one fit). See docs/tuning.md.
 
     Examples
     --------

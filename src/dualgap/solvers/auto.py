@@ -31,7 +31,7 @@ Update     the update of the method that runs. :func:`choose` decides which meth
            store that is read block by block.
 Guarantee  the guarantee of the method that ends the fit
 Cost       where the predictions hold, at most 1.6 times the best of the three
-Source     measured crossovers, docs/which-solver-measured.md
+Source     measured crossovers, docs/benchmarks-linear.md
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
 
     `tol`: relative gap to reach. The work is in multiply-adds of a plain sequential
     product, as :attr:`State.work` counts them. It rests on counts alone, so it is the
-    same on every machine. On the data sets of docs/which-solver-measured.md it is right
+    same on every machine. On the data sets of docs/benchmarks-linear.md it is right
     within a factor of two. On wide rows with the squared hinge it is up to five times
     too high, so that `dcd` may show first whether a plane separates them: see
     :func:`squared_hinge_work`.
