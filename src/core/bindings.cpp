@@ -91,6 +91,11 @@ void bind_tools(nb::module_ &m) {
       .def(nb::init<double, double>(), "slope"_a, "curvature"_a)
       .def("value", &Loss::value, "u"_a)
       .def("derivative", &Loss::derivative, "u"_a);
+  nb::class_<ResidualLoss>(m, "ResidualLoss",
+                           "A loss of |r| - epsilon, times `above` where r > 0 and "
+                           "`below` elsewhere.")
+      .def(nb::init<const Loss &, double, double, double>(), "form"_a, "epsilon"_a,
+           "above"_a, "below"_a);
 
   nb::class_<Team>(m, "Team", "Threads that wait for loops to share; 1 has none.")
       .def(nb::init<Index>(), "threads"_a)
@@ -145,13 +150,11 @@ void bind_examples(nb::module_ &m) {
       .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
                     Array<const double>, const Loss &>(),
            "rows"_a, "y"_a, "cost"_a, "q"_a, "loss"_a);
-  nb::class_<RegressionExamples>(
-      m, "RegressionExamples",
-      "Rows with their targets p_i instead of labels, and the "
-      "width of the tube.")
+  nb::class_<RegressionExamples>(m, "RegressionExamples",
+                                 "Rows with their targets p_i instead of labels.")
       .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,
-                    Array<const double>, const Loss &, double>(),
-           "rows"_a, "target"_a, "cost"_a, "q"_a, "loss"_a, "epsilon"_a);
+                    Array<const double>, const ResidualLoss &>(),
+           "rows"_a, "target"_a, "cost"_a, "q"_a, "loss"_a);
   nb::class_<Values>(m, "Values",
                      "Sums over the rows, and what bounds their rounding: "
                      "dualgap.problems.rounding.Values says what each is.")
@@ -330,7 +333,7 @@ void bind_certify(nb::module_ &m) {
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
          Maybe<double> residuals, TeamOrCount threads) {
         const ResidualTerms terms{examples.target.data(), examples.cost.data(),
-                                  examples.loss, examples.epsilon};
+                                  examples.loss};
         return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, residuals,
                          threads);
       },

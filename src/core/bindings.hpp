@@ -207,8 +207,7 @@ struct Examples {
 struct RegressionExamples {
   AnyRows rows;
   Array<const double> target, cost, q;
-  Loss loss;
-  double epsilon;
+  ResidualLoss loss;
   Index n = checked_count(rows, {{target, "target"}, {cost, "cost"}, {q, "q"}});
 };
 

@@ -115,9 +115,9 @@ bool add_at(const KernelRows &rows, const Array<const Order> &who,
 // A problem of the block solver, as Python holds it.
 struct BoxProblem {
   Array<const double> y, cost, diagonal;
-  bool squared;
+  ResidualLoss loss;
   Array<const double> linear;
-  double epsilon, total;
+  double total;
   bool two_sided;
 
   BlockProblem taken(Index n) const {
@@ -126,10 +126,12 @@ struct BoxProblem {
       return Vec(data, data + n);
     };
     BlockProblem problem;
-    problem.squared = squared;
-    problem.epsilon = epsilon;
+    problem.squared = !std::isfinite(loss.form.slope);
+    problem.epsilon = loss.epsilon;
     problem.total = total;
     problem.two_sided = two_sided;
+    problem.above = loss.above;
+    problem.below = loss.below;
     problem.y = take(y, "y");
     problem.cost = take(cost, "cost");
     problem.diagonal = take(diagonal, "diagonal");
@@ -295,13 +297,12 @@ void bind_block(nb::module_ &m) {
 
   nb::class_<BoxProblem>(
       m, "BlockProblem",
-      "Labels, costs and k(x_i, x_i); the loss; the linear term, the "
-      "width of the tube, the sum of the variables, and whether they "
-      "have both signs.")
-      .def(nb::init<Array<const double>, Array<const double>, Array<const double>, bool,
-                    Array<const double>, double, double, bool>(),
-           "y"_a, "cost"_a, "diagonal"_a, "squared"_a, "linear"_a, "epsilon"_a,
-           "total"_a, "two_sided"_a);
+      "Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of "
+      "the variables, and whether they have both signs.")
+      .def(nb::init<Array<const double>, Array<const double>, Array<const double>,
+                    const ResidualLoss &, Array<const double>, double, bool>(),
+           "y"_a, "cost"_a, "diagonal"_a, "loss"_a, "linear"_a, "total"_a,
+           "two_sided"_a);
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
           "__init__",

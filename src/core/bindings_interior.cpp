@@ -215,7 +215,7 @@ struct NewtonArrays {
 };
 
 NewtonData newton_data(const RegressionExamples &examples) {
-  return {examples.target.data(), examples.cost.data(), examples.epsilon};
+  return {examples.target.data(), examples.cost.data(), examples.loss.epsilon};
 }
 
 void bind_newton(nb::module_ &m) {

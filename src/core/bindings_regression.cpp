@@ -12,7 +12,7 @@ void bind_regression(nb::module_ &m) {
          const SkippedRows &skipped, Index chunk, Array<Order> order, Random &random,
          Stop &stop) {
         const RegressionData data{examples.target.data(), examples.cost.data(),
-                                  examples.q.data(), examples.loss, examples.epsilon};
+                                  examples.q.data(), examples.loss};
         DualState state = point.of(examples.rows);
         Sleep sleep = skipped.of(examples.rows);
         Order *visits = sized(order, examples.rows.n(), "order");
@@ -45,7 +45,7 @@ void bind_regression(nb::module_ &m) {
       [](const RegressionExamples &examples, const DualPoint &point,
          const RegressionTargets &targets, Random &random, Team &threads, Stop &stop) {
         const RegressionData data{examples.target.data(), examples.cost.data(),
-                                  examples.q.data(), examples.loss, examples.epsilon};
+                                  examples.q.data(), examples.loss};
         DualState state = point.of(examples.rows);
         return without_gil(stop, [&](Poll &poll) {
           return examples.rows.visit([&](const auto &x) {

@@ -303,13 +303,14 @@ struct MarginTerms {
   }
 };
 
-// Terms of a row with a loss l(|r_i| - epsilon) of the residual r_i = p_i - x_i.w, and
-// a signed a_i.
+// Terms of a row with a loss l(|r_i| - epsilon) of the residual r_i = p_i - x_i.w,
+// times the weight of its side, and a signed a_i.
 struct ResidualTerms {
   const double *target;
   const double *cost;
-  Loss form;
-  double epsilon;
+  ResidualLoss loss_of;
+  Loss form = loss_of.form;
+  double epsilon = loss_of.epsilon;
   RowLoss of{form};
   double at(Index i, double score) const { return target[i] - score; }
   double at(Index i, Exact score) const {
@@ -317,13 +318,15 @@ struct ResidualTerms {
     return rest.value + (rest.error - score.error);
   }
   double loss(Index i, double r) const {
-    return cost[i] * of.value(std::abs(r) - epsilon);
+    return cost[i] * loss_of.weight(r) * of.value(std::abs(r) - epsilon);
   }
+  // The exact residual may be on the other side of 0.
   double slope(Index i, double r, double off) const {
-    return cost[i] * of.derivative(std::abs(r) - epsilon + off);
+    return cost[i] * loss_of.largest() * of.derivative(std::abs(r) - epsilon + off);
   }
   double dual(Index i, double r) const {
-    return std::copysign(cost[i] * of.derivative(std::abs(r) - epsilon), r);
+    const double size = of.derivative(std::abs(r) - epsilon);
+    return std::copysign(cost[i] * loss_of.weight(r) * size, r);
   }
   double linear(Index i, double a) const {
     return target[i] * a - epsilon * std::abs(a);

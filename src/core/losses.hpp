@@ -73,6 +73,19 @@ inline double dual_step(double a, double margin, double q, double upper, double 
   return std::clamp(a - gradient / curvature, 0.0, upper);
 }
 
+// Loss of the residual r = y - w.x: l(|r| - epsilon), times `above` where r > 0 and
+// times `below` elsewhere. These are 1, or for the pinball loss q and 1 - q: it is q r
+// above and (q - 1) r below. The dual variable a of a row with cost c is in the box
+// -below U(c) <= a <= above U(c).
+struct ResidualLoss {
+  Loss form;
+  double epsilon;
+  double above = 1.0, below = 1.0;
+
+  double weight(double r) const { return r > 0.0 ? above : below; }
+  double largest() const { return std::max(above, below); }
+};
+
 // Returns one row's share of P - D when w = sum_i a_i y_i x_i. It is never negative
 // (Fenchel's inequality).
 inline double gap_share(const Loss &loss, double a, double margin, double c) {

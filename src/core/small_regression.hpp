@@ -103,7 +103,7 @@ class SmallRegression : private SmallRegressionTuning {
     std::fill_n(state_.w, rows_.width(), 0.0);
     for (Index i = 0; i < rows_.rows(); ++i)
       if (state_.alpha[i] != 0.0) rows_.axpy(i, state_.alpha[i], state_.w);
-    const ResidualTerms terms{data_.target, data_.cost, data_.loss, data_.epsilon};
+    const ResidualTerms terms{data_.target, data_.cost, data_.loss};
     proof.values = evaluate(rows_, terms, data_.q, state_.w, Dual::kOfW, state_.alpha,
                             nullptr, nullptr, team_);
     proof.norm = squared_norm(state_.w, rows_.width());

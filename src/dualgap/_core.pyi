@@ -79,6 +79,13 @@ class Loss:
 
     def derivative(self, u: float) -> float: ...
 
+class ResidualLoss:
+    """
+    A loss of |r| - epsilon, times `above` where r > 0 and `below` elsewhere.
+    """
+
+    def __init__(self, form: Loss, epsilon: float, above: float, below: float) -> None: ...
+
 class Team:
     """Threads that wait for loops to share; 1 has none."""
 
@@ -130,11 +137,9 @@ class Examples:
     def __init__(self, rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss) -> None: ...
 
 class RegressionExamples:
-    """
-    Rows with their targets p_i instead of labels, and the width of the tube.
-    """
+    """Rows with their targets p_i instead of labels."""
 
-    def __init__(self, rows: Rows, target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, epsilon: float) -> None: ...
+    def __init__(self, rows: Rows, target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: ResidualLoss) -> None: ...
 
 class Values:
     """
@@ -314,10 +319,10 @@ class KernelRows(RowSource):
 
 class BlockProblem:
     """
-    Labels, costs and k(x_i, x_i); the loss; the linear term, the width of the tube, the sum of the variables, and whether they have both signs.
+    Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of the variables, and whether they have both signs.
     """
 
-    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], squared: bool, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], epsilon: float, total: float, two_sided: bool) -> None: ...
+    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: ResidualLoss, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], total: float, two_sided: bool) -> None: ...
 
 class BlockSolver:
     """State of the block solver."""

@@ -153,6 +153,11 @@ def report(
     refuse_labels(model, "report")
     if hasattr(model, "_items"):
         refuse_items("report")
+    if getattr(model, "loss", "") == "quantile" and np.size(model.quantile) > 1:
+        raise ValueError(
+            f"quantile={model.quantile!r}: report is about one quantile; train a model "
+            "for each"
+        )
     certificate = _certificate(model, X, y, options)
     names = _column_names(given, before, feature_names)
     colour, badge = _verdict(certificate)
@@ -415,6 +420,7 @@ def _regression(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
 ) -> tuple[str, str]:
     targets, predicted = column_or_1d(y), np.ravel(model.predict(X))
+    quantile = getattr(model, "loss", "") == "quantile"
     r2, epsilon = r2_score(targets, predicted), model.epsilon
     vectors, _ = _support(model, len(targets))
     if r2 < 0.0:
@@ -422,17 +428,25 @@ def _regression(
             "The predictions are worse than the mean of the targets (R² < 0): "
             "standardise the columns, or try a larger C."
         )
-    if vectors >= SETTINGS.most * len(targets):
+    if vectors >= SETTINGS.most * len(targets) and not quantile:
         advice.append("Nearly every row is a support vector: try a larger epsilon.")
+    ends_of_tube: tuple[float, ...] = (-epsilon, epsilon)
     inside = np.mean(np.abs(targets - predicted) <= epsilon)
+    note = f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}."
+    if quantile:
+        ends_of_tube, below = (0.0,), _share(np.mean(targets <= predicted))
+        q = float(np.ravel(model.quantile)[0])
+        note = (
+            f"{below} of the targets are at or below the prediction (quantile {q:g})."
+        )
     error = mean_absolute_error(targets, predicted)
     quality = f"R² <b>{r2:.3f}</b>, mean absolute error <b>{error:.4g}</b>."
     ends = f"<p>Targets from {targets.min():.6g} to {targets.max():.6g}.</p>"
     return quality, ends + _histogram(
         targets - predicted,
-        (-epsilon, epsilon),
+        ends_of_tube,
         "residual y − f(x)",
-        f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}.",
+        note,
     )
 
 

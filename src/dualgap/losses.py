@@ -158,6 +158,8 @@ class ResidualLoss:
         Residuals up to `epsilon` cost nothing.
     slope, curvature : float
         As in :class:`Loss`, with ``u = |r| - epsilon``.
+    above, below : float
+        Factors of the loss where r is positive, and where it is not.
 
     Raises
     ------
@@ -168,6 +170,8 @@ class ResidualLoss:
     epsilon: float = 0.0
     slope: float = field(init=False, repr=False, default=1.0)
     curvature: float = field(init=False, repr=False, default=0.0)
+    above: float = field(init=False, repr=False, default=1.0)
+    below: float = field(init=False, repr=False, default=1.0)
 
     name = "residual loss"
 
@@ -189,10 +193,20 @@ class ResidualLoss:
     def value(self, residual: ArrayLike) -> Vector:
         """Return the loss of each residual."""
         u = self.excess(residual)
-        return u if self.curvature == 0.0 else u * u / (2 * self.curvature)
+        u = u if self.curvature == 0.0 else u * u / (2 * self.curvature)
+        if self.above == self.below == 1.0:
+            return u
+        return u * np.where(np.asarray(residual) > 0.0, self.above, self.below)
 
     def upper(self, cost: Vector) -> Vector:
-        """Return the bounds ``U_i`` of ``|a_i| <= U_i``; 0 where the cost is 0."""
+        """Return the bounds ``a_i <= U_i``; 0 where the cost is 0."""
+        return self.above * self._box(cost)
+
+    def lower(self, cost: Vector) -> Vector:
+        """Return the lower bounds of ``a_i``; 0 where the cost is 0."""
+        return -self.below * self._box(cost)
+
+    def _box(self, cost: Vector) -> Vector:
         return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
 
     def diagonal(self, cost: Vector) -> Vector:
@@ -223,6 +237,40 @@ class SquaredEpsilonInsensitive(ResidualLoss):
 
 
 @dataclass(frozen=True)
+class Pinball(ResidualLoss):
+    """Pinball loss ``max(q r, (q - 1) r)``, whose best constant is the q-quantile.
+
+    Source: Koenker and Bassett, Econometrica 46, 1978.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        q, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `quantile` is not between 0 and 1.
+    """
+
+    epsilon: float = field(init=False, repr=False, default=0.0)
+    quantile: float = 0.5
+
+    name = "quantile"
+
+    def __post_init__(self) -> None:
+        q = self.quantile
+        number = isinstance(q, (int, float, np.number)) and not isinstance(q, bool)
+        if not (number and 0.0 < q < 1.0):
+            raise ValueError(
+                f"quantile={q!r} is not between 0 and 1; for example, quantile=0.9 is "
+                "exceeded by a tenth of the targets"
+            )
+        for name, value in (("quantile", q), ("above", q), ("below", 1.0 - q)):
+            object.__setattr__(self, name, float(value))
+
+
+@dataclass(frozen=True)
 class OneClassHinge(ResidualLoss):
     """One-class loss ``max(0, r)`` with r = rho - f(x).
 
@@ -237,7 +285,7 @@ class OneClassHinge(ResidualLoss):
 
 
 RESIDUAL_LOSSES: dict[str, type[ResidualLoss]] = {
-    loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive)
+    loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball)
 }
 
 LOSSES: dict[str, type[Loss]] = {
@@ -268,6 +316,13 @@ def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
     if isinstance(loss, ResidualLoss):
         return loss
     return _named(loss, RESIDUAL_LOSSES, "EpsilonInsensitive(epsilon=0.1)")
+
+
+def residual_loss(name: str, epsilon: float, quantile: float = 0.5) -> ResidualLoss:
+    """Return the record of a loss by its name: the pinball loss has no epsilon."""
+    if name == Pinball.name:
+        return Pinball(quantile)
+    return RESIDUAL_LOSSES[name](epsilon)
 
 
 def _named(loss: str, known: dict[str, type[T]], example: str) -> T:

@@ -86,6 +86,8 @@ INSTEAD = {
     **dict.fromkeys(("PassiveAggressiveClassifier", "Perceptron"), _BATCHES),
     **dict.fromkeys(("SVM", "SVMClassifier", "SVClassifier", "CSVC"), _KERNEL),
     **dict.fromkeys(("LinearSVM", "LinearSVMClassifier"), "use LinearSVC"),
+    "QuantileRegressor": "use LinearSVR(loss='quantile', quantile=q), which penalises "
+    "the square of the weights, or SVR for kernels",
     **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),
     **dict.fromkeys(("OneClassSVC", "SVDD"), "use OneClassSVM"),
     **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _NO_L1),
@@ -95,7 +97,7 @@ INSTEAD = {
             "answers": ("Decided",),
             "certificate": ("Certificate", "Status"),
             "data": ("load_svmlight",),
-            "losses": ("Hinge", "SquaredHinge", "SmoothedHinge"),
+            "losses": ("Hinge", "SquaredHinge", "SmoothedHinge", "Pinball"),
             "model_selection": ("GridSearchCV", "svm_path", "svc_path"),
             "models": (
                 *("loo_bounds", "cv_bounds", "what_if", "influence", "write_proof"),

@@ -109,6 +109,22 @@ def test_train_predict_certify_export(kind, options, settings):
     assert abs(theirs["certificates"][0]["relative_gap"]) < 1e-4
 
 
+@pytest.mark.parametrize("kernel", [(), ("--kernel", "rbf")])
+def test_quantiles(kernel):
+    X, y = write()
+    how = ("--task", "regression", "--loss", "quantile", "--quantile", "0.9", *kernel)
+    told = call("train", "data", "model", *how)
+    assert told.stdout.startswith("Converged: within ")
+    kind = SVR if kernel else LinearSVR
+    expected = kind(loss="quantile", quantile=0.9, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(load_model("model").predict(X), expected.predict(X))
+    again = json.loads(call("certify", "data", "model", "--json").stdout)
+    assert abs(again["certificates"][0]["relative_gap"]) < 2e-3
+    text = "--quantile needs --loss quantile."
+    given = ("train", "data", "model", *how[:2], "--quantile", "0.9")
+    assert text in refused(*given, status=2)
+
+
 def test_inspect_tells_targets_from_classes():
     write()
     assert "none: targets from -" in call("inspect", "data").stdout

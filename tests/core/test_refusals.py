@@ -52,7 +52,8 @@ def sleeping(chunk=1, longest=127):
 
 
 def regression(chunk=1, longest=127):
-    targets = core.RegressionExamples(ROWS, *np.ones((3, N)), HINGE, 0.1)
+    tube = core.ResidualLoss(HINGE, 0.1, 1.0, 1.0)
+    targets = core.RegressionExamples(ROWS, *np.ones((3, N)), tube)
     return core.regression_epoch(
         targets, point(), sleep(longest), chunk, order(), *how()
     )

@@ -82,6 +82,8 @@ SETTINGS = [
     SVC(kernel="laplacian", C=100.0),
     LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
     SVR(kernel="laplacian", C=100.0, epsilon=0.01),
+    LinearSVR(loss="quantile", quantile=0.9),
+    SVR(loss="quantile", quantile=0.9),
     OneClassSVM(kernel="linear", nu=0.1),
     LogisticRegression(C=100.0, tol=1e-8),
 ]

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVR as LibLinearSVR
 
 from dualgap import core
 from dualgap.certificate import Status
-from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive
 from dualgap.problems import (
     BinaryProblem as Problem,
 )
@@ -35,6 +35,8 @@ LOSSES = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
 }
+#: The pinball loss has no epsilon: these make two quantiles of it.
+STEPS = LOSSES | {"quantile": lambda epsilon: Pinball(0.9 - epsilon)}
 
 
 def data(n=40, d=6, seed=0, hollow=False):
@@ -50,26 +52,25 @@ def data(n=40, d=6, seed=0, hollow=False):
 
 def box(problem, X):
     """The dual of a regression for the generic solver."""
-    upper = problem.upper
-    return qp.Box(
-        X @ X.T, problem.target, -upper, upper, problem.loss.epsilon, problem.delta
-    )
+    sides = problem.lower, problem.upper
+    return qp.Box(X @ X.T, problem.target, *sides, problem.loss.epsilon, problem.delta)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
     X, y, weight = data(hollow=True)
     stored = LAYOUTS[layout](X)
     problem = RegressionProblem(
-        stored, y, 0.7, loss=LOSSES[name](epsilon), sample_weight=weight,
+        stored, y, 0.7, loss=STEPS[name](epsilon), sample_weight=weight,
         fit_intercept=True, intercept_scaling=0.7,
     )  # fmt: skip
     seen = stored.toarray() if sparse.issparse(stored) else stored
     seen = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
     ours = RegressionDCD().start(problem, core.Random(3), None)
-    theirs = twin.RegressionDCD(seen, y, problem.upper, problem.delta, epsilon)
+    box, loss = (problem.lower, problem.upper), problem.loss
+    theirs = twin.RegressionDCD(seen, y, *box, problem.delta, loss.epsilon)
     random, dual, clear = Random(3), 0.0, 0
     for _ in range(30):
         # From the same point, so that what rounding decided cannot add up.

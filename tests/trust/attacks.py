@@ -36,7 +36,7 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
-from dualgap.losses import RESIDUAL_LOSSES, SmoothedHinge
+from dualgap.losses import RESIDUAL_LOSSES, Pinball, SmoothedHinge
 from dualgap.problems.kernel_matrix import MatrixProblem
 from dualgap.solvers import SOLVERS
 from dualgap.training import solve
@@ -420,8 +420,17 @@ def path(rng: Rng) -> list[Group]:
 # -------------------------------------------------------- linear, regression, one class
 
 
-def regression(drawn: Drawn, loss: str, epsilon: float, **exact: Any) -> SVM:
-    return SVM(Rows(drawn.X), loss, drawn.targets, drawn.cost, epsilon, **exact)
+def regression(drawn: Drawn, loss: str, parameter: float, **exact: Any) -> SVM:
+    return SVM(Rows(drawn.X), loss, drawn.targets, drawn.cost, parameter, **exact)
+
+
+def parameter_of(rng: Rng, loss: str) -> tuple[float, dict[str, float]]:
+    """Draw epsilon or the quantile, and return it also as an option."""
+    if loss == "quantile":
+        q = float(rng.choice([0.5, 0.1, 0.9, 0.3, 1e-3, 1.0 - 1e-9, 1e-300]))
+        return q, {"quantile": q}
+    epsilon = float(rng.choice([0.0, 0.1, 3.0]))
+    return epsilon, {"epsilon": epsilon}
 
 
 @attack("linear-svr", "`LinearSVR`, and `certify`", 1400)
@@ -429,7 +438,7 @@ def linear_svr(rng: Rng) -> list[Group]:
     drawn = draw(rng, classes=1)
     kind = kind_of(rng, sorted(RESIDUAL_LOSSES), ["none", "penalised"])
     loss, bias = kind.exact["loss"], kind.exact["bias"]
-    epsilon = float(rng.choice([0.0, 0.1, 3.0]))
+    parameter, given = parameter_of(rng, loss)
     solver = str(rng.choice(["auto", "dcd", "newton"]))
     if not loss.startswith("squared") and solver == "newton":
         solver = "auto"
@@ -437,7 +446,7 @@ def linear_svr(rng: Rng) -> list[Group]:
 
     def fit(solver: str, **limits: Any) -> Any:
         limits = {**drawn.limits, **options, **limits}
-        model = dualgap.LinearSVR(epsilon, C=drawn.C, solver=solver, **limits)
+        model = dualgap.LinearSVR(C=drawn.C, solver=solver, **given, **limits)
         return model.fit(drawn.held, drawn.targets, drawn.weight)
 
     models = {
@@ -452,7 +461,7 @@ def linear_svr(rng: Rng) -> list[Group]:
     )  # fmt: skip
     claims.append(of_svc("certify", models[solver], n, found))
     scaling = kind.exact["scaling"]
-    return [(regression(drawn, loss, epsilon, bias=bias, scaling=scaling), claims)]
+    return [(regression(drawn, loss, parameter, bias=bias, scaling=scaling), claims)]
 
 
 @attack("certify-regression", "`certify` of regression coefficients", 800)
@@ -460,25 +469,28 @@ def regression_coefficients(rng: Rng) -> list[Group]:
     drawn = draw(rng, classes=1)
     loss = str(rng.choice(sorted(RESIDUAL_LOSSES)))
     bias = str(rng.choice(["none", "penalised", "free"]))
-    epsilon = float(rng.choice([0.0, 0.1, 3.0]))
+    parameter, given = parameter_of(rng, loss)
     coef = rng.standard_normal(drawn.X.shape[1]) * 10.0 ** rng.uniform(-6, 6)
     b, said = 0.0, {}
+    posed = {"loss": loss, **given}
+    if loss == "quantile":
+        posed = {"loss": Pinball(parameter)}
     if bias != "none":
         b = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 15))
         said = {"intercept": b, "penalize_intercept": bias == "penalised"}
     found = first(lambda: certify(
-        coef, drawn.held, drawn.targets, drawn.C, loss=loss, epsilon=epsilon,
+        coef, drawn.held, drawn.targets, drawn.C, **posed,
         sample_weight=drawn.weight, random_state=drawn.seed, tol=drawn.tol,
         time_limit=PATIENCE, **said,
     ))  # fmt: skip
     claims = [Claim("certify", found, (coef, b))]
     if bias != "free":
         best = dualgap.LinearSVR(
-            epsilon, C=drawn.C, loss=loss, fit_intercept=bias != "none", tol=1e-13,
-            max_iter=300, random_state=0,
+            C=drawn.C, loss=loss, fit_intercept=bias != "none", tol=1e-13,
+            max_iter=300, random_state=0, **given,
         ).fit(drawn.held, drawn.targets, drawn.weight)  # fmt: skip
         claims.append(of_svc("reference", best, len(drawn.X)))
-    return [(regression(drawn, loss, epsilon, bias=bias), claims)]
+    return [(regression(drawn, loss, parameter, bias=bias), claims)]
 
 
 def one_class(points: Rows, factors: Any, nu: float) -> SVM:
@@ -664,16 +676,16 @@ def machine_svc(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
 
 
 def machine_svr(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
-    epsilon = float(rng.choice([0.0, 0.1, 3.0]))
+    loss = str(rng.choice(["epsilon_insensitive", "quantile"]))
+    parameter, given = parameter_of(rng, loss)
 
     def fit(**options: Any) -> Any:
-        options = {"max_iter": 300, "random_state": drawn.seed, **options}
-        model = dualgap.SVR(C=drawn.C, kernel=kernel, epsilon=epsilon, **options)
+        options = {"max_iter": 300, "random_state": drawn.seed, **given, **options}
+        model = dualgap.SVR(C=drawn.C, kernel=kernel, loss=loss, **options)
         return model.fit(drawn.held, drawn.targets, drawn.weight)
 
     def posed(points: Kernel) -> SVM:
-        loss = "epsilon_insensitive"
-        return SVM(points, loss, drawn.targets, drawn.cost, epsilon, bias="free")
+        return SVM(points, loss, drawn.targets, drawn.cost, parameter, bias="free")
 
     return Machine(KernelRun(drawn, kernel, K, posed), fit, ["auto", "block"])
 
@@ -757,6 +769,8 @@ def foreign(rng: Rng, machine: Machine, kernel: Any) -> list[Group]:
     kind = type(own).__name__
     if kind == "OneClassSVM":
         model = sklearn.svm.OneClassSVM(nu=own.nu, **options)
+    elif kind == "SVR" and own.loss == "quantile":
+        return run.groups()
     elif kind == "SVR":
         model = sklearn.svm.SVR(C=own.C, epsilon=own.epsilon, **options)
     elif own.loss == "squared_hinge":
@@ -1099,7 +1113,9 @@ def large_linear(rng: Rng) -> list[Group]:
     )  # fmt: skip
     if rng.random() < 0.4:
         loss = str(rng.choice(sorted(RESIDUAL_LOSSES)))
-        model: Any = dualgap.LinearSVR(0.1, C=drawn.C, loss=loss, **drawn.limits)
+        model: Any = dualgap.LinearSVR(
+            0.1, C=drawn.C, loss=loss, quantile=0.1, **drawn.limits
+        )
         model.fit(drawn.held, drawn.targets, drawn.weight)
         problem = regression(drawn, loss, 0.1, bias="penalised")
     else:

@@ -37,6 +37,7 @@ from dualgap.kernel import (
     Sigmoid,
     SWAP2o,
 )
+from dualgap.losses import RESIDUAL_LOSSES
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
@@ -55,6 +56,7 @@ from .attacks import (
     machine_plane,
     machine_svc,
     machine_svr,
+    parameter_of,
     run,
 )
 from .nasty import Rng, draw, given_matrix, rows, weights
@@ -529,26 +531,28 @@ def regression(rng: Rng) -> tuple[Fitted, SVM]:
     if rng.random() < 0.3:
         targets = np.round(targets) + float(rng.choice([0.0, 1e4]))
     weight = weights(rng, n) if rng.random() < 0.3 else None
-    C, epsilon = float(10.0 ** rng.uniform(-2, 2)), float(rng.choice([0.0, 0.1, 3.0]))
+    C = float(10.0 ** rng.uniform(-2, 2))
     cost = C * (np.ones(n) if weight is None else weight)
-    loss, bias = "epsilon_insensitive", "free"
+    loss, bias = str(rng.choice(["epsilon_insensitive", "quantile"])), "free"
     kernel = rng.random() < 0.5
+    if not kernel:
+        loss = str(rng.choice(sorted(RESIDUAL_LOSSES)))
+    parameter, given = parameter_of(rng, loss)
     if kernel:
         record, every = kernel_of(rng, np.vstack([X.astype(np.float64), new]))
         make = functools.partial(
-            dualgap.SVR, C=C, epsilon=epsilon, kernel=record, random_state=0
+            dualgap.SVR, C=C, loss=loss, kernel=record, random_state=0, **given
         )
     else:
-        loss = str(rng.choice([loss, f"squared_{loss}"]))
         bias = str(rng.choice(["none", "penalised"]))
         every = Rows(np.vstack([X.astype(np.float64), new]))
         make = functools.partial(
-            dualgap.LinearSVR, epsilon, C=C, loss=loss, fit_intercept=bias != "none",
-            random_state=0,
+            dualgap.LinearSVR, C=C, loss=loss, fit_intercept=bias != "none",
+            random_state=0, **given,
         )  # fmt: skip
     posed = Classifier(every.first(n), np.arange(n) % 2, cost, {}, True, True)
     found = Fitted(make, X, targets, weight, new, every, posed)
-    return found, SVM(every.first(n), loss, targets, cost, epsilon, bias)
+    return found, SVM(every.first(n), loss, targets, cost, parameter, bias)
 
 
 @attack("optimum-regression", "bounds on the optimum of `LinearSVR` and `SVR`", 600)

@@ -109,6 +109,7 @@ LOSSES = {
     "smoothed_hinge": (1, 0.25, Fraction(1, 2) - Fraction(1, 8)),
     "epsilon_insensitive": (1.25, 0.25, Fraction(1, 2)),
     "squared_epsilon_insensitive": (1.25, 0.25, Fraction(1, 4)),
+    "quantile": (1.25, 0.25, Fraction(3, 16)),
 }
 
 
@@ -127,6 +128,10 @@ def test_P_and_D_of_one_row(loss):
         if loss.endswith("insensitive"):
             linear -= Fraction(1, 8) * Fraction(1, 4)
         assert svm.dual([0.125]) == linear - Fraction(1 + Fraction(delta, 4), 32)
+        if loss == "quantile":
+            inside = [svm.in_box([a]) for a in (0.125, -0.375, 0.126, -0.376)]
+            assert inside == [True, True, False, False]
+            continue
         assert svm.in_box([0.5])
         assert svm.in_box([0.75]) == loss.startswith("squared")
         assert svm.in_box([-0.25]) == loss.endswith("insensitive")
@@ -228,11 +233,14 @@ def box(svm, total=None):
     K = np.array([[float(v.fraction()) for v in row] for row in svm.points.gram()])
     cost = np.array([float(v) for v in svm.cost.fractions()])
     p = np.array([float(v) for v in svm.target.fractions()])
-    low = -cost if svm.loss.endswith("insensitive") else 0.0 * cost
-    return qp.Box(K, p, low, cost, svm.parameter, total=total)
+    high = np.array([float(v) for v in svm.above.fractions()])
+    low = np.array([-float(v) for v in svm.below.fractions()])
+    if svm.loss == "one_class":
+        low = 0.0 * cost
+    return qp.Box(K, p, low, high, svm.epsilon, total=total)
 
 
-@pytest.mark.parametrize("loss", ["epsilon_insensitive", "one_class"])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "quantile", "one_class"])
 def test_optima_with_a_free_bias_are_those_of_another_solver(loss):
     rng = np.random.default_rng(6)
     for _ in range(5):

@@ -356,6 +356,9 @@ class Optimum(NamedTuple):
         ]
 
 
+TWO_SIDED = ("epsilon_insensitive", "squared_epsilon_insensitive", "quantile")
+
+
 @dataclass
 class SVM:
     """One problem: points, losses, and what the bias is.
@@ -365,12 +368,12 @@ class SVM:
     points : Rows or Kernel
     loss : str
         "hinge", "squared_hinge", "smoothed_hinge", "epsilon_insensitive",
-        "squared_epsilon_insensitive" or "one_class".
+        "squared_epsilon_insensitive", "quantile" or "one_class".
     target : array of shape (n,)
         Labels -1 and +1, or targets; of one class the linear term of D.
     cost : array of shape (n,)
     parameter : float
-        gamma of the smoothed hinge, epsilon of a regression.
+        gamma of the smoothed hinge, epsilon of a regression, or its quantile.
     bias : str
         "none", "penalised" or "free".
     scaling : float
@@ -392,6 +395,13 @@ class SVM:
         self.signed = self.loss.endswith("hinge")
         self.squared = self.loss.startswith("squared")
         self.weighs = np.asarray(self.cost) > 0.0
+        # Costs of positive and of negative residuals are rounded, as they are defined.
+        q = self.parameter if self.loss == "quantile" else None
+        cost = np.asarray(self.cost, np.float64)
+        self.above = Exact.of(cost if q is None else q * cost)
+        self.below = Exact.of(cost if q is None else (1.0 - q) * cost)
+        self.epsilon = self.parameter if self.loss.endswith("insensitive") else 0.0
+        self.two_sided = self.loss in TWO_SIDED
         self.cost = Exact.of(self.cost)
         self.target = Exact.of(self.target)
         bend = {"squared": HALF, "smoothed": Fraction(self.parameter)}
@@ -403,12 +413,15 @@ class SVM:
         """Return the residuals; the losses are functions of their positive parts."""
         if self.signed:
             return Exact.of(1.0) - self.target * scores
-        if self.loss == "one_class":
+        if self.loss in ("one_class", "quantile"):
             return self.target - scores
         return abs(self.target - scores) - self.parameter
 
     def losses(self, residuals: Exact) -> Fraction:
         u = residuals.positive_part()
+        if self.loss == "quantile":
+            lost = self.above @ u + self.below @ (-residuals).positive_part()
+            return lost.fraction()
         if self.squared:
             u = u * u
         if self.loss != "smoothed_hinge":
@@ -418,6 +431,13 @@ class SVM:
         a, b, unit = square._aligned(line)
         rounded = unit._with(np.where(far, b, a))
         return (self.cost @ rounded).fraction() / (2 * Fraction(self.parameter))
+
+    def rise(self, residuals: Exact, off: Any) -> Fraction:
+        """Return the most that losses rise where residuals move by at most `off`."""
+        if self.loss == "quantile":
+            return (self.cost @ (residuals - residuals + off)).fraction()
+        # Losses are convex: they rise by more than they would fall.
+        return self.losses(residuals + off) - self.losses(residuals)
 
     def primal(self, model: Any, bias: float = 0.0) -> Fraction:
         norm, scores = self.points.model(Exact.of(model))
@@ -434,8 +454,7 @@ class SVM:
             return Fraction(0)
         norm, off = found
         near = self.residuals(self.points.model(a)[1] + bias)
-        # Losses are convex: they rise by more than they would fall.
-        return norm / 2 + self.losses(near + off) - self.losses(near)
+        return norm / 2 + self.rise(near, off)
 
     def unknown_dual(self, duals: Any) -> Fraction:
         """Return a bound on the error of :meth:`dual`."""
@@ -451,7 +470,7 @@ class SVM:
             value -= (Fraction(self.scaling) * a.sum().fraction()) ** 2 / 2
         value += (self.target @ a).fraction()
         if not self.signed:
-            value -= Fraction(self.parameter) * abs(a).sum().fraction()
+            value -= Fraction(self.epsilon) * abs(a).sum().fraction()
         if self._bend:
             value -= self._bend * self._over_cost(a) / 2
         return value
@@ -472,7 +491,7 @@ class SVM:
             return False
         if self.squared:
             return not (a.digits[~self.weighs] != 0).any()
-        return not abs(a).above(self.cost).any()
+        return not (a.above(self.above).any() or (-a).above(self.below).any())
 
     def feasible(self, duals: Any) -> Exact | None:
         """Return duals with the sum of a free bias, or None if the box has none."""
@@ -500,7 +519,7 @@ class SVM:
     @cached_property
     def small(self) -> bool:
         """Whether the optimum is found in a moment."""
-        many = int(self.weighs.sum()) * (2 if self.loss.endswith("insensitive") else 1)
+        many = int(self.weighs.sum()) * (2 if self.two_sided else 1)
         if many * many > MOST or isinstance(self.points, ManyExponentials):
             return False
         wrong = getattr(self.points, "wrong", 0.0)
@@ -518,7 +537,7 @@ class SVM:
             K = K + Exact.of(self.scaling) ** 2
         target, cost = self.target.fractions(), self.cost.fractions()
         # Each variable is the positive or the negative part of a dual variable.
-        rows, signs, epsilon = used, np.ones(len(used), int), Fraction(self.parameter)
+        rows, signs, epsilon = used, np.ones(len(used), int), Fraction(self.epsilon)
         if self.signed:
             signs, epsilon = np.array([int(target[i]) for i in used]), Fraction(0)
         elif self.loss != "one_class":
@@ -528,7 +547,10 @@ class SVM:
         for k, i in enumerate(rows):
             for m, j in enumerate(rows):
                 Q[k, m] += int(signs[k] * signs[m]) * K[i, j].fraction()
-        limits = [] if self.squared else [([k], cost[i]) for k, i in enumerate(rows)]
+        sides = {1: self.above.fractions(), -1: self.below.fractions()}
+        of_sign = [1] * len(rows) if self.signed else signs.tolist()
+        most = [([k], sides[of_sign[k]][i]) for k, i in enumerate(rows)]
+        limits = [] if self.squared else most
         equation = (signs.tolist(), Fraction(self.total))
         x, bias = maximise(Q, p, limits, equation if self.bias == "free" else None)
         a = [Fraction(0)] * len(target)
@@ -553,7 +575,7 @@ class SVM:
         size = abs(found.duals).sum().fraction()
         near = self.residuals(points.model(found.model)[1] + found.bias)
         off = size * size * COARSE
-        off += self.losses(near + size * COARSE) - self.losses(near)
+        off += self.rise(near, size * COARSE)
         # P is strongly convex: 1/2 ||w - w*||^2 is at most P - P*. A free bias moves as
         # far as scores do.
         far = Fraction(2.0 * math.sqrt(off * (1 + Fraction(self.scaling) ** 2)))

@@ -6,15 +6,18 @@ import numpy as np
 
 
 class RegressionDCD:
-    """min 1/2 |sum b_i x_i|^2 + 1/2 sum D_ii b_i^2 - y.b + epsilon |b|_1, |b_i| <= U_i.
+    """min 1/2 |sum b_i x_i|^2 + 1/2 sum D_ii b_i^2 - y.b + epsilon |b|_1.
+
+    The box is L_i <= b_i <= U_i; theirs has L = -U, and the pinball loss another.
 
     The step is theirs by cases (their eqs. 24 to 27): with G the derivative of the
     smooth part and H its curvature, -(G + epsilon)/H if that leaves b_i positive,
     -(G - epsilon)/H if negative, else to 0.
     """
 
-    def __init__(self, X, y, U, D, epsilon):
-        self.X, self.y, self.U, self.D, self.epsilon = X, y, U, D, epsilon
+    def __init__(self, X, y, L, U, D, epsilon):
+        self.X, self.y, self.D, self.epsilon = X, y, D, epsilon
+        self.L, self.U = L, U
         self.H = (X * X).sum(axis=1) + D
         self.b = np.zeros(len(X))
         self.w = np.zeros(X.shape[1])
@@ -38,7 +41,7 @@ class RegressionDCD:
             return abs(G) - e
         if b > 0.0:
             return G + e if b == U else abs(G + e)
-        return e - G if b == -U else abs(G - e)
+        return e - G if b == self.L[i] else abs(G - e)
 
     def visit(self, i):
         b, e, H, U = self.b[i], self.epsilon, self.H[i], self.U[i]
@@ -53,14 +56,14 @@ class RegressionDCD:
             return 0.0
         self.last[i] = 0
         if H == 0.0:
-            new = 0.0 if abs(G) <= e else -np.sign(G) * U
+            new = 0.0 if abs(G) <= e else self.L[i] if G > 0.0 else U
         elif G + e < H * b:
             new = b - (G + e) / H
         elif G - e > H * b:
             new = b - (G - e) / H
         else:
             new = 0.0
-        new = min(max(new, -U), U)
+        new = min(max(new, self.L[i]), U)
         self.w = self.w + (new - b) * self.X[i]
         self.b[i] = new
         return lack

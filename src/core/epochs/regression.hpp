@@ -1,13 +1,14 @@
 // Dual coordinate ascent for regression, and pair steps for one class.
 //
-// Regression, with the loss l(|y_i - w.x_i| - epsilon):
-// Problem    max over |b_i| <= U_i of  D(b) = sum_i (y_i b_i - epsilon |b_i|)
+// Regression, with the loss l(|y_i - w.x_i| - epsilon), times `above` or `below`:
+// Problem    max over -below U_i <= b_i <= above U_i of  D(b) = sum_i (y_i b_i -
+// epsilon |b_i|)
 //            - 1/2 ||w||^2 - 1/2 sum delta_i b_i^2,  w = sum b_i x_i
 // Update     for one i:  G = w.x_i - y_i + delta_i b_i,  H = q_i + delta_i
-//            z = b_i - G/H;  b_i <- the point of [-U_i, U_i] nearest to
+//            z = b_i - G/H;  b_i <- the point of the box nearest to
 //            sign(z) max(|z| - epsilon/H, 0);  w <- w + (change of b_i) x_i
 //            (Ho and Lin, JMLR 13, 2012, eq. 27, written as soft thresholding)
-//            Shrinking as in sleeping_rows.hpp skips rows firmly at -U_i, 0 or U_i.
+//            Shrinking as in sleeping_rows.hpp skips rows firmly at a bound or 0.
 // Guarantee  D never falls; linear rate (Ho and Lin, section 3.2; Wang and Lin, JMLR
 //            15, 2014)
 // Cost       one dot per active row, one axpy per change
@@ -34,22 +35,22 @@ struct RegressionData {
   const double *target;
   const double *cost;
   const double *q;
-  Loss loss;
-  double epsilon;
+  ResidualLoss loss;
 };
 
 // Curvature of a pair, relative to its two squared norms, that is rounding.
 inline constexpr double kFlat = 1e-14;
 
 // Returns the exact maximiser of D over one b, with the others fixed. A zero row
-// without delta has no curvature: D is linear on either side of 0.
-inline double regression_step(double b, double gradient, double curvature,
-                              double epsilon, double upper) {
+// without delta has no curvature: D is linear on either side of 0. `upper` is U_i.
+inline double regression_step(double b, double gradient, double curvature, double upper,
+                              const ResidualLoss &loss) {
+  const double z = curvature == 0.0 ? -gradient : b - gradient / curvature;
+  const double most = loss.weight(z) * upper;
   if (curvature == 0.0)
-    return std::abs(gradient) > epsilon ? std::copysign(upper, -gradient) : 0.0;
-  const double z = b - gradient / curvature;
-  const double size = std::max(std::abs(z) - epsilon / curvature, 0.0);
-  return std::copysign(std::min(size, upper), z);
+    return std::abs(gradient) > loss.epsilon ? std::copysign(most, z) : 0.0;
+  const double size = std::max(std::abs(z) - loss.epsilon / curvature, 0.0);
+  return std::copysign(std::min(size, most), z);
 }
 
 template <class Rows>
@@ -60,7 +61,8 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
   SleepingPass pass;
   const Index m = awake_rows(sleep.wake, rows.rows(), order);
   shuffle_chunks(order, m, chunk, random);
-  const double epsilon = data.epsilon;
+  const ResidualLoss &loss = data.loss;
+  const double epsilon = loss.epsilon;
   double moving = 0;  // sum of |projected gradient|
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.target,
@@ -68,18 +70,20 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
     const Index i = order[t];
     const double c = data.cost[i], y = data.target[i];
     const double b = state.alpha[i];
-    const double upper = data.loss.upper(c), delta = data.loss.diagonal(c);
+    const double upper = loss.form.upper(c), delta = loss.form.diagonal(c);
     const double residual = y - rows.dot(i, state.w);
     const double gradient = delta * b - residual;
-    pass.gap += c * data.loss.value(std::abs(residual) - epsilon) - b * residual +
-                epsilon * std::abs(b) + 0.5 * delta * b * b;
+    const double lost =
+        c * loss.weight(residual) * loss.form.value(std::abs(residual) - epsilon);
+    pass.gap += lost - b * residual + epsilon * std::abs(b) + 0.5 * delta * b * b;
     ++pass.visited;
 
     // `side` is the negative derivative of D if b is not 0. `outward` measures how
     // firmly b stays at 0 or at a bound.
     const double side = gradient + std::copysign(epsilon, b);
     double outward = b == 0.0 ? epsilon - std::abs(gradient) : -kInf;
-    if (std::abs(b) == upper) outward = b == 0.0 ? kInf : std::copysign(1.0, b) * -side;
+    if (std::abs(b) == loss.weight(b) * upper)
+      outward = b == 0.0 ? kInf : std::copysign(1.0, b) * -side;
     if (outward >= 0.0) {
       const bool firm = outward > sleep.threshold;
       const int next = firm ? std::min(2 * sleep.length[i] + 1, sleep.longest) : 0;
@@ -87,8 +91,7 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
     } else {
       sleep.length[i] = 0;
       moving += b == 0.0 ? std::abs(gradient) - epsilon : std::abs(side);
-      const double next =
-          regression_step(b, gradient, data.q[i] + delta, epsilon, upper);
+      const double next = regression_step(b, gradient, data.q[i] + delta, upper, loss);
       if (next != b) {
         state.alpha[i] = next;
         pass.linear += (next - b) * (y - 0.5 * delta * (next + b)) -

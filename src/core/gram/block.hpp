@@ -9,8 +9,8 @@
 //            the first is the case p_i = y_i, epsilon = 0 of the general form
 //            linear term, bias b free   max sum (p_i c_i - epsilon |c_i|) - 1/2 c'F,
 //                                       lo_i <= c_i <= hi_i,  sum_i c_i = total:
-//            regression (p the targets, -C_i <= c_i <= C_i), one class (p = 0,
-//            0 <= c_i <= C_i, total > 0)
+//            regression (p the targets, -C_i <= c_i <= C_i, or the two sides of the
+//            pinball loss), one class (p = 0, 0 <= c_i <= C_i, total > 0)
 // Update     the working set of q rows has the newest q - q/4 rows of the last one, and
 //            the rows that violate most among the others. Its problem is solved on a
 //            q x q matrix in cache (inner_steps.hpp) to a tenth of the violation. Then
@@ -73,7 +73,9 @@ struct BlockProblem {
   Vec y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
   Vec p;                  // linear term
   double epsilon = 0.0, total = 0.0;
-  bool two_sided = false;  // -C_i <= c_i <= C_i, whatever y_i; then alpha is c
+  // -below C_i <= c_i <= above C_i, whatever y_i; then alpha is c
+  bool two_sided = false;
+  double above = 1.0, below = 1.0;
 };
 
 // Results of a scan over all rows.
@@ -137,10 +139,13 @@ class BlockSolver : private BlockTuning {
     inner_ = Inner(q_);
     unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
     for (Index i = 0; i < n_; ++i) {
-      const double bound = problem_.squared ? kInf : on_grid(problem_.cost[i]);
-      if (!(problem_.cost[i] > 0.0)) continue;
-      if (problem_.two_sided || problem_.y[i] > 0.0) hi_[i] = bound;
-      if (problem_.two_sided || problem_.y[i] < 0.0) lo_[i] = -bound;
+      const double cost = problem_.cost[i];
+      if (!(cost > 0.0)) continue;
+      const auto bound = [&](double side) {
+        return problem_.squared ? kInf : on_grid(side * cost);
+      };
+      if (problem_.two_sided || problem_.y[i] > 0.0) hi_[i] = bound(problem_.above);
+      if (problem_.two_sided || problem_.y[i] < 0.0) lo_[i] = -bound(problem_.below);
     }
     problem_.total = on_grid(problem_.total);
     std::iota(order_.begin(), order_.end(), Order{0});
@@ -329,10 +334,12 @@ class BlockSolver : private BlockTuning {
       for (Index i = begin; i < end; ++i) {
         const double c = c_[i], cost = problem_.cost[i];
         // The loss of the row per unit of cost: the maximum over its box of
-        // (p - F - b) c - epsilon |c|, divided by the size of the box.
+        // (p - F - b) c - epsilon |c|, divided by the cost.
         const double r = problem_.p[i] - (F_[i] + b);
-        const double above = hi_[i] > 0.0 ? r - problem_.epsilon : 0.0;
-        const double below = lo_[i] < 0.0 ? -r - problem_.epsilon : 0.0;
+        const double above =
+            hi_[i] > 0.0 ? problem_.above * (r - problem_.epsilon) : 0.0;
+        const double below =
+            lo_[i] < 0.0 ? problem_.below * (-r - problem_.epsilon) : 0.0;
         const double u = std::max({0.0, above, below});
         of.norm += c * F_[i];
         of.sum += problem_.p[i] * c - problem_.epsilon * std::abs(c);

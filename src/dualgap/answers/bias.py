@@ -192,8 +192,9 @@ def steps_of(
             sign * targets_of(problem),
             problem.loss.epsilon,
         )
+        most = -problem.lower if sign > 0 else upper  # how far below 0 a may be
         price = np.concatenate([target - epsilon - c, target + epsilon - c])
-        room = np.concatenate([np.maximum(a, 0.0), upper + np.minimum(a, 0.0)])
+        room = np.concatenate([np.maximum(a, 0.0), most + np.minimum(a, 0.0)])
         rows, delta, error = np.tile(rows, 2), np.tile(delta, 2), np.tile(error, 2)
     else:
         y = sign * problem.y.astype(np.float64)
@@ -239,8 +240,9 @@ def level_set(ball: Ball) -> tuple[float, float]:
         f = values + b
         slack = reach + 8 * _UNIT * (np.abs(values) + abs(b))
         if ball.of_regression:
-            rest = np.abs(ball.targets - f) - slack
-            losses = problem.loss.value(np.maximum(rest, 0.0))
+            rest = ball.targets - f
+            near = np.maximum(np.abs(rest) - slack, 0.0)
+            losses = problem.loss.value(np.copysign(near, rest))
         else:
             losses = problem.loss.value(signs * f + slack)
         least = own + float(problem.cost @ losses) * (1.0 - 1e-9)

@@ -58,6 +58,7 @@ EPILOG = (
     "dualgap train letter letter.model --multi-class ovo --n-jobs -1",
     "dualgap train iris.csv iris.model --label species --standardize",
     "dualgap train prices prices.model --task regression --epsilon 0.5",
+    "dualgap train prices high.model --task regression --loss quantile --quantile 0.9",
     "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
     "dualgap train a9a a9a.model --probability",
     "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
@@ -168,6 +169,8 @@ def _parameters(o: Values, name: str) -> Parameters:
         raise UsageError(f"--probability is not for --task {o.task}.")
     if o.bounds and o.task == "one-class":
         raise UsageError("--bounds is not for --task one-class.")
+    if o.quantile is not None and o.loss != "quantile":
+        raise UsageError("--quantile needs --loss quantile.")
     if o.fit_intercept is False and o.intercept_scaling is not None:
         raise UsageError("--intercept-scaling needs --intercept.")
     if o.multi_class == "crammer_singer" and o.loss is None and o.kernel is None:

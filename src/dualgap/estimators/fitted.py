@@ -29,7 +29,7 @@ from ..kernel import (
     Precomputed,
 )
 from ..kernels.functions import Kernel, takes_items
-from ..losses import EpsilonInsensitive, Loss, ResidualLoss, Vector, get_loss
+from ..losses import Loss, ResidualLoss, Vector, get_loss, residual_loss
 from ..problems.base import Claim, Problem
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
@@ -232,7 +232,7 @@ class SingleTerms:
         C: float | None,
         sample_weight: ArrayLike | None,
         n_jobs: int | None,
-        table: Vector | None = None,
+        alpha: Vector | None = None,
     ) -> FittedProblem:
         """Return the regression problem with a penalised bias, and the model."""
         problem = RegressionProblem(
@@ -246,22 +246,52 @@ class SingleTerms:
             n_jobs=effective_n_jobs(n_jobs),
         )
         w = problem.point(self.coef, self.bias)
-        alpha = None if table is None else table[0]
         return FittedProblem(problem, w, alpha, np.arange(X.shape[0]))
 
 
-def terms_of_regression(model: BaseEstimator, loss: ResidualLoss) -> SingleTerms:
-    """Return coefficients and parameters of a fitted linear regressor."""
+def losses_of(model: BaseEstimator) -> list[ResidualLoss]:
+    """Return the losses of a regressor: one, or one for each quantile.
+
+    Raises ValueError if a quantile is not between 0 and 1, or occurs twice.
+    """
+    name = getattr(model, "loss", "epsilon_insensitive")
+    if name != "quantile":
+        return [residual_loss(name, model.epsilon)]
+    given = model.quantile
+    quantiles = np.asarray(given)
+    if quantiles.ndim > 1 or (quantiles.size and quantiles.dtype.kind not in "fiu"):
+        raise ValueError(
+            f"quantile={given!r} is not a number or a list of numbers; for example, "
+            "quantile=[0.1, 0.9]"
+        )
+    if not quantiles.size:
+        raise ValueError(
+            f"quantile={given!r} has no value; give one, such as quantile=0.5"
+        )
+    values = quantiles.ravel().tolist()
+    if len(set(values)) < len(values):
+        raise ValueError(f"quantile={given!r} has a value twice; give each once")
+    return [residual_loss(name, model.epsilon, q) for q in values]
+
+
+def terms_of_regression(model: BaseEstimator) -> list[SingleTerms]:
+    """Return coefficients and parameters of a fitted linear regressor, by loss."""
     check_is_fitted(model)
-    return SingleTerms(
-        np.asarray(model.coef_, np.float64).ravel(),
-        float(np.ravel(model.intercept_)[0]) if model.fit_intercept else 0.0,
-        C=getattr(model, "C", None),
-        loss=loss,
-        fit_intercept=bool(model.fit_intercept),
-        intercept_scaling=float(getattr(model, "intercept_scaling", 1.0)),
-        penalize_intercept=True,
-    )
+    losses = losses_of(model)
+    coef = np.asarray(model.coef_, np.float64).reshape(len(losses), -1)
+    bias = np.ravel(model.intercept_) if model.fit_intercept else [0.0] * len(losses)
+    return [
+        SingleTerms(
+            row,
+            float(own),
+            C=getattr(model, "C", None),
+            loss=loss,
+            fit_intercept=bool(model.fit_intercept),
+            intercept_scaling=float(getattr(model, "intercept_scaling", 1.0)),
+            penalize_intercept=True,
+        )
+        for row, own, loss in zip(coef, bias, losses, strict=True)
+    ]
 
 
 # --------------------------------------------------------------------------- kernels
@@ -325,37 +355,41 @@ def single_kernel(
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
     used: bool = False,
-) -> FittedProblem:
-    """Return the problem of a fitted kernel model without classes, and the model.
+) -> list[FittedProblem]:
+    """Return the problems of a fitted kernel model without classes, and the model.
 
-    With `used`, it leaves out rows that have neither a weight nor a coefficient.
+    With `used`, they leave out rows that have neither a weight nor a coefficient.
     """
     X, kernel = rows_of(model, X, sample_weight)
     n, weight = X.shape[0], checked_weights(sample_weight, X)
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
-    coef = _kernel_table(model, n, 1, sample_weight)[0]
+    coef = _kernel_table(model, n, len(model.intercept_), sample_weight)
     of_one_class = is_outlier_detector(model)
     values = None if of_one_class else targets(y, n)
     rows, some = np.arange(n), None
     if used and weight is not None:
-        rows = some = _in_use(weight, coef, np.ones(n, bool))
-        weight, coef = weight[rows], coef[rows]
+        rows = some = _in_use(weight, np.abs(coef).max(axis=0), np.ones(n, bool))
+        weight, coef = weight[rows], coef[:, rows]
         values = None if values is None else values[rows]
-    problem: KernelOneClass | KernelRegression
+    same: dict[str, Any] = {"sample_weight": weight, "rows": some}
+    problems: list[KernelOneClass] | list[KernelRegression]
     if values is None:
-        problem = KernelOneClass(gram, model.nu, sample_weight=weight, rows=some)
+        problems = [KernelOneClass(gram, model.nu, **same)]
     else:
-        problem = KernelRegression(
-            gram,
-            values,
-            model.C,
-            epsilon=EpsilonInsensitive(model.epsilon).epsilon,
-            sample_weight=weight,
-            rows=some,
+        problems = [
+            KernelRegression(gram, values, model.C, loss=loss, **same)
+            for loss in losses_of(model)
+        ]
+    return [
+        FittedProblem(
+            problem,
+            own,
+            np.clip(own, problem.lower, problem.upper),
+            rows,
+            bias=float(bias),
         )
-    alpha = np.clip(coef, problem.lower, problem.upper)
-    bias = float(model.intercept_[0])
-    return FittedProblem(problem, coef, alpha, rows, bias=bias)
+        for problem, own, bias in zip(problems, coef, model.intercept_, strict=True)
+    ]
 
 
 def _in_use(costs: Vector, coef: Vector, others: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -227,7 +227,7 @@ class LinearOneClassSVM(Novelty, LinearSingle):
         self.coef_ = batch.columns.spread(found.w[0][None, :].copy())
         self.intercept_ = np.array([bias])
         self.offset_ = -self.intercept_
-        self._keep_duals(found.alpha[0])
+        self._keep_duals(found)
 
     def _own_decisions(self, batch: SingleBatch, solution: Solution) -> Vector:
         values: Vector = batch.only.margins(solution.w) + self.intercept_

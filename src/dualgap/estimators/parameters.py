@@ -59,6 +59,8 @@ Positive: TypeAlias = Annotated[float, _ABOVE_0]
 NonNegative: TypeAlias = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Nu: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="right")]
+#: One value, or several; the record of the loss checks their range.
+Quantiles: TypeAlias = Annotated[float | ArrayLike, Share.__metadata__[0], "array-like"]
 Number: TypeAlias = Annotated[float, Interval(Real, None, None, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Flag: TypeAlias = Annotated[bool, "boolean"]
@@ -353,6 +355,7 @@ _ANSWERS = {
         "epsilons": "use epsilons, the values to choose from",
         "": "only SVR and LinearSVR have it",
     },
+    "quantiles": {"quantile": "use quantile, which takes several values"},
     "gamma": {"gammas": "use gammas, the values to choose from", "": _KERNELS},
     "kernel": {"": _KERNELS},
     "l1_ratio": {"": "leave it out for the squared norm; there is no L1 penalty"},

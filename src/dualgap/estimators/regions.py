@@ -26,7 +26,7 @@ from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
 from ..kernel import Nystroem
 from ..kernels.functions import refuse_items
-from ..kernels.predict import pair_values, pair_weights
+from ..kernels.predict import pair_values, pair_weights, single_values
 from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
@@ -115,7 +115,10 @@ def kernel_coef_bounds(model: BaseEstimator, optimum: Optimum) -> Pair:
     """Return bounds on the weights of a linear kernel, (problems, d) each."""
     model._refuse_coef()
     assert optimum.dual_coef is not None
-    coef = pair_weights(model.support_vectors_, optimum.dual_coef, _counts(model))
+    if hasattr(model, "classes_"):
+        coef = pair_weights(model.support_vectors_, optimum.dual_coef, _counts(model))
+    else:
+        coef = optimum.dual_coef @ model.support_vectors_
     coef = coef.toarray() if hasattr(coef, "toarray") else coef
     radius = np.array([region.radius for region in optimum.regions])[:, None]
     size = np.array([region.reach for region in optimum.regions])[:, None]
@@ -226,11 +229,11 @@ def _kernel_optimum(
     table = np.zeros_like(model.dual_coef_)
     place = np.full(X.shape[0], -1)
     place[model.support_] = np.arange(len(model.support_))
-    reduction, own = _layout(model)
+    own = _classes_of(model)
     for k, (found, region) in enumerate(zip(balls, regions, strict=True)):
         at = place[found.rows[region.rows]]
         assert (at >= 0).all()  # proofs add no dual variables
-        table[reduction.place(own[at], k), at] = region.coef
+        table[_row(model, own[at], k), at] = region.coef
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
@@ -240,12 +243,15 @@ def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     kernel, table = model._fitted_kernel, model.dual_coef_
     lengths = np.sqrt(np.maximum(kernel.diagonal(model.support_vectors_), 0.0))
     lengths = lengths * (1.0 + 1e-9) + 1e-150
-    reduction, own = _layout(model)
+    own = _classes_of(model)
     constant = 0.0 if _has_free_bias(model) else float(model.fit_intercept)
     regions = []
     for k, part in enumerate(model.certificate_.parts):
-        at = np.flatnonzero(np.isin(own, reduction.subjects[k]))
-        coef = table[reduction.place(own[at], k), at]
+        at = np.arange(len(own))
+        if hasattr(model, "classes_"):
+            pair = OneVsOne(len(model.classes_)).subjects[k]
+            at = np.flatnonzero(np.isin(own, pair))
+        coef = table[_row(model, own[at], k), at]
         at, coef = at[coef != 0.0], coef[coef != 0.0]
         # The dual bound may be the one of other dual variables, so this is the radius
         # for any model, as for linear ones.
@@ -258,13 +264,19 @@ def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
-def _layout(model: BaseEstimator) -> tuple[OneVsOne, NDArray[np.intp]]:
-    """Return the layout of ``dual_coef_``, and the class of every support vector.
+def _classes_of(model: BaseEstimator) -> NDArray[np.intp]:
+    """Return the class of every support vector; 0 without classes."""
+    return np.repeat(np.arange(len(model.n_support_)), model.n_support_)
 
-    A model without classes is a pair with an empty class.
+
+def _row(model: BaseEstimator, own: NDArray[np.intp], k: int) -> int | NDArray[np.intp]:
+    """Return the rows of ``dual_coef_`` where problem k has vectors of these classes.
+
+    Without classes every problem has its own row.
     """
-    own = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
-    return OneVsOne(len(getattr(model, "classes_", "ab"))), own
+    if not hasattr(model, "classes_"):
+        return k
+    return OneVsOne(len(model.classes_)).place(own, k)
 
 
 def _kernel_values(
@@ -273,6 +285,11 @@ def _kernel_values(
     """Return the decisions without bias of all problems, (n, problems)."""
     if table.shape[1] == 0:
         return np.zeros((X.shape[0], problems))
+    if not hasattr(model, "classes_"):
+        of_model = model._fitted_kernel, X, model.support_vectors_
+        same = {"support": model.support_, "n_jobs": model.n_jobs}
+        values = [single_values(*of_model, row[None], 0.0, **same) for row in table]
+        return np.column_stack(values)
     return pair_values(
         model._fitted_kernel, X, model.support_vectors_, table, _counts(model),
         np.zeros(problems), support=model.support_, n_jobs=model.n_jobs,
@@ -281,8 +298,7 @@ def _kernel_values(
 
 def _counts(model: BaseEstimator) -> NDArray[np.integer]:
     """Return the number of support vectors of each class of the layout."""
-    reduction, own = _layout(model)
-    return np.bincount(own, minlength=reduction.classes)
+    return np.bincount(_classes_of(model), minlength=len(model.classes_))
 
 
 # ------------------------------------------------------------------- support vectors

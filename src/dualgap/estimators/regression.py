@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,34 +17,83 @@ from ..data.types import MatrixLike
 from ..kernel import KernelRegression
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of
-from ..losses import RESIDUAL_LOSSES, Vector
-from ..problems.base import Problem
+from ..losses import ResidualLoss, Vector
 from ..problems.batch import SingleBatch
+from ..problems.reductions import quantile_names
 from ..problems.regression import RegressionProblem
 from ..solvers import Solver, solver_for, solvers_of
 from ..training.batch import Job
 from ..training.folds import FoldProblems
 from ..training.solution import Solutions
 from .arguments import check_array
+from .base import Model
 from .callbacks import Fitted
 from .certain import CertainDecisions
-from .fitted import FittedProblem, single_kernel, table_of, terms_of_regression
+from .fitted import (
+    FittedProblem,
+    losses_of,
+    single_kernel,
+    table_of,
+    terms_of_regression,
+)
 from .input import ROWS, TrainingData
-from .parameters import Flag, NonNegative, Positive
+from .parameters import Flag, NonNegative, Positive, Quantiles
 from .single import KernelSingle, LinearSingle
 
 
+def names_of(model: Model, losses: Sequence[ResidualLoss]) -> str | list[str]:
+    """Return the names of the problems of a regressor, one for each loss."""
+    if len(losses) == 1:
+        return type(model).__name__
+    return quantile_names([loss.above for loss in losses])
+
+
+class QuantileColumns(CertainDecisions):
+    """Mixin of regressors with a prediction for each quantile of a list."""
+
+    if TYPE_CHECKING:
+        loss: str
+        quantile: float | ArrayLike
+
+        def _values(self, X: MatrixLike) -> Vector: ...
+
+    def predict(self, X: MatrixLike) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+            (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets; with several quantiles, shape (n_samples, n_quantiles).
+        """
+        return self._columns(self._values(X))
+
+    def _columns(self, values: Vector) -> Vector:
+        """Return one value of a row, or one for each quantile of a list."""
+        several = self.loss == "quantile" and np.ndim(self.quantile) > 0
+        return values if several else values[:, 0]
+
+    def _shape_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        return self._columns(lower), self._columns(upper)
+
+
 @dataclass(eq=False, repr=False)
-class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
+class LinearSVR(RegressorMixin, QuantileColumns, LinearSingle):
     r"""Linear support vector regressor with a certificate of optimality.
 
     It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
-    until a relative duality gap of `tol` is proved.
+    or of quantile regression, until a relative duality gap of `tol` is proved.
 
     Parameters
     ----------
     epsilon : float, default=0.0
         Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
+        ``loss="quantile"`` does not use it.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
         factor ``1 + tol`` of the optimum.
@@ -54,9 +103,13 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         :class:`LinearSVC` for lambda instead of C.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, \
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "quantile"}, \
             default="epsilon_insensitive"
-        Loss of the residual r: ``max(0, |r| - epsilon)``, or its square.
+        Loss of the residual r: ``max(0, |r| - epsilon)``, its square, or the pinball
+        loss ``max(q r, (q - 1) r)`` of quantile regression, where q is `quantile`.
+    quantile : float or array-like of shape (n_quantiles,), default=0.5
+        Share of the targets below the prediction, for ``loss="quantile"``. Several
+        values train a model for each, and `predict` has a column for each.
     fit_intercept : bool, default=True
         Whether to fit a bias: the weight of a constant feature, penalised like the
         other weights.
@@ -64,9 +117,9 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
         Value of the constant feature. A larger value penalises the bias less.
     solver : {"auto", "dcd", "interior-point", "newton"}, default="auto"
         Training method: dual coordinate descent [1]_; for the squared loss, Newton's
-        method [2]_; for the other loss, interior point. "auto" uses Newton's method if
-        there are at least 4 times as many rows as features, and interior point for up
-        to 100 features unless C is small for the units of X and y.
+        method [2]_; for the other losses, interior point. "auto" uses Newton's method
+        if there are at least 4 times as many rows as features, and interior point for
+        up to 100 features unless C is small for the units of X and y.
     max_iter : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
@@ -87,13 +140,15 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Weights of the features.
+        Weights of the features. With several quantiles, shape (n_quantiles,
+        n_features).
     intercept_ : ndarray of shape (1,), float64
-        Constant of the prediction; 0 without an intercept.
+        Constant of the prediction, for each quantile; 0 without an intercept.
     support_ : ndarray of shape (n_support,), intp
         Indices of the rows with a non-zero dual variable, sorted.
     dual_coef_ : ndarray of shape (1, n_support), float64
-        Dual variables of the rows in `support_`, the dual point of the certificate.
+        Dual variables of the rows in `support_`, the dual point of the certificate; a
+        row for each quantile.
         ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
         by at most ``sqrt(2 certificate_.gap)``. Pickles leave out it and `support_`,
         except with ``warm_start=True``.
@@ -120,10 +175,10 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     .. math:: P(w) = \tfrac12 \|w\|^2
               + \sum_i c_i \max(0, |y_i - w \cdot x_i| - \epsilon)^p
 
-    with p = 1 or 2. With `fit_intercept`, every row ends in the constant feature
-    `intercept_scaling`. The methods are dual coordinate descent [1]_, for p = 2
-    Newton's method with an exact line search [2]_, and for p = 1 interior point.
-    Small problems are solved more accurately than `tol`.
+    with p = 1 or 2, or with the pinball loss [3]_. With `fit_intercept`, every row ends
+    in the constant feature `intercept_scaling`. The methods are dual coordinate descent
+    [1]_, for p = 2 Newton's method with an exact line search [2]_, and for the other
+    losses interior point. Small problems are solved more accurately than `tol`.
 
     References
     ----------
@@ -131,6 +186,7 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
        13, 2012.
     .. [2] S. S. Keerthi, D. DeCoste, "A modified finite Newton method for fast solution
        of large scale linear SVMs", JMLR 6, 2005.
+    .. [3] R. Koenker, G. Bassett, "Regression quantiles", Econometrica 46, 1978.
 
     Examples
     --------
@@ -149,32 +205,34 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     epsilon: NonNegative = 0.0
     _: KW_ONLY
     C: Positive = 1.0
-    loss: Literal["epsilon_insensitive", "squared_epsilon_insensitive"] = (
+    loss: Literal["epsilon_insensitive", "squared_epsilon_insensitive", "quantile"] = (
         "epsilon_insensitive"
     )
+    quantile: Quantiles = 0.5
     fit_intercept: Flag = True
     intercept_scaling: Positive = 1.0
     solver: Annotated[str, StrOptions({"auto", *solvers_of("regression")})] = "auto"
 
     def _batch(self, data: TrainingData, job: Job) -> SingleBatch:
-        columns = StoredColumns(data.X)
+        columns, losses = StoredColumns(data.X), losses_of(self)
         problem = RegressionProblem(
             columns.X,
             cast("Vector", data.y),
             self.C,
-            loss=RESIDUAL_LOSSES[self.loss](self.epsilon),
+            loss=losses[0],
             sample_weight=data.weight,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             n_jobs=job.threads,
         )
 
-        def with_C(C: float) -> Problem:
-            return problem.with_labels(problem.target, data.weight, C)
+        def with_C(C: float) -> list[RegressionProblem]:
+            other = problem.with_labels(problem.target, data.weight, C)
+            return [cast(RegressionProblem, other).with_loss(loss) for loss in losses]
 
-        name = type(self).__name__
         zero = np.zeros(problem.width)
-        return SingleBatch(problem, name, with_C, zero, columns=columns)
+        names = names_of(self, losses)
+        return SingleBatch(with_C(self.C), names, with_C, zero, columns=columns)
 
     def _solver(self, batch: SingleBatch, job: Job) -> Solver:
         return solver_for(batch.only, self.solver)
@@ -182,44 +240,36 @@ class LinearSVR(RegressorMixin, CertainDecisions, LinearSingle):
     def _attributes(
         self, data: TrainingData, batch: SingleBatch, models: Sequence[Vector]
     ) -> Fitted:
-        coef, intercept = batch.only.coef(models[0])
-        coef = batch.columns.spread(coef.copy())
-        return {"coef_": coef, "intercept_": np.array([intercept])}
+        found = [batch.only.coef(model) for model in models]
+        coef = [batch.columns.spread(coef.copy()) for coef, _ in found]
+        return {
+            "coef_": coef[0] if len(batch) == 1 else np.stack(coef),
+            "intercept_": np.array([intercept for _, intercept in found]),
+        }
 
     def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
         self._set(self._attributes(data, batch, found.w))
-        self._keep_duals(found.alpha[0])
+        self._keep_duals(found)
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X = check_array(X, **ROWS)
-        terms = terms_of_regression(self, RESIDUAL_LOSSES[self.loss](self.epsilon))
         table = table_of(self, X.shape[0])
-        return [terms.regression(X, y, self.C, weight, self.n_jobs, table)]
-
-    def predict(self, X: MatrixLike) -> Vector:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Predicted targets.
-        """
-        return self._values(X)[:, 0]
+        return [
+            terms.regression(
+                X, y, self.C, weight, self.n_jobs, None if table is None else table[k]
+            )
+            for k, terms in enumerate(terms_of_regression(self))
+        ]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVR(RegressorMixin, CertainDecisions, KernelSingle):
+class SVR(RegressorMixin, QuantileColumns, KernelSingle):
     r"""Kernel support vector regressor with a certificate of optimality.
 
-    It solves the epsilon-SVR of LIBSVM and scikit-learn, with an unpenalised bias,
-    until a relative duality gap of `tol` is proved.
+    It solves the epsilon-SVR of LIBSVM and scikit-learn, or quantile regression, with
+    an unpenalised bias, until a relative duality gap of `tol` is proved.
 
     Parameters
     ----------
@@ -243,6 +293,12 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
         Weight of the loss, summed over the rows.
     epsilon : float, default=0.1
         Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
+        ``loss="quantile"`` does not use it.
+    loss : {"epsilon_insensitive", "quantile"}, default="epsilon_insensitive"
+        Loss of the residual r: ``max(0, |r| - epsilon)``, or the pinball loss
+        ``max(q r, (q - 1) r)`` of quantile regression, where q is `quantile`.
+    quantile : float or array-like of shape (n_quantiles,), default=0.5
+        As for :class:`LinearSVR`.
     solver : {"auto", "block"} or BlockSolver, default="auto"
         Training method. "auto" uses the block solver, and solves small problems up to
         rounding where that takes little extra time.
@@ -273,11 +329,12 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_SV), float64
-        Coefficients of the support vectors, between -c_i and c_i; their sum is 0.
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0. With
+        several quantiles, a row for each.
     intercept_ : ndarray of shape (1,), float64
-        Constant of the prediction.
+        Constant of the prediction, for each quantile.
     coef_ : ndarray of shape (1, n_features), float64
-        Weights of the features; only with the linear kernel.
+        A row for each quantile. Weights of the features; only with the linear kernel.
     fit_status_ : int
         0 if the fit converged, else 1.
     shape_fit_ : tuple of int
@@ -305,13 +362,15 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
     .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, |y_i - f(x_i)| - \epsilon),
               \qquad f(x) = \sum_i a_i k(x_i, x) + b
 
-    over w and b [1]_, with the block solver of :class:`SVC`. Rows of weight 0 are left
-    out.
+    over w and b [1]_, or with the pinball loss [2]_, with the block solver of
+    :class:`SVC`. Rows of weight 0 are left out.
 
     References
     ----------
     .. [1] A. J. Smola, B. Schoelkopf, "A tutorial on support vector regression",
        Statistics and Computing 14, 2004.
+    .. [2] I. Takeuchi, Q. V. Le, T. D. Sears, A. J. Smola, "Nonparametric quantile
+       estimation", JMLR 7, 2006.
 
     Examples
     --------
@@ -328,6 +387,12 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
 
     C: Positive = 1.0
     epsilon: NonNegative = 0.1
+    loss: Literal["epsilon_insensitive", "quantile"] = "epsilon_insensitive"
+    quantile: Quantiles = 0.5
+
+    @property
+    def _names(self) -> str | Sequence[str]:
+        return names_of(self, losses_of(self))
 
     def _problem(
         self,
@@ -335,40 +400,24 @@ class SVR(RegressorMixin, CertainDecisions, KernelSingle):
         targets: NDArray[np.generic] | None,
         weight: Vector | None,
         C: float,
-    ) -> KernelRegression:
-        return KernelRegression(
-            matrix,
-            cast("Vector", targets),
-            C,
-            epsilon=self.epsilon,
-            sample_weight=weight,
-        )
+    ) -> Sequence[KernelRegression]:
+        y = cast("Vector", targets)
+        return [
+            KernelRegression(matrix, y, C, loss=loss, sample_weight=weight)
+            for loss in losses_of(self)
+        ]
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
-        return [single_kernel(self, X, y, weight)]
-
-    def predict(self, X: MatrixLike) -> Vector:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Predicted targets.
-        """
-        return self._values(X)[:, 0]
+        return single_kernel(self, X, y, weight)
 
     def _folds(
         self, points: Points, kernel: Kernel, own: list[TrainingData]
     ) -> FoldProblems | None:
         """Return the problems of all folds over one matrix."""
+        if self.loss == "quantile":
+            return None
         targets = np.asarray(own[0].y, np.float64)
         weights = np.stack([data.costs for data in own])
         every, names = np.arange(len(targets)), [type(self).__name__]

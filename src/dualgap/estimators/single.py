@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,24 +86,30 @@ class LinearSingle(SingleFit[SingleBatch]):
         return tags
 
     def _previous_duals(self, batch: SingleBatch) -> Vector:
-        n = batch.only.n
+        n, several = batch.only.n, len(batch)
+        if several != len(self.dual_coef_):
+            raise ValueError(
+                f"warm_start=True: the previous fit had {len(self.dual_coef_)} "
+                f"quantiles, but this one has {several}; set warm_start=False"
+            )
         if n != self._n_rows:
             raise ValueError(
                 f"warm_start=True: the previous fit had {self._n_rows} rows, but this "
                 f"one has {n}; set warm_start=False for new data"
             )
-        warm = np.zeros((1, n))
-        warm[0, self.support_] = self.dual_coef_[0]
+        warm = np.zeros((several, n))
+        warm[:, self.support_] = self.dual_coef_
         return warm
 
-    def _keep_duals(self, alpha: Vector) -> None:
-        self.support_ = np.flatnonzero(alpha)
-        self.dual_coef_ = alpha[None, self.support_]
-        self._n_rows, self._fitted_C = len(alpha), getattr(self, "C", 1.0)
+    def _keep_duals(self, found: Solutions) -> None:
+        alpha = np.stack(list(found.alpha))
+        self.support_ = np.flatnonzero(alpha.any(axis=0))
+        self.dual_coef_ = alpha[:, self.support_]
+        self._n_rows, self._fitted_C = alpha.shape[1], getattr(self, "C", 1.0)
 
     def _values(self, X: MatrixLike) -> Vector:
-        """Return ``X @ coef_ + intercept_``, shape (n_samples, 1)."""
-        return linear_values(self, X).reshape(-1, 1)
+        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
+        return linear_values(self, X).reshape(-1, len(self.intercept_))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,6 +123,11 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     ] = "auto"
     cache_size: Megabytes = 200
 
+    @property
+    def _names(self) -> str | Sequence[str]:
+        """Names of the problems, or the name of the only one."""
+        return type(self).__name__
+
     @abstractmethod
     def _problem(
         self,
@@ -123,8 +135,8 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         targets: NDArray[np.generic] | None,
         weight: Vector | None,
         C: float,
-    ) -> Problem:
-        """Return the problem of rows with these targets and weights."""
+    ) -> Problem | Sequence[Problem]:
+        """Return the problem, or problems, of rows with these targets and weights."""
 
     def _rows_and_targets(
         self, X: MatrixLike, y: ArrayLike | None
@@ -158,12 +170,12 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         targets = None if data.y is None else data.y[kept]
         some = None if weight is None else weight[kept]
 
-        def make(C: float) -> Problem:
+        def make(C: float) -> Problem | Sequence[Problem]:
             return self._problem(matrix, targets, some, C)
 
-        name, C = type(self).__name__, getattr(self, "C", math.nan)
+        C = getattr(self, "C", math.nan)
         return SingleKernelBatch(
-            make(C), name, make, points=points, place=kept, kernel=kernel
+            make(C), self._names, make, points=points, place=kept, kernel=kernel
         )
 
     def _solver(self, batch: SingleKernelBatch, job: Job) -> Solver:
@@ -175,20 +187,19 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     def _keep(
         self, data: TrainingData, batch: SingleKernelBatch, found: Solutions
     ) -> None:
-        (alpha,), bias = found.alpha, found[0].bias
-        assert bias is not None
-        used = np.flatnonzero(alpha)
+        alpha = np.stack(list(found.alpha))
+        used = np.flatnonzero(alpha.any(axis=0))
         self.support_ = batch.place[used]
         self.n_support_ = np.array([used.size], np.int32)
-        self.dual_coef_ = alpha[None, used]
-        self.intercept_ = np.array([bias])
+        self.dual_coef_ = alpha[:, used]
+        self.intercept_ = np.array([one.bias for one in found])
         self.shape_fit_ = batch.points.X.shape
         vectors = batch.points, batch.kernel, self.support_
         self._keep_vectors(*vectors, found, data.items)
 
     @property
     def coef_(self) -> Vector:
-        """Weights of the features, shape (1, n_features); linear kernel only.
+        """Weights of the features, a row for each problem; linear kernel only.
 
         The array is read-only, because predictions use `dual_coef_`.
         """
@@ -199,15 +210,18 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         return coef
 
     def _values(self, X: MatrixLike) -> Vector:
-        """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples, 1)."""
+        """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples, n_problems)."""
         kernel, X = self._prediction_rows(X)
-        values = single_values(
-            kernel,
-            X,
-            self.support_vectors_,
-            self.dual_coef_,
-            float(self.intercept_[0]),
-            support=self.support_,
-            n_jobs=self.n_jobs,
-        )
-        return values[:, None]
+        values = [
+            single_values(
+                kernel,
+                X,
+                self.support_vectors_,
+                self.dual_coef_[k : k + 1],
+                float(intercept),
+                support=self.support_,
+                n_jobs=self.n_jobs,
+            )
+            for k, intercept in enumerate(self.intercept_)
+        ]
+        return np.stack(values, axis=1)

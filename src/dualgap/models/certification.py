@@ -22,6 +22,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
+from ..problems.reductions import certificate_of
 from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.seeds import seeds_of
@@ -218,12 +219,13 @@ def _certify(
         check_is_fitted(model)
         _agreed_of_one(C, model)
         single = single_kernel(model, X, y, sample_weight, used=True)
-        return certify_kernel(model, [single], limits)
+        return certify_kernel(model, single, limits)
     if isinstance(model, LINEAR_OF_ONE):
         _refuse(given, model)
-        terms = single_terms(model, np.shape(X)[0], sample_weight)
-        C = _agreed_of_one(C, model, terms.C)
-        return certify_single(terms, X, y, C, sample_weight, limits)
+        every = single_terms(model, np.shape(X)[0], sample_weight)
+        C = _agreed_of_one(C, model, every[0].C)
+        of = [certify_single(one, X, y, C, sample_weight, limits) for one in every]
+        return certificate_of(model, of)
     if isinstance(model, HuberRegressor):
         _refuse(given, model)
         _agreed(C, own := weight_of_loss(model, model.alpha), model)

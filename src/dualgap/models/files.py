@@ -45,7 +45,13 @@ from ..losses import LOSSES
 from ..problems.reductions import certificate_of
 from ..solvers import SOLVERS, solvers_of
 from .calibration_files import calibration_tensors, set_calibration, taken_calibration
-from .linear_files import certificates_of, make_linear, support_of, take_linear
+from .linear_files import (
+    certificates_of,
+    make_linear,
+    models_of,
+    support_of,
+    take_linear,
+)
 from .region_files import region_tensors, set_region, taken_region
 
 Model = (
@@ -371,6 +377,8 @@ def _plain(key: str, value: Any, face: _Face) -> Any:
     if isinstance(value, dict):
         pairs = value.items()
         return {"pairs": [[file.scalar(key, k), file.scalar(key, v)] for k, v in pairs]}
+    if key == "quantile" and np.ndim(value) == 1:
+        return {"values": [file.scalar(key, v) for v in value]}
     if isinstance(value, CallableKernel) or (callable(value) and key == "kernel"):
         raise ValueError(
             f"kernel={value!r} is a function, which a model file cannot hold; use a "
@@ -391,6 +399,8 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
     """Invert :func:`_plain`."""
     if not isinstance(value, dict):
         return file.scalar(key, value)
+    if set(value) == {"values"} and isinstance(value["values"], list):
+        return [file.scalar(key, v) for v in value["values"]]
     if set(value) == {"pairs"}:
         weights = {file.scalar(key, k): file.scalar(key, v) for k, v in value["pairs"]}
         if not all(
@@ -429,8 +439,8 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
         raise ValueError(f"its kernel has gamma={kernel.gamma!r}, not a number")
     n, d = record["n_rows"], model.n_features_in_
     single = not hasattr(model, "classes_")
-    classes = 2 if single else len(model.classes_)
-    pairs = classes * (classes - 1) // 2
+    classes = 1 + models_of(model) if single else len(model.classes_)
+    pairs = classes - 1 if single else classes * (classes - 1) // 2
     size = tensors["support"].size if "support" in tensors else -1
     expected: dict[str, file.Shape] = {
         "dual_coef": (("F64",), (classes - 1, size)),

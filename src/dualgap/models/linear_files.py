@@ -53,6 +53,13 @@ def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     return fields, tensors
 
 
+def models_of(model: BaseEstimator) -> int:
+    """Return the number of models of an estimator without classes: its quantiles."""
+    if getattr(model, "loss", "") != "quantile":
+        return 1
+    return int(np.size(model.quantile))
+
+
 def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     """Set the attributes of a linear model from the fields and tensors of a file."""
     classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
@@ -66,8 +73,11 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     problems = len(reduction) if not together or classes == 2 else classes
     n, d = record["n_rows"], model.n_features_in_
     name = record["estimator"]
+    if name == "LinearSVR":
+        problems = models_of(model)
+    flat = name == "LinearSVR" and problems == 1
     expected: dict[str, file.Shape] = {
-        "coef": (("F64",), (d,) if name == "LinearSVR" else (problems, d)),
+        "coef": (("F64",), (d,) if flat else (problems, d)),
         "intercept": (("F64",), (problems,)),
     }
     if n is not None:

@@ -81,9 +81,8 @@ CalibratedClassifier
         (n_samples,) and the type of ``classes_`` (integers as int64), and ``scores``,
         the result of ``decision_function``. A calibrated classifier has
         ``probabilities``, the result of ``predict_proba``, in place of the scores. A
-        regression model has a single output
-        ``prediction``, of shape (n_samples,). A one-class model has the labels 1 and
-        -1.
+        regression model has a single output ``prediction``, of the shape of
+        ``predict``. A one-class model has the labels 1 and -1.
 
     Raises
     ------
@@ -124,7 +123,10 @@ CalibratedClassifier
     outputs, last = [], "scores"
     if isinstance(model, _REGRESSORS + _ONE_CLASS):
         scores = _single(graph, model, graph.node("Cast", "X", to=_element(True)))
-        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+        columns = [len(model.intercept_)]
+        if columns == [1]:  # not several quantiles
+            columns = []
+            scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
         if isinstance(model, _ONE_CLASS):
             label, scores = _side(graph, model, scores)
             graph.node("Identity", label, name="label")
@@ -298,7 +300,7 @@ def _single_shapes(operator: Operator) -> None:
     *labels, scores = operator.outputs
     for label in labels:
         label.type = Int64TensorType([rows, 1])
-    scores.type.shape = [rows, 1]
+    scores.type.shape = [rows, len(operator.raw_operator.intercept_)]
 
 
 def _convert_single(

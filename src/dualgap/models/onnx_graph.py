@@ -106,9 +106,9 @@ Graph: TypeAlias = _Graph | _Skl2onnxGraph
 
 
 def _single(graph: Graph, model: BaseEstimator, X: str) -> str:
-    """Add the decision values of a model without classes: float64, shape (n, 1)."""
+    """Add the values of a model without classes: float64, a column a problem."""
     if isinstance(model, LinearSVR | LinearOneClassSVM):
-        coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
+        coef = graph.constant(_double(np.atleast_2d(_dense(model.coef_)).T))
         values = graph.node("MatMul", X, coef)
     elif isinstance(model._fitted_kernel, Linear):
         values = graph.node("MatMul", X, graph.constant(_double(_dense(model.coef_).T)))

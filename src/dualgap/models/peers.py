@@ -365,7 +365,8 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     TypeError
         If the model has no kernel of dualgap.
     ValueError
-        If a class is not a whole number, or LIBSVM does not have the kernel.
+        If a class is not a whole number, or LIBSVM does not have the kernel or the
+        loss.
     """
     model = own(model)
     check_is_fitted(model)
@@ -378,6 +379,10 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     if isinstance(model, SVC):
         labels = _whole(model.classes_, "LIBSVM")
         kind, sizes = "c_svc", tuple(model.n_support_.tolist())
+    if getattr(model, "loss", "") == "quantile":
+        raise ValueError(
+            "loss='quantile' is not supported by LIBSVM; use save_model or to_onnx"
+        )
     kernel = model._fitted_kernel
     name = _NAMES.get(kernel.name, kernel.name)
     if name not in LIBSVM_KERNELS or type(kernel) is not KERNELS.get(kernel.name):

@@ -215,6 +215,10 @@ def write_proof(
         columns = _columns_of(scaler)
         _check_n_features(scaler, X, reset=False)
         X = Scaling.of_scaler(scaler).apply(X.astype(np.float64))
+    if getattr(model, "loss", "") == "quantile":
+        raise ValueError(
+            "loss='quantile' has no proof file; certificate_ and certify prove the gap"
+        )
     if isinstance(model, _REGRESSORS):
         parts, labels = _regression(model, X, y, sample_weight, tol), []
         marks: NDArray[np.generic] = parts[0].problem.target
@@ -318,9 +322,10 @@ def _regression(
     tol: float,
 ) -> list[_Part]:
     """Return the problem of a regressor with its points, as a list of one."""
-    terms = single_terms(model, X.shape[0], sample_weight)
+    (terms,) = single_terms(model, X.shape[0], sample_weight)
     table = table_of(model, X.shape[0])
-    one = terms.regression(X, y, terms.C, sample_weight, 1, table)
+    alpha = None if table is None else table[0]
+    one = terms.regression(X, y, terms.C, sample_weight, 1, alpha)
     return [_linear_part("-1 -1", one, tol)]
 
 
@@ -335,7 +340,7 @@ def _with_kernel(
     """Return the problems of a kernel model with their points."""
     problems: Iterable[FittedProblem]
     if isinstance(model, SVR):
-        sides, problems = ["-1 -1"], [single_kernel(model, X, y, sample_weight)]
+        sides, problems = ["-1 -1"], single_kernel(model, X, y, sample_weight)
     else:
         pairs = OneVsOne(len(model.classes_)).subjects
         two = len(pairs) == 1

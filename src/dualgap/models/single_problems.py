@@ -23,7 +23,7 @@ from ..estimators.input import ROWS, checked_weights
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
 from ..estimators.regression import SVR, LinearSVR
 from ..kernel import BlockSolver, KernelRegression, Linear
-from ..losses import RESIDUAL_LOSSES, ResidualLoss, Vector, get_residual_loss
+from ..losses import RESIDUAL_LOSSES, Pinball, ResidualLoss, Vector, get_residual_loss
 from ..problems.base import Claim
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
@@ -122,7 +122,7 @@ def _free(
             y,
             C,
             kernel=Linear(),
-            epsilon=loss.epsilon,
+            loss=loss,
             sample_weight=weight,
         )
         return sharpened(found, problem, BlockSolver(), limits)
@@ -155,12 +155,12 @@ def squared_norm(model: BaseEstimator) -> str:
 
 def single_terms(
     model: BaseEstimator, n: int, sample_weight: ArrayLike | None
-) -> SingleTerms:
-    """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
+) -> list[SingleTerms]:
+    """Return coefficients and problems of an estimator of LINEAR_OF_ONE."""
     name = squared_norm(model)
     coef = np.asarray(model.coef_, np.float64).ravel()
     if isinstance(model, LinearOneClassSVM):
-        return SingleTerms(coef, -float(model.offset_[0]), nu=model.nu)
+        return [SingleTerms(coef, -float(model.offset_[0]), nu=model.nu)]
     if isinstance(model, SGDOneClassSVM):
         if not model.fit_intercept:
             raise ValueError(
@@ -175,19 +175,19 @@ def single_terms(
                 f"{name}: nu n = {model.nu * n:g} exceeds the sum of the sample "
                 "weights, so its problem has no solution; train with a smaller nu"
             )
-        return SingleTerms(
-            coef, -float(model.offset_[0]), nu=float(share), scale=model.nu * n
-        )
+        offset, scale = -float(model.offset_[0]), model.nu * n
+        return [SingleTerms(coef, offset, nu=float(share), scale=scale)]
     if model.loss not in RESIDUAL_LOSSES:
         known = " or ".join(map(repr, RESIDUAL_LOSSES))
         raise ValueError(
             f"{name}(loss={model.loss!r}) is not a support vector machine; train with "
             f"loss={known}"
         )
-    terms = terms_of_regression(model, RESIDUAL_LOSSES[model.loss](model.epsilon))
+    terms = terms_of_regression(model)
     if isinstance(model, SGDRegressor):
         C = 1.0 / (model.alpha * n)
-        terms = replace(terms, C=C, intercept_scaling=1.0, penalize_intercept=False)
+        free = {"C": C, "intercept_scaling": 1.0, "penalize_intercept": False}
+        terms = [replace(one, **free) for one in terms]
     return terms
 
 
@@ -222,6 +222,11 @@ def coefficient_terms(
             raise ValueError(
                 f"epsilon={epsilon!r} contradicts loss={loss!r}; leave epsilon out"
             )
+    elif isinstance(record, Pinball):
+        raise ValueError(
+            "loss='quantile' needs its quantile; give loss=Pinball(quantile=...) of "
+            "dualgap.losses"
+        )
     else:
         record = type(record)(0.0 if epsilon is None else epsilon)
     return SingleTerms(

@@ -122,26 +122,38 @@ class Batch(ABC):
 
 
 class SingleBatch(Batch):
-    """One problem, of a regressor or a novelty detector.
+    """One problem, of a regressor or a novelty detector, or one for each quantile.
 
-    - `make`: returns the problem with another C.
+    - `problem`: the problem, or several over the same rows.
+    - `name`: of the estimator, or one for each problem.
+    - `make`: returns what `problem` is, with another C.
     - `zero`: as for :class:`Batch`.
     - `columns`: the columns of a linear problem.
     """
 
     def __init__(
         self,
-        problem: Problem,
-        name: str,
-        make: Callable[[float], Problem] | None = None,
+        problem: Problem | Sequence[Problem],
+        name: str | Sequence[str],
+        make: Callable[[float], Problem | Sequence[Problem]] | None = None,
         zero: Vector = EMPTY,
         columns: StoredColumns | None = None,
     ) -> None:
-        self.only: Any = problem
+        self.problems = _listed(problem)
         self._columns = columns
-        self.kind, self.make, self.zero = problem.kind, make, zero
-        self.names: Sequence[str] = [name]
-        self.C = getattr(problem, "C", math.nan)
+        self.kind, self.make, self.zero = self.only.kind, make, zero
+        self.names: Sequence[str] = [name] if isinstance(name, str) else name
+        self.several = "quantiles"
+        self.C = getattr(self.only, "C", math.nan)
+
+    @property
+    def only(self) -> Any:
+        """The problem, the first of several."""
+        return self.problems[0]
+
+    @property
+    def at_a_time(self) -> int:
+        return 1  # each has all threads
 
     @property
     def columns(self) -> StoredColumns:
@@ -150,14 +162,14 @@ class SingleBatch(Batch):
         return self._columns
 
     def problem(self, k: int = 0) -> Problem:
-        return self.only
+        return self.problems[k]
 
     def at(self, C: float) -> SingleBatch:
         if C == self.C:
             return self
         assert self.make is not None
         other = copy.copy(self)
-        other.only, other.C = self.make(C), C
+        other.problems, other.C = _listed(self.make(C)), C
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -165,6 +177,10 @@ class SingleBatch(Batch):
             return alpha
         box = cast(RegressionProblem, problem)
         return np.clip(alpha * (self.C / C), box.lower, box.upper)
+
+
+def _listed(problem: Problem | Sequence[Problem]) -> Sequence[Problem]:
+    return problem if isinstance(problem, Sequence) else [problem]
 
 
 class LinearBatch(Batch):

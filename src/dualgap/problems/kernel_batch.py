@@ -26,7 +26,7 @@ from .starts import extrapolated
 
 
 class SingleKernelBatch(SingleBatch):
-    """One kernel problem.
+    """One kernel problem, or one for each quantile.
 
     - `problem`, `name`, `make`: as for :class:`SingleBatch`.
     - `points`: all rows.
@@ -35,9 +35,9 @@ class SingleKernelBatch(SingleBatch):
 
     def __init__(
         self,
-        problem: Problem,
-        name: str,
-        make: Callable[[float], Problem],
+        problem: Problem | Sequence[Problem],
+        name: str | Sequence[str],
+        make: Callable[[float], Problem | Sequence[Problem]],
         *,
         points: Points,
         place: NDArray[np.intp],

@@ -13,6 +13,9 @@ Regression (Vapnik 1995; Smola and Schoelkopf 2004, eqs. 3 and 10): p are the ta
 hi_i = -lo_i = c_i = C sample_weight_i, total = 0, and P = 1/2 ||w||^2 +
 sum_i c_i max(0, |y_i - f(x_i)| - epsilon). The bias is not penalised.
 
+Quantile regression (Takeuchi, Le, Sears and Smola, JMLR 7, 2006): the same with
+epsilon = 0, hi_i = q c_i, lo_i = (q - 1) c_i, and the pinball loss max(q r, (q - 1) r).
+
 One class (Schoelkopf et al., Neural Computation 13, 2001) on LIBSVM's scale: p = 0,
 epsilon = 0, lo = 0, hi_i = c_i = sample_weight_i, total = nu sum_i c_i, b = -rho, and
 P = 1/2 ||w||^2 - total rho + sum_i c_i max(0, rho - w.x_i). The w, rho and a of the
@@ -87,8 +90,13 @@ class BoxProblem(MatrixProblem):
         return self.total == 0.0
 
     @property
+    def sides(self) -> tuple[float, float]:
+        """Upper and lower ends of the box, divided by the cost."""
+        return self.loss.above, self.loss.below
+
+    @property
     def upper(self) -> Vector:
-        return self.cost
+        return self.loss.above * self.cost
 
     @property
     def lowest(self) -> float:
@@ -137,7 +145,7 @@ class BoxProblem(MatrixProblem):
     def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         rest = self.linear - near.scores - (near.bias - self.centre)
         off = SETTINGS.beyond(2.0 * near.error)  # at least the error in `_values`
-        above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
+        above, below = self.loss.value(rest + off), self.loss.value(rest - off)
         return (above != 0.0) | (below != 0.0)
 
     def _feasible(self, alpha: Vector) -> Vector:
@@ -169,9 +177,9 @@ class BoxProblem(MatrixProblem):
         off = error + self.shift * np.abs(alpha)
         off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + abs(b) + self.epsilon)
         off *= Rounding.slack
-        loss = float((self.cost * self.loss.excess(rest)).sum())
+        loss = float((self.cost * self.loss.value(rest)).sum())
         far = np.maximum(
-            self.loss.excess(rest + 2 * off), self.loss.excess(rest - 2 * off)
+            self.loss.value(rest + 2 * off), self.loss.value(rest - 2 * off)
         )
         wrong = float((self.cost * off)[far > 0.0].sum())
         closing = summed * (0.5 * size + loss) + 4 * unit * abs(b * self.total)
@@ -211,7 +219,7 @@ class BoxProblem(MatrixProblem):
 
 
 class KernelRegression(BoxProblem):
-    """Epsilon-insensitive regression over a kernel matrix, with an unpenalised bias.
+    """Support vector regression over a kernel matrix, with an unpenalised bias.
 
     Parameters
     ----------
@@ -219,6 +227,9 @@ class KernelRegression(BoxProblem):
         Targets, finite numbers.
     epsilon : float, default=0.1
         Half the width of the tube without loss, zero or positive.
+    loss : ResidualLoss, optional
+        Instead of `epsilon`: a record of :mod:`dualgap.losses` with slope 1, as
+        ``Pinball(quantile=0.9)``.
     X, C, kernel, sample_weight, cache_size, rows
         As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
@@ -233,16 +244,17 @@ class KernelRegression(BoxProblem):
         *,
         kernel: Kernel | None = None,
         epsilon: float = 0.1,
+        loss: ResidualLoss | None = None,
         sample_weight: ArrayLike | None = None,
         cache_size: float = 200,
         rows: ArrayLike | None = None,
     ) -> None:
-        self.loss = EpsilonInsensitive(epsilon)
+        self.loss = EpsilonInsensitive(epsilon) if loss is None else loss
         super().__init__(X, kernel, cache_size, rows)
         self.C = check_C(C, None, self.n)
         self.epsilon = self.loss.epsilon
         self.cost = check_costs(self.C, sample_weight, self.n)
-        self.lower = -self.cost
+        self.lower = -self.loss.below * self.cost
         y = check_vector("y", y, self.n)
         used = y[self.cost > 0.0]
         self.centre = float(0.5 * used.min() + 0.5 * used.max())

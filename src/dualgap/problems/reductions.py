@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -577,8 +577,15 @@ def reduction_in(model: Classifier) -> Reduction:
     return reduction_of(getattr(model, "multi_class", "ovr"), classes)
 
 
-def certificate_of(model: Classifier, parts: Sequence[Certificate]) -> Certificate:
+def quantile_names(quantiles: Sequence[float]) -> list[str]:
+    """Return the names of the problems of a quantile regression."""
+    return [f"quantile {q:g}" for q in quantiles]
+
+
+def certificate_of(model: Any, parts: Sequence[Certificate]) -> Certificate:
     """Join the certificates of the problems of a fitted model."""
     if len(parts) == 1:
         return parts[0]
+    if not hasattr(model, "classes_"):
+        return Certificate.total(parts, quantile_names(list(model.quantile)))
     return Certificate.total(parts, reduction_in(model).names(model.classes_))

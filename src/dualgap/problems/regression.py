@@ -1,16 +1,19 @@
 """Linear support vector regression and its certificate.
 
-The problem of Ho and Lin, JMLR 13, 2012, with l(u) = max(0, u) or its square:
+The problem of Ho and Lin, JMLR 13, 2012, with l(u) = max(0, u) or its square, and with
+the pinball loss of Koenker and Bassett 1978:
 
 P(w) = 1/2 ||w||^2 + sum_i c_i l(|y_i - w.x_i| - epsilon),   c_i = C sample_weight_i
 D(a) = sum_i (y_i a_i - epsilon |a_i|) - 1/2 ||v||^2 - 1/2 sum_i delta_i a_i^2,
        v = sum_i a_i x_i,  |a_i| <= U_i
 
-with U_i = c_i, delta_i = 0; for the square U_i = inf, delta_i = 1/(2 c_i).
+with U_i = c_i, delta_i = 0; for the square U_i = inf, delta_i = 1/(2 c_i). The pinball
+loss is q r_i above 0 and (q - 1) r_i below: epsilon = 0, (q - 1) c_i <= a_i <= q c_i.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -41,8 +44,9 @@ class RegressionProblem(BinaryProblem):
     C : float, default=1.0
         Weight of the loss, which is a sum over the examples.
     loss : str or ResidualLoss, default="epsilon_insensitive"
-        "epsilon_insensitive" or "squared_epsilon_insensitive", both with epsilon 0, or
-        a record of :mod:`dualgap.losses` with its own epsilon.
+        "epsilon_insensitive" or "squared_epsilon_insensitive", both with epsilon 0,
+        "quantile", the median, or a record of :mod:`dualgap.losses` with its own
+        epsilon or quantile.
     sample_weight, fit_intercept, intercept_scaling, n_jobs, lambda_
         As for :class:`dualgap.problems.BinaryProblem`; the bias is penalised.
 
@@ -95,18 +99,23 @@ class RegressionProblem(BinaryProblem):
         self.cost = check_costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
+    def with_loss(self, loss: ResidualLoss) -> RegressionProblem:
+        """Return the problem with another loss of the same slope and curvature."""
+        other = copy.copy(self)
+        other.loss = loss
+        return other
+
     @property
     def with_targets(self) -> core.RegressionExamples:
         """The core's record of the rows and their targets."""
-        loss, epsilon = self.core_loss, self.loss.epsilon
-        return core.RegressionExamples(
-            self.rows, self.target, self.cost, self.q, loss, epsilon
-        )
+        loss = self.loss
+        sides = core.ResidualLoss(self.core_loss, loss.epsilon, loss.above, loss.below)
+        return core.RegressionExamples(self.rows, self.target, self.cost, self.q, sides)
 
     @property
     def lower(self) -> Vector:
-        """Lower bounds of the dual variables, ``-U_i``, shape (n,)."""
-        return -self.upper
+        """Lower bounds of the dual variables, shape (n,)."""
+        return self.loss.lower(self.cost)
 
     def dual(self, alpha: ArrayLike) -> float:
         """Return ``D(alpha)`` of a feasible alpha of shape (n,); one float64 pass."""
@@ -130,7 +139,7 @@ class RegressionProblem(BinaryProblem):
 
         The hint is a :class:`~dualgap.problems.base.LinearHint`. w defaults to
         ``w(alpha)``, in `out` of the hint. alpha defaults to the point that w suggests,
-        ``a_i = c_i l'(|r_i| - epsilon) sign(r_i)``. If the claim holds w, alpha is
+        ``a_i = c_i l'(r_i)``. If the claim holds w, alpha is
         scaled by the best factor that the box allows.
         """
         w, alpha, hint = claim.w, claim.alpha, hint_of(claim, LinearHint)
@@ -150,7 +159,8 @@ class RegressionProblem(BinaryProblem):
         curvature = norm + values.diagonal
         scale = 0.0
         if 0.0 < values.sum < math.inf and 0.0 < curvature < math.inf:
-            room = self.upper[alpha != 0.0] / np.abs(alpha[alpha != 0.0])
+            most = np.where(alpha > 0.0, self.upper, -self.lower)
+            room = most[alpha != 0.0] / np.abs(alpha[alpha != 0.0])
             scale = min(values.sum / curvature, float(room.min()))
         dual = self._bound(values, norm, alpha, scale)
         alpha = np.clip(scale * alpha, self.lower, self.upper)

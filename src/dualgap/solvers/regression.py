@@ -115,6 +115,7 @@ class RegressionDCD(RegressionSolver):
     losses: ClassVar[tuple[str, ...]] = (
         "epsilon_insensitive",
         "squared_epsilon_insensitive",
+        "quantile",
     )
 
     def start(

@@ -1,7 +1,8 @@
-"""Interior point for linear regression with the epsilon-insensitive loss.
+"""Interior point for linear regression with an absolute loss.
 
 Problem    P(w) = 1/2 ||w||^2 + sum_i c_i max(0, |y_i - w.x_i| - epsilon), through its
-           dual over a = p - q with 0 <= p_i, q_i <= c_i
+           dual over a = p - q with 0 <= p_i, q_i <= c_i; for the pinball loss
+           p_i <= q c_i and q_i <= (1 - q) c_i
 Update     the iteration of src/core/interior.hpp for two rows with the hinge in place
            of each row: one for residuals above epsilon, one for those below -epsilon
 Guarantee  gap -> 0; no bound on the iterations, but in practice 8 to 25, whatever C
@@ -107,14 +108,14 @@ class RegressionInterior(RegressionSolver):
 
     name: ClassVar[str] = "interior-point"
     settings: ClassVar[RegressionInteriorSettings] = RegressionInteriorSettings()
-    losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive",)
+    losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive", "quantile")
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
         if problem.loss.name not in self.losses:
             raise ValueError(
-                f"solver={self.name!r} needs loss={self.losses[0]!r}, got "
-                f"loss={problem.loss.name!r}; use solver='newton' or 'dcd' for it"
+                f"solver={self.name!r} needs loss={self.losses[0]!r} or 'quantile', "
+                f"got loss={problem.loss.name!r}; use solver='newton' or 'dcd' for it"
             )
         most = self.settings.most_features
         if problem.width > most:
@@ -173,7 +174,7 @@ class RegressionInterior(RegressionSolver):
             core.SomeRows(
                 [rows, rows],
                 np.repeat(np.array([1, -1], np.int8), m),
-                np.tile(cost, 2),
+                np.concatenate([problem.loss.above * cost, problem.loss.below * cost]),
                 nothing,
                 0.0,
             ),
@@ -225,10 +226,10 @@ class RegressionInterior(RegressionSolver):
         problem, alpha, goal = state.problem, state.alpha, self.goal(state)
         if state.gap > goal * state.dual:
             return None
-        size, cost = np.abs(alpha), problem.cost
+        size, most = np.abs(alpha), np.where(alpha > 0, problem.upper, -problem.lower)
         for share in self.settings.snaps:
-            some = np.where(size < share * cost, 0.0, alpha)
-            some = np.where(cost - size < share * cost, np.copysign(cost, alpha), some)
+            some = np.where(size < share * most, 0.0, alpha)
+            some = np.where(most - size < share * most, np.copysign(most, alpha), some)
             point = Point.at(problem, some)
             state.visited += 2 * problem.n
             if point.gap <= goal * point.dual:

@@ -38,10 +38,12 @@ SETTINGS = SmallRegressionSettings()
 def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
     """Solve a small regression problem from a = 0.
 
-    Returns None if the solver is not `RegressionDCD`, the rows are many or on disk, or
-    `stop` ended the work.
+    Returns None if the solver is not `RegressionDCD`, the rows are many or on disk,
+    there are several problems, or `stop` ended the work.
     """
     problem = cast(RegressionProblem, batch.only)
+    if len(batch) > 1:
+        return None
     entries = problem.n * problem.width
     small = entries <= SETTINGS.most_entries and not problem.streamed
     if type(solver) is not RegressionDCD or not small:

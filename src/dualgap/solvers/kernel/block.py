@@ -316,7 +316,7 @@ class BlockSolver(KernelSolver):
     settings: ClassVar[BlockSettings] = BlockSettings()
     losses: ClassVar[tuple[str, ...]] = (
         *("hinge", "squared_hinge"),
-        *("epsilon_insensitive", "one_class"),
+        *("epsilon_insensitive", "quantile", "one_class"),
     )
     # A proof may cost as much as all steps. The estimated gap is nearly exact, so it
     # need be only a little below tol before a proof.
@@ -397,13 +397,13 @@ class BlockSolver(KernelSolver):
                 total = math.fsum([total, *(-rest[rest != 0.0]).tolist()])
             else:
                 linear = linear - float(rest.sum())
+        form = core.Loss(problem.loss.slope, problem.loss.curvature)
         box = core.BlockProblem(
             problem.y[rows].astype(np.float64),
             problem.cost[rows],
             problem.gram.diagonal()[rows],
-            problem.loss.name == "squared_hinge",
+            core.ResidualLoss(form, problem.epsilon, *problem.sides),
             linear,
-            problem.epsilon,
             total,
             problem.two_sided,
         )

@@ -138,7 +138,7 @@ def interior_point(problem: BoxedProblem, tol: float, stop: core.Stop) -> Vector
         delta,
         sign,
         problem.epsilon - sign * problem.linear[used],
-        np.broadcast_to(problem.upper[used], sign.shape),
+        np.stack([problem.upper, -problem.lower][: len(sign)])[:, used],
         problem.total if problem.free_bias else None,
     )
     a = _solve(dual, tol, stop)
@@ -146,7 +146,7 @@ def interior_point(problem: BoxedProblem, tol: float, stop: core.Stop) -> Vector
         return None
     out, z = np.zeros(problem.n), dual.signed(a)
     out[used] = y * (
-        _balanced(z, dual.upper[0], np.diagonal(K)) if dual.total == 0.0 else z
+        _balanced(z, dual.upper, np.diagonal(K)) if dual.total == 0.0 else z
     )
     return out
 
@@ -157,7 +157,8 @@ def _balanced(z: Vector, upper: Vector, diagonal: Vector) -> Vector:
     if unit == 0.0:
         return z
     z, exact = np.rint(z / unit) * unit, z
-    z = np.where(np.abs(z) > upper, np.trunc(exact / unit) * unit, z)
+    most = np.where(z > 0.0, upper[0], upper[-1])
+    z = np.where(np.abs(z) > most, np.trunc(exact / unit) * unit, z)
     off = math.fsum(z.tolist())
     # The row whose score changes least takes the rest.
     able = z * math.copysign(1.0, off) >= abs(off)

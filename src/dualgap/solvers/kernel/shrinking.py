@@ -65,15 +65,15 @@ def movable(
 
     src/core/gram/block.hpp defines v.
     """
-    c, cost = problem.y * alpha, problem.cost
+    c, cost, (over, under) = problem.y * alpha, problem.cost, problem.sides
     v = problem.linear - F - threshold
     below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
     above = np.where(c > 0.0, -problem.epsilon, problem.epsilon)
     if isinstance(problem, KernelProblem) and problem.loss.name == "squared_hinge":
         v -= float(c.sum()) + problem.delta * c
         cost = np.where(cost > 0.0, math.inf, 0.0)
-    high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
-    low = np.where(problem.two_sided | (problem.y < 0), -cost, 0.0)
+    high = np.where(problem.two_sided | (problem.y > 0), over * cost, 0.0)
+    low = np.where(problem.two_sided | (problem.y < 0), -under * cost, 0.0)
     least = 1e-15 * float(problem.cost.max())  # the core rounds bounds to a grid
     rises = (c < high - least) & (v + below > -slack)
     falls = (c > low + least) & (v + above < slack)

@@ -1,0 +1,308 @@
+"""Quantile regression: linear programs, a generic solver, estimators and refusals."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import scale
+
+from dualgap import (
+    SVR,
+    LinearSVR,
+    certify,
+    core,
+    load_model,
+    report,
+    save_model,
+    to_onnx,
+)
+from dualgap.kernel import BlockSolver, KernelRegression, Linear
+from dualgap.losses import EpsilonInsensitive, Pinball, get_residual_loss
+from dualgap.models import write_liblinear, write_libsvm, write_proof
+from dualgap.problems import RegressionProblem
+from dualgap.solvers.kernel.interior import interior_point
+from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.training import solve
+
+from . import qp
+from .conftest import examples
+from .solvers.test_regression import box, data
+
+BOTH = [
+    LinearSVR(loss="quantile", quantile=[0.1, 0.5, 0.9]),
+    SVR(loss="quantile", quantile=[0.1, 0.5, 0.9], C=10.0),
+]
+both = pytest.mark.parametrize("estimator", BOTH, ids=lambda e: type(e).__name__)
+QUANTILES = [1e-3, 0.1, 0.5, 0.8]
+
+
+def pinball(residual, q):
+    return np.maximum(q * residual, (q - 1.0) * residual)
+
+
+@pytest.mark.parametrize("q", QUANTILES)
+def test_the_loss_is_its_definition_and_its_best_constant_the_quantile(q):
+    r = np.linspace(-3.0, 3.0, 601)
+    np.testing.assert_allclose(Pinball(q).value(r), pinball(r, q), rtol=1e-15)
+    y = np.sort(np.random.default_rng(0).standard_normal(400))
+    costs = [Pinball(q).value(y - b).sum() for b in y]
+    assert abs(np.mean(y <= y[np.argmin(costs)]) - q) <= 1 / 400 + 1e-12
+
+
+@pytest.mark.parametrize("solver", [RegressionDCD(), RegressionInterior()])
+@pytest.mark.parametrize("q", QUANTILES)
+@pytest.mark.parametrize("C", [1e-2, 1.0, 30.0])
+def test_linear_certificates_hold_against_a_generic_solver(solver, q, C):
+    for seed in range(3):
+        X, y, weight = data(seed=seed, n=(9, 40, 70)[seed], hollow=seed == 1)
+        problem = RegressionProblem(X, y, C, loss=Pinball(q), sample_weight=weight)
+        found = solve(problem, solver, tol=1e-5, max_iter=100_000)
+        certificate, w, alpha = found.certificate, found.w, found.alpha
+        assert certificate.certified
+        assert (alpha <= q * problem.cost).all()
+        assert (alpha >= -(1.0 - q) * problem.cost).all()
+        P = 0.5 * w @ w + problem.cost @ pinball(y - X @ w, q)
+        assert certificate.primal == pytest.approx(P, rel=1e-9)
+        lower, upper = box(problem, X).optimum()
+        assert certificate.primal >= lower * (1.0 - 1e-8) - 1e-9
+        assert certificate.dual <= upper * (1.0 + 1e-8) + 1e-9
+
+
+@pytest.mark.parametrize("q", QUANTILES)
+@pytest.mark.parametrize("C", [1e-2, 1.0, 30.0])
+def test_kernel_certificates_hold_against_a_generic_solver(q, C):
+    for seed in range(3):
+        X, y, weight = data(seed=seed, n=(9, 40, 70)[seed])
+        problem = KernelRegression(
+            X, y, C, kernel=Linear(), loss=Pinball(q), sample_weight=weight
+        )
+        found = solve(problem, BlockSolver(), tol=1e-6)
+        assert found.certificate.certified
+        r = y - X @ (X.T @ found.alpha) - found.bias
+        w = X.T @ found.alpha
+        P = 0.5 * w @ w + problem.cost @ pinball(r, q)
+        assert found.certificate.primal == pytest.approx(P, rel=1e-9)
+        sides = problem.lower, problem.upper
+        form = qp.Box(X @ X.T, problem.linear, *sides, total=0.0)
+        lower, upper = form.optimum()
+        assert found.certificate.primal >= lower * (1.0 - 1e-7) - 1e-8
+        assert found.certificate.dual <= upper * (1.0 + 1e-7) + 1e-8
+        # The method for slow progress finds the same optimum.
+        alpha = interior_point(problem, 1e-8, core.Stop())
+        other = problem.certify(alpha)
+        assert other.dual == pytest.approx(found.certificate.primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_a_large_C_leaves_the_linear_program(kind, q):
+    """Koenker and Bassett: the least pinball loss of all planes is a linear program.
+
+    P(w) <= (1 + tol) P(w_lp) bounds the loss by that of the program and ||w_lp||^2.
+    """
+    X, y = load_diabetes(return_X_y=True)
+    X, y, C, tol = scale(X)[:150], scale(y)[:150], 1e4, 1e-6
+    n, d = X.shape
+    cost = np.concatenate([np.zeros(2 * d + 2), np.full(n, q), np.full(n, 1.0 - q)])
+    rows = np.column_stack([X, np.ones(n)])
+    program = linprog(
+        cost, A_eq=np.hstack([rows, -rows, np.eye(n), -np.eye(n)]), b_eq=y
+    )  # the variables are 0 or positive
+    assert program.status == 0
+    best = program.x[: d + 1] - program.x[d + 1 : 2 * d + 2]
+    if kind == "linear":
+        model = LinearSVR(loss="quantile", quantile=q, C=C, tol=tol)
+    else:
+        model = SVR(loss="quantile", quantile=q, C=C, tol=tol, kernel="linear")
+        best = best[:-1]
+    model.fit(X, y)
+    assert model.certificate_.certified
+    loss = pinball(y - model.predict(X), q).sum()
+    assert loss >= program.fun * (1.0 - 1e-9)
+    assert loss <= (1.0 + 2.0 * tol) * (program.fun + 0.5 * best @ best / C)
+
+
+def test_the_median_is_half_the_absolute_loss():
+    X, y, weight = data()
+    half = solve(
+        RegressionProblem(X, y, 2.0, loss=Pinball(0.5), sample_weight=weight),
+        RegressionDCD(), tol=1e-9, max_iter=100_000,
+    )  # fmt: skip
+    whole = solve(
+        RegressionProblem(X, y, 1.0, loss=EpsilonInsensitive(), sample_weight=weight),
+        RegressionDCD(), tol=1e-9, max_iter=100_000,
+    )  # fmt: skip
+    assert half.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-8)
+
+
+def test_quantiles_of_a_kernel_model_hold_their_share():
+    """At the optimum at most q n rows are below a free bias, and (1 - q) n above."""
+    X, y = load_diabetes(return_X_y=True)
+    model = clone(BOTH[1]).set_params(tol=1e-9).fit(X, y)
+    residual, slack = y[:, None] - model.predict(X), 1e-6 * np.ptp(y)
+    for k, q in enumerate(model.quantile):
+        assert np.mean(residual[:, k] < -slack) <= q
+        assert np.mean(residual[:, k] > slack) <= 1.0 - q
+
+
+@both
+@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
+def test_several_quantiles_are_the_models_of_each(estimator, layout):
+    X, y, weight = data(n=120)
+    X = layout(X)
+    model = clone(estimator).fit(X, y, weight)
+    assert model.predict(X).shape == (120, 3)
+    assert len(model.certificate_.parts) == 3
+    assert model.certificate_.certified
+    assert model.certificate_.parts[2].name == "quantile 0.9"
+    for k, q in enumerate(model.quantile):
+        one = clone(model).set_params(quantile=q).fit(X, y, weight)
+        np.testing.assert_allclose(one.predict(X), model.predict(X)[:, k], rtol=1e-2,
+                                   atol=1e-2)  # fmt: skip
+        assert one.predict(X).shape == (120,)
+        assert one.certificate_.dual <= model.certificate_.parts[k].primal
+        assert model.certificate_.parts[k].dual <= one.certificate_.primal
+    again = clone(model).set_params(n_jobs=2).fit(X, y, weight)
+    np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
+    one = clone(model).set_params(quantile=[0.9]).fit(X, y, weight)
+    assert one.predict(X).shape == (120, 1)
+
+
+@both
+def test_files_pickles_certify_and_bounds(estimator, tmp_path):
+    X, y, weight = data(n=60)
+    weight += 0.1
+    for quantile in (0.3, [0.1, 0.5, 0.9], [0.5]):
+        model = clone(estimator).set_params(quantile=quantile, tol=1e-6)
+        model.fit(X, y, weight).bound_optimum(X, y, weight)
+        save_model(model, tmp_path / "model", duals=True)
+        found = load_model(tmp_path / "model")
+        assert found.get_params() == model.get_params()
+        assert found.certificate_ == model.certificate_
+        assert [p.name for p in found.certificate_.parts] == [
+            p.name for p in model.certificate_.parts
+        ]
+        np.testing.assert_array_equal(found.predict(X), model.predict(X))
+        np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
+        lower, upper = found.decision_bounds(X)
+        exact = clone(model).set_params(tol=1e-9, max_iter=100_000).fit(X, y, weight)
+        slack = 1e-4 * np.ptp(y)
+        assert lower.shape == model.predict(X).shape
+        assert (lower <= exact.predict(X) + slack).all()
+        assert (exact.predict(X) - slack <= upper).all()
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        proof = certify(model, X, y, sample_weight=weight)
+        assert proof.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+        assert proof.relative_gap <= 1e-3
+        lower, upper = model.coef_bounds() if hasattr(model, "warm_start") else (0, 0)
+        assert np.all(lower <= upper)
+
+
+@both
+def test_onnx(estimator):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y, _ = data(n=60)
+    for quantile in (0.3, [0.1, 0.9]):
+        model = clone(estimator).set_params(quantile=quantile).fit(X, y)
+        text = to_onnx(model, dtype=np.float64).SerializeToString()
+        (found,) = runtime.InferenceSession(text).run(None, {"X": X})
+        np.testing.assert_allclose(found, model.predict(X), rtol=1e-9, atol=1e-9)
+
+
+def test_a_warm_start_needs_the_same_quantiles():
+    X, y, _ = data(n=200)
+    model = clone(BOTH[0]).set_params(warm_start=True, tol=1e-6).fit(X, y)
+    before = model.certificate_.primal
+    model.fit(X, y)
+    assert model.certificate_.primal == pytest.approx(before, rel=1e-6)
+    assert max(model.n_iter_, 0) <= 3
+    text = "had 3 quantiles, but this one has 1; set warm_start=False"
+    with pytest.raises(ValueError, match=text):
+        model.set_params(quantile=0.5).fit(X, y)
+
+
+@pytest.mark.parametrize("quantile", [0.0, 1.0, -0.1, 2, np.nan, [0.5, 1.0], True])
+@both
+def test_a_quantile_out_of_range_is_refused(estimator, quantile):
+    X, y, _ = data(n=20)
+    with pytest.raises(ValueError, match="quantile"):
+        clone(estimator).set_params(quantile=quantile).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("quantile", "text"),
+    [
+        ([], r"quantile=\[\] has no value; give one, such as quantile=0.5"),
+        ([[0.5]], "is not a number or a list of numbers"),
+        ([0.5, 0.5], "has a value twice"),
+        (["a"], "is not a number or a list of numbers"),
+    ],
+)
+@both
+def test_lists_that_are_none_of_quantiles_are_refused(estimator, quantile, text):
+    X, y, _ = data(n=20)
+    with pytest.raises(ValueError, match=text):
+        clone(estimator).set_params(quantile=quantile).fit(X, y)
+
+
+def test_what_cannot_hold_quantiles_says_so(tmp_path):
+    X, y, _ = data(n=30)
+    linear, kernel = (clone(one).fit(X, y) for one in BOTH)
+    for model in (linear, kernel):
+        with pytest.raises(ValueError, match="loss='quantile' has no proof file"):
+            write_proof(model, X, y, tmp_path / "proof")
+        with pytest.raises(ValueError, match="report is about one quantile"):
+            report(model, X, y)
+    with pytest.raises(ValueError, match="'quantile' is not supported by LIBLINEAR"):
+        write_liblinear(linear, tmp_path / "model")
+    with pytest.raises(ValueError, match="'quantile' is not supported by LIBSVM"):
+        write_libsvm(kernel, tmp_path / "model")
+    with pytest.raises(ValueError, match="give loss=Pinball"):
+        certify(linear.coef_[0], X, y, 1.0, loss="quantile")
+    with pytest.raises(ValueError, match="contradicts"):
+        certify(linear.coef_[0], X, y, 1.0, loss=Pinball(0.1), epsilon=0.5)
+    found = certify(linear.coef_[0], X, y, 1.0, loss=Pinball(0.1))
+    assert found.dual <= found.primal
+    with pytest.raises(ValueError, match="needs loss='epsilon_insensitive' or"):
+        LinearSVR(loss="squared_epsilon_insensitive", solver="interior-point").fit(X, y)
+    with pytest.raises(ValueError, match="quantile"):
+        LinearSVR(loss="quantile", solver="newton").fit(X, y)
+    assert get_residual_loss("quantile") == Pinball(0.5)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    q=st.sampled_from([1e-9, 0.02, 0.5, 1.0 - 1e-9]),
+    size=st.sampled_from([1e-100, 1e-8, 1.0, 1e8, 1e100]),
+    C=st.sampled_from([1e-8, 1.0, 1e6]),
+    kernel=st.booleans(),
+)
+def test_odd_scales_give_true_bounds(seed, q, size, C, kernel):
+    X, y, weight = data(n=12, d=3, seed=seed, hollow=True)
+    make = SVR if kernel else LinearSVR
+    options = {"kernel": "linear"} if kernel else {}
+    model = make(loss="quantile", quantile=q, C=C, max_iter=50, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, size * y, weight)
+    certificate = model.certificate_
+    assert certificate.dual <= certificate.primal
+    assert np.isfinite(model.predict(X)).all()
+    residual = size * y - model.predict(X)
+    # P of the zero model bounds the optimum, and so the dual.
+    zero = C * weight @ pinball(size * y - (np.median(y) * size if kernel else 0.0), q)
+    assert certificate.dual <= zero * (1.0 + 1e-9)
+    assert C * weight @ pinball(residual, q) <= certificate.primal * (1.0 + 1e-9)
