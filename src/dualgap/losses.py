@@ -200,14 +200,15 @@ class ResidualLoss:
 
     def upper(self, cost: Vector) -> Vector:
         """Return the bounds ``a_i <= U_i``; 0 where the cost is 0."""
-        return self.above * self._box(cost)
+        if np.isinf(self.slope):
+            return np.where(cost > 0, self.slope, 0.0)
+        return self.above * self.slope * np.asarray(cost)
 
     def lower(self, cost: Vector) -> Vector:
         """Return the lower bounds of ``a_i``; 0 where the cost is 0."""
-        return -self.below * self._box(cost)
-
-    def _box(self, cost: Vector) -> Vector:
-        return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
+        if np.isinf(self.slope):
+            return np.where(cost > 0, -self.slope, 0.0)
+        return -self.below * self.slope * np.asarray(cost)
 
     def diagonal(self, cost: Vector) -> Vector:
         """Return the diagonal ``delta_i``; 0 where the cost is 0."""
@@ -219,6 +220,7 @@ class EpsilonInsensitive(ResidualLoss):
     """Epsilon-insensitive loss ``max(0, |r| - epsilon)`` (Vapnik 1995)."""
 
     name = "epsilon_insensitive"
+    value = ResidualLoss.excess
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,8 @@ class OneClassHinge(ResidualLoss):
         """Return ``max(0, r)`` of each residual."""
         return np.maximum(0.0, np.asarray(residual, dtype=np.float64))
 
+    value = excess
+
 
 RESIDUAL_LOSSES: dict[str, type[ResidualLoss]] = {
     loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball)
@@ -316,13 +320,6 @@ def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
     if isinstance(loss, ResidualLoss):
         return loss
     return _named(loss, RESIDUAL_LOSSES, "EpsilonInsensitive(epsilon=0.1)")
-
-
-def residual_loss(name: str, epsilon: float, quantile: float = 0.5) -> ResidualLoss:
-    """Return the record of a loss by its name: the pinball loss has no epsilon."""
-    if name == Pinball.name:
-        return Pinball(quantile)
-    return RESIDUAL_LOSSES[name](epsilon)
 
 
 def _named(loss: str, known: dict[str, type[T]], example: str) -> T:

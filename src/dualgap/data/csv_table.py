@@ -13,12 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
 from .features import Column, Words, look_of
 from .table_file import LABEL_NAMES, TableFile, Want, is_index
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class CsvTable(TableFile):
         ]
 
     @contextlib.contextmanager
-    def _told(self, reader: Any) -> Iterator[None]:
+    def _told(self, reader: Reader) -> Iterator[None]:
         """Turn an error of a reader into a ValueError that names the line."""
         try:
             yield

@@ -29,7 +29,14 @@ from ..kernel import (
     Precomputed,
 )
 from ..kernels.functions import Kernel, takes_items
-from ..losses import Loss, ResidualLoss, Vector, get_loss, residual_loss
+from ..losses import (
+    RESIDUAL_LOSSES,
+    Loss,
+    Pinball,
+    ResidualLoss,
+    Vector,
+    get_loss,
+)
 from ..problems.base import Claim, Problem
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
@@ -256,7 +263,7 @@ def losses_of(model: BaseEstimator) -> list[ResidualLoss]:
     """
     name = getattr(model, "loss", "epsilon_insensitive")
     if name != "quantile":
-        return [residual_loss(name, model.epsilon)]
+        return [RESIDUAL_LOSSES[name](model.epsilon)]
     given = model.quantile
     quantiles = np.asarray(given)
     if quantiles.ndim > 1 or (quantiles.size and quantiles.dtype.kind not in "fiu"):
@@ -271,7 +278,7 @@ def losses_of(model: BaseEstimator) -> list[ResidualLoss]:
     values = quantiles.ravel().tolist()
     if len(set(values)) < len(values):
         raise ValueError(f"quantile={given!r} has a value twice; give each once")
-    return [residual_loss(name, model.epsilon, q) for q in values]
+    return [Pinball(q) for q in values]
 
 
 def terms_of_regression(model: BaseEstimator) -> list[SingleTerms]:
@@ -371,13 +378,14 @@ def single_kernel(
         rows = some = _in_use(weight, np.abs(coef).max(axis=0), np.ones(n, bool))
         weight, coef = weight[rows], coef[:, rows]
         values = None if values is None else values[rows]
-    same: dict[str, Any] = {"sample_weight": weight, "rows": some}
     problems: list[KernelOneClass] | list[KernelRegression]
     if values is None:
-        problems = [KernelOneClass(gram, model.nu, **same)]
+        problems = [KernelOneClass(gram, model.nu, sample_weight=weight, rows=some)]
     else:
         problems = [
-            KernelRegression(gram, values, model.C, loss=loss, **same)
+            KernelRegression(
+                gram, values, model.C, loss=loss, sample_weight=weight, rows=some
+            )
             for loss in losses_of(model)
         ]
     return [

@@ -17,16 +17,14 @@ from ..data.types import MatrixLike
 from ..kernel import KernelRegression
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of
-from ..losses import ResidualLoss, Vector
+from ..losses import Vector
 from ..problems.batch import SingleBatch
-from ..problems.reductions import quantile_names
 from ..problems.regression import RegressionProblem
 from ..solvers import Solver, solver_for, solvers_of
 from ..training.batch import Job
 from ..training.folds import FoldProblems
 from ..training.solution import Solutions
 from .arguments import check_array
-from .base import Model
 from .callbacks import Fitted
 from .certain import CertainDecisions
 from .fitted import (
@@ -39,13 +37,6 @@ from .fitted import (
 from .input import ROWS, TrainingData
 from .parameters import Flag, NonNegative, Positive, Quantiles
 from .single import KernelSingle, LinearSingle
-
-
-def names_of(model: Model, losses: Sequence[ResidualLoss]) -> str | list[str]:
-    """Return the names of the problems of a regressor, one for each loss."""
-    if len(losses) == 1:
-        return type(model).__name__
-    return quantile_names([loss.above for loss in losses])
 
 
 class QuantileColumns(CertainDecisions):
@@ -230,9 +221,9 @@ class LinearSVR(RegressorMixin, QuantileColumns, LinearSingle):
             other = problem.with_labels(problem.target, data.weight, C)
             return [cast(RegressionProblem, other).with_loss(loss) for loss in losses]
 
-        zero = np.zeros(problem.width)
-        names = names_of(self, losses)
-        return SingleBatch(with_C(self.C), names, with_C, zero, columns=columns)
+        problems = [problem, *(problem.with_loss(loss) for loss in losses[1:])]
+        zero, name = np.zeros(problem.width), type(self).__name__
+        return SingleBatch(problems, name, with_C, zero, columns=columns)
 
     def _solver(self, batch: SingleBatch, job: Job) -> Solver:
         return solver_for(batch.only, self.solver)
@@ -389,10 +380,6 @@ class SVR(RegressorMixin, QuantileColumns, KernelSingle):
     epsilon: NonNegative = 0.1
     loss: Literal["epsilon_insensitive", "quantile"] = "epsilon_insensitive"
     quantile: Quantiles = 0.5
-
-    @property
-    def _names(self) -> str | Sequence[str]:
-        return names_of(self, losses_of(self))
 
     def _problem(
         self,

@@ -123,11 +123,6 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     ] = "auto"
     cache_size: Megabytes = 200
 
-    @property
-    def _names(self) -> str | Sequence[str]:
-        """Names of the problems, or the name of the only one."""
-        return type(self).__name__
-
     @abstractmethod
     def _problem(
         self,
@@ -173,9 +168,9 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         def make(C: float) -> Problem | Sequence[Problem]:
             return self._problem(matrix, targets, some, C)
 
-        C = getattr(self, "C", math.nan)
+        name, C = type(self).__name__, getattr(self, "C", math.nan)
         return SingleKernelBatch(
-            make(C), self._names, make, points=points, place=kept, kernel=kernel
+            make(C), name, make, points=points, place=kept, kernel=kernel
         )
 
     def _solver(self, batch: SingleKernelBatch, job: Job) -> Solver:
@@ -192,7 +187,7 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         self.support_ = batch.place[used]
         self.n_support_ = np.array([used.size], np.int32)
         self.dual_coef_ = alpha[:, used]
-        self.intercept_ = np.array([one.bias for one in found])
+        self.intercept_ = np.array([found[k].bias for k in range(len(alpha))])
         self.shape_fit_ = batch.points.X.shape
         vectors = batch.points, batch.kernel, self.support_
         self._keep_vectors(*vectors, found, data.items)

@@ -300,7 +300,7 @@ def _single_shapes(operator: Operator) -> None:
     *labels, scores = operator.outputs
     for label in labels:
         label.type = Int64TensorType([rows, 1])
-    scores.type.shape = [rows, len(operator.raw_operator.intercept_)]
+    scores.type.shape = [rows, len(_checked(operator.raw_operator).intercept_)]
 
 
 def _convert_single(

@@ -29,6 +29,7 @@ from .reductions import (
     OneVsOne,
     OneVsRest,
     Reduction,
+    quantile_names,
     refuse_missing,
     weights_of_rows,
 )
@@ -125,7 +126,7 @@ class SingleBatch(Batch):
     """One problem, of a regressor or a novelty detector, or one for each quantile.
 
     - `problem`: the problem, or several over the same rows.
-    - `name`: of the estimator, or one for each problem.
+    - `name`: of the estimator.
     - `make`: returns what `problem` is, with another C.
     - `zero`: as for :class:`Batch`.
     - `columns`: the columns of a linear problem.
@@ -134,22 +135,22 @@ class SingleBatch(Batch):
     def __init__(
         self,
         problem: Problem | Sequence[Problem],
-        name: str | Sequence[str],
+        name: str,
         make: Callable[[float], Problem | Sequence[Problem]] | None = None,
         zero: Vector = EMPTY,
         columns: StoredColumns | None = None,
     ) -> None:
-        self.problems = _listed(problem)
+        self.problems = problem if isinstance(problem, Sequence) else [problem]
+        #: The problem, the first of several.
+        self.only: Any = self.problems[0]
         self._columns = columns
         self.kind, self.make, self.zero = self.only.kind, make, zero
-        self.names: Sequence[str] = [name] if isinstance(name, str) else name
+        self.names = [name]
+        if len(self.problems) > 1:
+            quantiles = [cast(RegressionProblem, p).loss.above for p in self.problems]
+            self.names = quantile_names(quantiles)
         self.several = "quantiles"
         self.C = getattr(self.only, "C", math.nan)
-
-    @property
-    def only(self) -> Any:
-        """The problem, the first of several."""
-        return self.problems[0]
 
     @property
     def at_a_time(self) -> int:
@@ -168,8 +169,9 @@ class SingleBatch(Batch):
         if C == self.C:
             return self
         assert self.make is not None
-        other = copy.copy(self)
-        other.problems, other.C = _listed(self.make(C)), C
+        made, other = self.make(C), copy.copy(self)
+        other.problems, other.C = made if isinstance(made, Sequence) else [made], C
+        other.only = other.problems[0]
         return other
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
@@ -177,10 +179,6 @@ class SingleBatch(Batch):
             return alpha
         box = cast(RegressionProblem, problem)
         return np.clip(alpha * (self.C / C), box.lower, box.upper)
-
-
-def _listed(problem: Problem | Sequence[Problem]) -> Sequence[Problem]:
-    return problem if isinstance(problem, Sequence) else [problem]
 
 
 class LinearBatch(Batch):

@@ -36,7 +36,7 @@ class SingleKernelBatch(SingleBatch):
     def __init__(
         self,
         problem: Problem | Sequence[Problem],
-        name: str | Sequence[str],
+        name: str,
         make: Callable[[float], Problem | Sequence[Problem]],
         *,
         points: Points,

@@ -586,6 +586,6 @@ def certificate_of(model: Any, parts: Sequence[Certificate]) -> Certificate:
     """Join the certificates of the problems of a fitted model."""
     if len(parts) == 1:
         return parts[0]
-    if not hasattr(model, "classes_"):
+    if hasattr(model, "quantile"):
         return Certificate.total(parts, quantile_names(list(model.quantile)))
     return Certificate.total(parts, reduction_in(model).names(model.classes_))

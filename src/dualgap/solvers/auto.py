@@ -265,7 +265,8 @@ def settles(problem: BinaryProblem, settings: AutoSettings = SETTINGS) -> bool:
     """
     if not math.isinf(problem.loss.slope):
         return False
-    active, most = [], settings.settling_rows * problem.width
+    active: list[int] = []
+    most = settings.settling_rows * problem.width
     for stride in (2 * settings.settling_stride, settings.settling_stride):
         part = some_of(problem, np.arange(0, problem.n, stride, dtype=np.uint32))
         solver = DCD()
