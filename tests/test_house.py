@@ -34,7 +34,7 @@ FIXED = {
     "cli/__init__.py": {"NOT_CERTIFIED", "INTERRUPTED"},
     "data/conversion.py": {"_LARGEST_WHOLE"},
     "data/description.py": {"PIECE", "HEADER"},
-    "data/kinds.py": {"START"},
+    "data/opening.py": {"START"},
     "estimators/drop_ins.py": {"_CRAMMER_SINGER"},
     "kernels/gram.py": {"_MEGABYTE", "_PER_ROW", "_PER_CACHED_ROW"},
     "kernels/table.py": {"_VALUE", "_CACHED"},
@@ -149,7 +149,7 @@ def test_files_are_short():
 
 
 #: Most lines of the rooms that are to become smaller. They may only fall.
-ROOMS = {"distributed": 2710}
+ROOMS = {"data": 5680, "distributed": 2650}
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap.data.chunks import read_arrays
 from dualgap.data.features import Features
-from dualgap.data.kinds import kind_of, refuse_kind
-from dualgap.data.numpy_sources import read_arrays
+from dualgap.data.opening import kind_of, refuse_kind
 from dualgap.data.table_file import TableOptions
 from dualgap.data.tables import Table, read_table
 
@@ -44,6 +44,8 @@ def labels(table: Table) -> Any:
         (b"1,2 1:2\n", ("svmlight", None)),
         (b"# comment, of words\n+1 qid:3 1:2\n", ("svmlight", None)),
         (b"1\n-1\n", ("svmlight", None)),
+        (b"1 2.5 'tag |a height:1.5 b\n", ("wabbit", None)),
+        (b"1|2026-01-31 10:30|x\n", ("csv", None)),
         (b"", ("svmlight", None)),
         (b"a,b\n1,2\n", ("csv", None)),
         (b"\xef\xbb\xbfa\tb\n", ("csv", None)),

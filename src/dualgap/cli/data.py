@@ -188,7 +188,7 @@ def _table(file: DataFile, reading: TableReading, weight: Given | None) -> FileE
                 f"{name} has arrays X and y, not columns; leave "
                 f"{' and '.join(reading.asked)} out"
             )
-        from ..data.numpy_sources import read_arrays
+        from ..data.chunks import read_arrays
 
         X, y, own = read_arrays(content, kind, name)
         if y is None and reading.needs_label:

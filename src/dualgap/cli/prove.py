@@ -74,7 +74,7 @@ def run(o: Values) -> None:
 
 def _is_text(path: str) -> bool:
     """Whether a path names a file of plain svmlight text."""
-    from ..data.kinds import kind_of
+    from ..data.opening import kind_of
 
     if not os.path.isfile(path):
         return False

@@ -24,10 +24,11 @@ from .chunks import (
     Source,
     _tidy,
     array_chunk,
+    array_chunks,
+    batch_chunks,
     refuse_given,
 )
 from .features import Features
-from .numpy_sources import array_chunks, batch_chunks
 from .opening import DataFile, kind_of_file, open_data
 from .svmlight import has_words, parse
 from .table_file import TableFile, TableOptions
