@@ -46,6 +46,8 @@ def labels(table: Table) -> Any:
         (b"1\n-1\n", ("svmlight", None)),
         (b"1 2.5 'tag |a height:1.5 b\n", ("wabbit", None)),
         (b"1|2026-01-31 10:30|x\n", ("csv", None)),
+        (b"1.5,31.01.2026 10:30:00,x\n", ("csv", None)),
+        (b"1.5 10:30 11:2\n", ("svmlight", None)),
         (b"", ("svmlight", None)),
         (b"a,b\n1,2\n", ("csv", None)),
         (b"\xef\xbb\xbfa\tb\n", ("csv", None)),

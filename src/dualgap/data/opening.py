@@ -42,8 +42,10 @@ _ZIP = b"PK\x03\x04"
 TEXTS = ("svmlight", "csv")
 #: First line of svmlight text: a label, followed by an index with a value or nothing.
 _SVMLIGHT = re.compile(rb"\s*[^\s#]+\s+(qid:\d+\s+)?\d+:|\s*[^\s,;|]+\s*(#|$)")
+#: A date and a time of day, whose hour is no index.
+_TIME = re.compile(rb"\d[-/.]\d\d?[-/.]\d+\s+\d\d?:\d\d")
 #: First line for Vowpal Wabbit: a label, and names with values behind a bar.
-_WABBIT = re.compile(rb"[-+.\d\s]*('\S*)?\|\S*\s[^|]*[A-Za-z_][^\s|:]*:[-+.\d]")
+_WABBIT = re.compile(rb"[-+.\d\s]*('\S*\s*)?\|\S*\s[^|]*[A-Za-z_][^\s|:]*:[-+.\d]")
 #: Kinds by name, for files whose content does not tell.
 NAMED = {
     ".npy": "npy",
@@ -229,7 +231,7 @@ def _kind_of_text(start: bytes) -> str:
         return "json"
     for line in start.splitlines():
         if line.strip() and not line.lstrip().startswith(b"#"):
-            if _SVMLIGHT.match(line):
+            if _SVMLIGHT.match(line) and not _TIME.search(line):
                 return "lines" if b"\r" in start and b"\n" not in start else "svmlight"
             if _WABBIT.match(line):
                 return "wabbit"

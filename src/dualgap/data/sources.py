@@ -32,13 +32,19 @@ from .features import Features
 from .opening import DataFile, kind_of_file, open_data
 from .svmlight import has_words, parse
 from .table_file import TableFile, TableOptions
-from .tables import Encoder, TableLearner, TableRows, joined, known_wants, open_table
+from .tables import (
+    ROWS,
+    Encoder,
+    TableLearner,
+    TableRows,
+    joined,
+    known_wants,
+    open_table,
+)
 
 _EXAMPLE = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 #: Longest line of text, in chunks.
 _LONGEST_LINE = 8
-#: Rows to look at when learning about columns.
-_LOOK = 2**16
 
 
 def source_of(inputs: object, plan: Plan) -> Source:
@@ -198,7 +204,7 @@ def _learnt(paths: list[str], options: TableOptions) -> Features:
                 learner = TableLearner(table, layout, options)
             else:
                 layout = table.placed(learner.described(), None, True, True)
-            for _ in learner.blocks(table, layout, _LOOK, True):
+            for _ in learner.blocks(table, layout, ROWS, True):
                 if learner.plain:
                     return learner.learnt()
     assert learner is not None

@@ -29,7 +29,7 @@ from .table_file import Layout, TableFile, TableOptions, Want
 from .types import Matrix
 
 #: Rows to read at a time.
-_ROWS = 2**16
+ROWS = 2**16
 _FILL = "fill it or drop the row"
 _ASK = "missing='mean' or 'most-frequent', or leave such rows out with 'drop'"
 
@@ -109,7 +109,7 @@ def _read(
     if learns := known is None:
         layout = table.layout(options, needs_label)
         learner = TableLearner(table, layout, options)
-        blocks = learner.blocks(table, layout, _ROWS, needs_label)
+        blocks = learner.blocks(table, layout, ROWS, needs_label)
         held = list(islice(blocks, 1))
         count = table.rows
         if count is None or not learner.plain:  # else the rest teaches nothing
@@ -120,7 +120,7 @@ def _read(
     else:
         layout = table.placed(known, options.label, needs_label, training)
         wants = known_wants(table, layout, known, needs_label, training)
-        held = list(table.blocks(wants, _ROWS))
+        held = list(table.blocks(wants, ROWS))
         count, blocks = sum(map(_length, held)), _emptied(held)
     if not count:
         raise ValueError(f"{table.name} has no rows; give a file with data")
