@@ -102,10 +102,7 @@ def _of_sequence(
 
 
 def _of_dask(X: DaskArray, vectors: dict[str, DaskArray], count: int) -> Blocks:
-    if is_frame(X):
-        columns = [X.to_delayed()]
-        columns += [_like_frame(name, part, X) for name, part in vectors.items()]
-        return _grouped(columns, (1,) * X.npartitions, count)
+    X = X.to_dask_array() if is_frame(X) else X
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
     if X.numblocks[1] != 1:
@@ -114,29 +111,11 @@ def _of_dask(X: DaskArray, vectors: dict[str, DaskArray], count: int) -> Blocks:
     if known and X.numblocks[0] < count:
         X = X.rechunk({0: -(-X.shape[0] // count)})
     columns = [X.to_delayed()[:, 0]]
-    columns += [_like_array(name, part, X, known) for name, part in vectors.items()]
+    columns += [_like(name, part, X, known) for name, part in vectors.items()]
     return _grouped(columns, X.chunks[0] if known else (1,) * X.numblocks[0], count)
 
 
-def _like_frame(name: str, part: DaskArray, X: DaskArray) -> Sequence[Delayed]:
-    """Return the blocks of a series, over the same rows as the blocks of X."""
-    if not is_frame(part):
-        raise TypeError(
-            f"{name} is a {type(part).__name__} and X a Dask dataframe; give a "
-            "Dask series with the same partitions"
-        )
-    if part.npartitions != X.npartitions:
-        raise ValueError(
-            f"{name} has {part.npartitions} partitions and X has "
-            f"{X.npartitions}; repartition one like the other"
-        )
-    found: Sequence[Delayed] = part.to_delayed()
-    return found
-
-
-def _like_array(
-    name: str, part: DaskArray, X: DaskArray, known: bool
-) -> Sequence[Delayed]:
+def _like(name: str, part: DaskArray, X: DaskArray, known: bool) -> Sequence[Delayed]:
     """Return the blocks of a vector, over the same rows as the blocks of X."""
     import dask.array as da
 
@@ -147,7 +126,7 @@ def _like_array(
         if not known:
             raise ValueError(
                 f"{name} is in memory and the sizes of the blocks of X are unknown; "
-                "call X.compute_chunk_sizes() first"
+                f"give {name} as a collection, or call X.compute_chunk_sizes() first"
             )
         part = da.from_array(part, chunks=len(part))
     if part.ndim == 2 and part.shape[1] == 1:
