@@ -21,7 +21,7 @@ from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster
 from dualgap.distributed.piece import Piece
 from dualgap.distributed.stores import StorePart, View, locate, part_of, parts_of
-from dualgap.distributed.tasks import see as seen_by
+from dualgap.distributed.stores import see as seen_by
 
 from .conftest import cluster
 from .test_dask import TOL, check, svc

@@ -20,28 +20,36 @@ import math
 import statistics
 import time
 import uuid
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import dask
 import numpy as np
+from dask import delayed
 from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
 
 from .. import core
+from ..data.store import RowStore
 from ..losses import Vector
-from .collections import Block, Blocks
+from .collections import Block, Blocks, join
 from .engine import ARITY, Engine, RoundOutcome, aggregate, branches, zero
 from .messages import Order, Reply, Task
-from .piece import Census, Setup
-from .stores import StorePart
-from .tasks import build, call, host_of, later, leave, see
+from .piece import Census, Piece, Setup
+from .stores import StorePart, host_of, part_of, see
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
 
 logger = logging.getLogger("dualgap")
+
+# Pieces in use, with the tokens of their fits.
+_RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
 
 # They are the same class from Python 3.11 on.
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
@@ -529,3 +537,37 @@ def _raise_first(futures: Iterable[Future]) -> None:
             raise future.exception()
         if future.status in ("cancelled", "lost"):
             raise _Disturbed
+
+
+# Functions that workers run
+
+
+def later(function: Callable[..., object]) -> Delayed:
+    """Wrap a function as a task of a graph.
+
+    The function is sent by its name. A decorated function would be sent as a copy with
+    its own `_RUNNING`.
+    """
+    return delayed(function, pure=False)
+
+
+def build(blocks: Sequence[Block], index: int) -> Piece:
+    """Make a piece of its blocks: rows, or a store."""
+    whole: Any = [part for block in blocks for part in block]
+    if len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart)):
+        return Piece.of(part_of(whole[0]), index)
+    return Piece(*join(blocks, index), index=index)
+
+
+def call(piece: Piece, fit: str, method: str, *args: object) -> object:
+    """Return what a method of a piece returns, which takes part in a fit."""
+    _RUNNING[piece] = fit
+    return getattr(piece, method)(*args)
+
+
+async def leave(fit: str) -> None:  # a client does not wait for coroutines only
+    """End the epochs of this fit that run on this worker."""
+    for reference in _RUNNING.keyrefs():
+        piece = reference()
+        if piece is not None and _RUNNING.get(piece) == fit:
+            piece.stop.request()

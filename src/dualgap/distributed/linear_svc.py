@@ -37,7 +37,7 @@ from ..training.solution import Solutions
 from .cocoa import ROUND_DTYPE, CoCoA, PiecesBatch
 from .collections import blocks, have_their_own, is_dask
 from .piece import Census, Setup
-from .stores import count_right, holds_stores, in_batches, of_rows, of_store
+from .stores import count_right, holds_stores, in_batches, of_rows, of_store, see
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
@@ -402,8 +402,6 @@ class DistributedLinearSVC(
         )  # fmt: skip
 
     def _score_stores(self, X: DaskArray) -> float:
-        from .tasks import see
-
         alone = self._alone
         with _cluster_of(self.client) as client:
             client.wait_for_workers(1)

@@ -22,6 +22,8 @@ from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from ..estimators.linear_svc import LinearSVC
 
 #: Bytes of rows that scoring reads at a time.
@@ -168,6 +170,30 @@ def locate(
             )
         found.append((replace(part, fingerprint=wanted), there))
     return found
+
+
+def see(
+    client: Client, parts: Sequence[StorePart]
+) -> list[tuple[StorePart, set[str] | None]]:
+    """Return each part with its checksum, and the hosts that can open it.
+
+    The hosts are None if all workers can open the part.
+    """
+    views = client.run(look, list({part.path: None for part in parts}))
+    return [
+        (part, None if len(there) == len(views) else {host_of(a) for a in there})
+        for part, there in locate(parts, views)
+    ]
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address.
+
+    A restarted worker has another port, but sees the same disks.
+    """
+    from distributed.comm import get_address_host
+
+    return str(get_address_host(address))
 
 
 # Prediction by the same model in memory
