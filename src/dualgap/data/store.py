@@ -80,7 +80,8 @@ class RowStore(RowSource):
     """Rows, labels and weights in a folder, read block by block.
 
     :func:`dualgap.data.convert` makes a store and :meth:`open` opens it. Pass it to
-    ``LinearSVC.fit`` or ``Problem`` instead of X.
+    ``LinearSVC.fit`` or ``Problem`` instead of X. Whatever reads it raises ValueError
+    if the range of rows is invalid or the data are damaged, and names the bytes.
 
     Attributes
     ----------
@@ -259,11 +260,6 @@ class RowStore(RowSource):
         Returns
         -------
         csr_matrix or ndarray of shape (stop - start, n_features)
-
-        Raises
-        ------
-        ValueError
-            If the range is invalid or the data are damaged.
         """
         stop = self.n_samples if stop is None else stop
         self._check_range("matrix", start, stop)
@@ -306,11 +302,6 @@ class RowStore(RowSource):
         Returns
         -------
         RowBatch
-
-        Raises
-        ------
-        ValueError
-            If the range is invalid or the data are damaged.
         """
         self._check_range("rows", start, stop)
         return self._batch(slice(start, stop), self._load((slice(start, stop),)))
@@ -323,11 +314,6 @@ class RowStore(RowSource):
         Yields
         ------
         RowBatch
-
-        Raises
-        ------
-        ValueError
-            If the data are damaged.
         """
         for (span,), arrays in self._ahead(self._consecutive(), reuse=False):
             yield self._batch(span, arrays)
@@ -353,11 +339,6 @@ class RowStore(RowSource):
         ----------
         n_jobs : int, default=1
             Number of threads.
-
-        Raises
-        ------
-        ValueError
-            If a file is damaged; the message names the bytes.
         """
         make_room_for(n_jobs)
         with ThreadPoolExecutor(n_jobs) as pool:
