@@ -62,7 +62,8 @@ _LOOKS = {
     r"[-+]?([$€£¥]|USD|EUR|GBP|CHF|JPY)\s?[-+]?\d[\d.,]*|[-+]?\d[\d.,]*"
     + _UNIT
     + r"|[−–]\s?\d[\d.,]*|\(\d[\d.,]*\)|'[-+]?\d[\d.,]*'": (
-        "is a number with a sign or unit; write the number alone"
+        "is a number with a sign or unit; write the number alone, or take the values "
+        "as words with one_hot=..."
     ),
 }
 BOOLEANS = {"true": 1.0, "false": 0.0}

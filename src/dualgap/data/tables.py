@@ -54,11 +54,7 @@ class Table(NamedTuple):
 def open_table(
     content: BinaryIO, kind: str, name: str, decimal: str | None = None
 ) -> TableFile:
-    """Open a table for one reading.
-
-    Raises ValueError if it is damaged, or names no rows. Raises ImportError if pyarrow
-    is missing.
-    """
+    """Open a table for one reading; see :func:`read_table` for errors."""
     if kind == "csv":
         return CsvTable(content, name, decimal)
     return ArrowTable(content, kind, name)
@@ -77,15 +73,10 @@ def read_table(
 ) -> Table:
     """Read a table.
 
-    - `content`: the open file.
-    - `kind`: kind of the file.
-    - `name`: name of the file, for messages.
-    - `options`: what the caller says about the columns.
-    - `known`: the features of a model, which are found by name. None learns them.
-    - `needs_label`: whether a table without labels raises an error.
-    - `training`: whether these are training rows: weights have to be there, and rows
-      with missing values are left out if the description says so.
-    - `weight`: weights of the rows, if no column has them.
+    `kind`, `name`: kind of the file, and its name for messages. `known`: the features
+    of a model, which are found by name; None learns them. `training`: whether weights
+    have to be there, and rows with missing values may be left out. `weight`: weights of
+    the rows, if no column has them.
 
     Raises ValueError if a value is missing or not a number (the message names line and
     column), or a column does not exist. Raises ImportError if pyarrow is missing.
