@@ -119,25 +119,17 @@ class ArrowTable(TableFile):
                 array = array.cast(pyarrow.float64())
             values = array.to_numpy(zero_copy_only=False)
             found = values.astype(np.float64)  # a copy, so that the batch can go
-        self._check(found, f"{self.name}, row ", f", column {title!r}", want, first)
-        return found
 
-    @staticmethod
-    def _check(found: Column, head: str, tail: str, want: Want, first: int) -> None:
-        """Refuse a value that is infinite, or missing unless it may be."""
-        if isinstance(found, Words):
-            gaps = found.codes == -1
-        else:
-            gaps, bad = np.isnan(found), np.isinf(found)
-            if bad.any():
-                row = first + int(bad.argmax()) + 1
-                raise ValueError(
-                    f"{head}{row}{tail}: the value is infinite; replace it or drop the "
-                    "row"
-                )
-        if want.remedy is not None and gaps.any():
-            row = first + int(gaps.argmax()) + 1
-            raise ValueError(f"{head}{row}{tail}: the value is missing; {want.remedy}")
+        def place(row: int) -> str:
+            return f"{self.name}, row {first + row + 1}, column {title!r}"
+
+        if not isinstance(found, Words) and (bad := np.isinf(found)).any():
+            raise ValueError(
+                f"{place(int(bad.argmax()))}: the value is infinite; replace it or "
+                "drop the row"
+            )
+        self.refuse_gaps(found, want, place)
+        return found
 
 
 def _stripped(codes: np.ndarray, words: list[str | None]) -> Words:
@@ -166,18 +158,13 @@ def _pyarrow_for(name: str) -> ModuleType:
 def _is_text(types: ModuleType, kind: pyarrow.DataType) -> bool:
     if types.is_dictionary(kind):
         return _is_text(types, kind.value_type)
-    return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
-    )
+    kinds = types.is_string, types.is_large_string, types.is_string_view
+    return any(holds(kind) for holds in kinds)
 
 
 def _is_number(types: ModuleType, kind: pyarrow.DataType) -> bool:
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
+    whole = types.is_integer, types.is_boolean
+    return any(
+        holds(kind)
+        for holds in (*whole, types.is_floating, types.is_decimal, types.is_null)
     )

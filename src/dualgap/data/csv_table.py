@@ -240,20 +240,15 @@ class CsvTable(TableFile):
         if found is None:
             found = self._mixed(block, j, texts, want)
         if isinstance(found, Words):
-            gaps = found.codes == -1
             for word in found.words:
                 if not word.isascii():
                     row = next(k for k, t in enumerate(texts) if t.strip() == word)
                     self._check_text(word, block.line(block.kept[row]), j)
-        else:
-            if np.isfinite(found).all():
-                return found
-            gaps, bad = np.isnan(found), np.isinf(found)
-            if bad.any():
-                self._refuse(block, j, texts, int(bad.argmax()))
-        if want.remedy is not None and gaps.any():
-            where = self._where(block, j, int(gaps.argmax()))
-            raise ValueError(f"{where}: the value is missing; {want.remedy}")
+        elif np.isfinite(found).all():
+            return found
+        elif (bad := np.isinf(found)).any():
+            self._refuse(block, j, texts, int(bad.argmax()))
+        self.refuse_gaps(found, want, lambda row: self._where(block, j, row))
         return found
 
     def _numbers(self, texts: Sequence[str]) -> Column | None:

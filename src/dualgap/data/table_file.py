@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ..checks import check_option
-from .features import Column, Features
+from .features import Column, Features, Words
 
 #: Default names of the column with the labels.
 LABEL_NAMES = ("label", "target", "class", "y")
@@ -83,6 +85,14 @@ class TableFile(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the file, which stays open."""
+
+    @staticmethod
+    def refuse_gaps(found: Column, want: Want, place: Callable[[int], str]) -> None:
+        """Raise an error for a missing value, unless it may be missing."""
+        gaps = found.codes == -1 if isinstance(found, Words) else np.isnan(found)
+        if want.remedy is not None and gaps.any():
+            row = int(gaps.argmax())
+            raise ValueError(f"{place(row)}: the value is missing; {want.remedy}")
 
     def title(self, j: int) -> str:
         """Return the name of a column, or its number if it has none."""
