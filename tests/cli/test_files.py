@@ -279,6 +279,21 @@ REFUSED: dict[str, Kind] = {
     "Parquet of lists": Kind(
         lambda: parquet(lambda t: t.assign(many=[[1, 2]] * 60)), words="has type list"
     ),
+    "Parquet of lists as words": Kind(
+        lambda: parquet(lambda t: t.assign(many=[[1, 2]] * 60)),
+        ("--one-hot", "many"),
+        "has type list",
+    ),
+    "Parquet of bytes as words": Kind(
+        lambda: parquet(lambda t: t.assign(many=[b"\xff"] * 60)),
+        ("--one-hot", "many"),
+        "cannot be read",
+    ),
+    "Parquet of words with NaN": Kind(
+        lambda: parquet(lambda t: t.assign(odd=np.where(t.index == 3, np.nan, 1.5))),
+        ("--one-hot", "odd"),
+        "row 4, column 'odd': the value is missing",
+    ),
     "Parquet of dates": Kind(
         lambda: parquet(lambda t: t.assign(day=pandas.Timestamp("2026-01-01"))),
         words="dates or times",

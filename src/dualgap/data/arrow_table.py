@@ -86,10 +86,14 @@ class ArrowTable(TableFile):
         kind = array.type
         where = f"{self.name}: column {title!r}"
         found: Column
-        if _is_text(types, kind) or want.words:
+        if (_is_text(types, kind) or want.words) and not types.is_nested(kind):
             text = pyarrow.string()
+            if types.is_floating(kind):  # NaN is no word
+                values = array.to_numpy(zero_copy_only=False)
+                array = pyarrow.array(values, from_pandas=True)
             if not types.is_dictionary(kind):
-                array = array.cast(text).dictionary_encode()
+                with self._told():  # such as bytes that are no text
+                    array = array.cast(text).dictionary_encode()
             codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             words = array.dictionary.cast(text).to_pylist()
             found = _stripped(codes.astype(np.int32), words)
