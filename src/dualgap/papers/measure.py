@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -15,20 +16,6 @@ from ..solvers import get_solver
 from ..solvers.base import Solver
 from ..training import Solution, solve
 from ..training.progress import EpochInfo
-
-Loss = Callable[[Vector], float]
-
-
-def objective(X: Matrix, y: Vector, C: float, w: Vector) -> float:
-    """Return P(w) of the hinge in plain NumPy, from outside the loop."""
-    margins = y * np.asarray(X @ w, dtype=np.float64)
-    return float(0.5 * w @ w + C * np.maximum(0.0, 1.0 - margins).sum())
-
-
-def optimum(X: Matrix, y: Vector, C: float, tol: float = 1e-7) -> float:
-    """Return P* by "dcd": the primal value at a relative gap of tol."""
-    problem, solver = BinaryProblem(X, y, C), get_solver("dcd")
-    return objective(X, y, C, solve(problem, solver, tol=tol, max_iter=10**6).w)
 
 
 def gaps(
@@ -77,53 +64,75 @@ def model(info: EpochInfo) -> Vector:
     return info.model()
 
 
-def reach(
-    problem: Problem, solver: Solver, loss: Loss, target: float, *, seed: int = 0,
-    epochs: int = 10**7, limit: float = np.inf,
-) -> tuple[float, int, Vector] | None:  # fmt: skip
-    """Return (seconds, epochs, w) of the first epoch with loss(w) at most `target`.
+class Training:
+    """The hinge on some rows, measured from outside the loop in plain NumPy."""
 
-    None if the epochs or the limit of `walk` were not enough.
-    """
-    found: list[Vector] = []
+    def __init__(self, X: Matrix, y: Vector, C: float, resolution: float) -> None:
+        self.X, self.y, self.C, self.resolution = X, y, C, resolution
+        self.problem = BinaryProblem(X, y, C)
 
-    def look(info: EpochInfo) -> bool:
-        w = model(info)
-        if loss(w) <= target:
-            found.append(w.copy())
-        return bool(found)
+    def loss(self, w: Vector) -> float:
+        """Return P(w)."""
+        margins = self.y * np.asarray(self.X @ w, dtype=np.float64)
+        return float(0.5 * w @ w + self.C * np.maximum(0.0, 1.0 - margins).sum())
 
-    _, steps = walk(problem, solver, look, seed=seed, epochs=epochs, limit=limit)
-    return (steps[-1][1], steps[-1][0], found[0]) if found else None
+    @cached_property
+    def best(self) -> float:
+        """P*: the primal value at a relative gap of the resolution."""
+        solver, tol = get_solver("auto"), self.resolution
+        return self.loss(solve(self.problem, solver, tol=tol, max_iter=10**6).w)
 
+    def reach(
+        self, solver: Solver, target: float, *, seed: int = 0, epochs: int = 10**7,
+        limit: float = np.inf,
+    ) -> tuple[float, int, Vector] | None:  # fmt: skip
+        """Return (seconds, epochs, w) of the first epoch with P(w) at most `target`.
 
-def settled(
-    problem: Problem, solver: Solver, loss: Loss, target: float, epochs: int, *,
-    seed: int = 0,
-) -> int | None:  # fmt: skip
-    """Return the epoch from which on loss(w) is at most `target`, of `epochs`.
+        None if the epochs or the limit of `walk` were not enough.
+        """
+        found: list[Vector] = []
 
-    None if it is above target after the last of them.
-    """
-    outside = [0]
+        def look(info: EpochInfo) -> bool:
+            w = model(info)
+            if self.loss(w) <= target:
+                found.append(w.copy())
+            return bool(found)
 
-    def look(info: EpochInfo) -> None:
-        if loss(model(info)) > target:
-            outside.append(info.epoch)
+        _, steps = walk(
+            self.problem, solver, look, seed=seed, epochs=epochs, limit=limit
+        )
+        return (steps[-1][1], steps[-1][0], found[0]) if found else None
 
-    _, steps = walk(problem, solver, look, seed=seed, epochs=epochs)
-    return outside[-1] + 1 if outside[-1] < steps[-1][0] else None
+    def settled(
+        self, solver: Solver, target: float, epochs: int, *, seed: int = 0
+    ) -> int | None:
+        """Return the epoch from which on P(w) is at most `target`, of `epochs`.
 
+        None if it is above target after the last of them.
+        """
+        outside = [0]
 
-def after(problem: Problem, solver: Solver, epochs: int, seed: int = 0) -> Vector:
-    """Return w after a number of epochs, or at the end of a fit that ends earlier."""
-    last: list[Vector] = []
+        def look(info: EpochInfo) -> None:
+            if self.loss(model(info)) > target:
+                outside.append(info.epoch)
 
-    def look(info: EpochInfo) -> None:
-        last[:] = [model(info).copy()]
+        _, steps = walk(self.problem, solver, look, seed=seed, epochs=epochs)
+        return outside[-1] + 1 if outside[-1] < steps[-1][0] else None
 
-    walk(problem, solver, look, seed=seed, epochs=epochs)
-    return last[0]
+    def excess(self, solver: Solver, epochs: int, seeds: int) -> float:
+        """Return the median relative error after `epochs` epochs.
+
+        A fit that ends earlier has its last one.
+        """
+        last, errors = [np.zeros(0)], []
+
+        def look(info: EpochInfo) -> None:
+            last[0] = model(info).copy()
+
+        for seed in range(seeds):
+            walk(self.problem, solver, look, seed=seed, epochs=epochs)
+            errors.append(self.loss(last[0]) / self.best - 1.0)
+        return float(np.median(errors))
 
 
 def error(w: Vector, test: Matrix, labels: Vector) -> float:

@@ -8,22 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.types import Parameters
-from ..losses import Vector
-from ..problems import BinaryProblem
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from .data import halves
 from .frame import Budget, Paper, printed
-from .measure import after, error, lasting, objective, optimum, reach, settled
+from .measure import Training, error, lasting
 from .page import Finding, Row, each, tally
 from .pictures import Line, Panel
 
-#: lambda and accuracy by set, as in the paper, and of others.
+#: lambda and accuracy by set, as in the paper.
 CASES = {
     "imdb": (5e-5, 0.0275),
     "rcv1-like": (1e-4, 0.00589),
     "covtype": (1e-6, 0.0449),
 }
+#: lambda and accuracy of other sets.
 OTHERS = (1e-4, 0.01)
 STAND_INS = {"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"}
 METHODS = {
@@ -57,26 +56,13 @@ class PegasosSettings:
 SETTINGS = PegasosSettings()
 
 
-class PegasosData:
-    """The training problem of a set, and its optimum."""
+class PegasosTraining(Training):
+    """The training problem of a set, with the paper's lambda and accuracy."""
 
     def __init__(self, name: str) -> None:
         self.lam, self.accuracy = CASES.get(name, OTHERS)
-        self.X, self.y, self.test, self.labels = halves(name, shuffled=False)
-        self.n = len(self.y)
-        self.C = 1.0 / (self.lam * self.n)
-        self.problem = BinaryProblem(self.X, self.y, self.C)
-        self.best = optimum(self.X, self.y, self.C, SETTINGS.resolution)
-
-    def loss(self, w: Vector) -> float:
-        """Return P(w)."""
-        return objective(self.X, self.y, self.C, w)
-
-    def excess(self, solver: Solver, epochs: int, seeds: int) -> float:
-        """Return the median relative error after `epochs` epochs."""
-        seeds = min(seeds, SETTINGS.errors)
-        found = [after(self.problem, solver, epochs, seed) for seed in range(seeds)]
-        return float(np.median([self.loss(w) / self.best - 1 for w in found]))
+        X, y, self.test, self.labels = halves(name, shuffled=False)
+        super().__init__(X, y, 1.0 / (self.lam * len(y)), SETTINGS.resolution)
 
 
 def compare(name: str, budget: Budget) -> Parameters:
@@ -85,29 +71,28 @@ def compare(name: str, budget: Budget) -> Parameters:
     The lasting epoch is the one from which on w stays accurate until three times the
     epochs that it took to get there, or None.
     """
-    train = PegasosData(name)
+    train = PegasosTraining(name)
     found: dict[str, list[list[object]]] = {label: [] for label in METHODS}
     target = train.best + train.accuracy / train.lam
     for label, solver in METHODS.items():
         for seed in range(budget.seeds):
-            job = (train.problem, solver, train.loss, target)
-            run = reach(*job, seed=seed, limit=budget.limit)
+            run = train.reach(solver, target, seed=seed, limit=budget.limit)
             if run is None:
                 break
             seconds, epochs, w = run
             wrong = error(w, train.test, train.labels)
-            last = settled(*job, 3 * epochs, seed=seed)
+            last = train.settled(solver, target, 3 * epochs, seed=seed)
             found[label].append([seconds, epochs, wrong, last])
     return {"limit": budget.limit, "runs": found}
 
 
 def batches(name: str, budget: Budget) -> Parameters:
     """Return the errors of mini-batches of k rows at a fixed number of rows read."""
-    train = PegasosData(name)
-    ks = [k for k in SETTINGS.batches if k < train.n] + [train.n]
+    train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
+    ks = [k for k in SETTINGS.batches if k < len(train.y)] + [len(train.y)]
     found = [
-        [on, epochs, [train.excess(Pegasos(batch_size=k, projection=on), epochs,
-                                   budget.seeds) for k in ks]]
+        [on, epochs, [train.excess(Pegasos(batch_size=k, projection=on), epochs, seeds)
+                      for k in ks]]
         for on in (True, False) for epochs in SETTINGS.epochs[:2]
     ]  # fmt: skip
     return {"k": ks, "errors": found}
@@ -115,10 +100,10 @@ def batches(name: str, budget: Budget) -> Parameters:
 
 def sampling(name: str, budget: Budget) -> Parameters:
     """Return the errors of sampling and projection, and of NORMA."""
-    train = PegasosData(name)
+    train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
 
     def errors(solver: Solver) -> list[float]:
-        return [train.excess(solver, e, budget.seeds) for e in SETTINGS.epochs]
+        return [train.excess(solver, epochs, seeds) for epochs in SETTINGS.epochs]
 
     found = [[way, on, errors(Pegasos(sampling=way, projection=on))]
              for way in ("permutation", "random") for on in (False, True)]  # fmt: skip

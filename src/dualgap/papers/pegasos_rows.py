@@ -11,13 +11,12 @@ from scipy import sparse
 
 from ..data.types import Matrix, Parameters
 from ..losses import Vector
-from ..problems import BinaryProblem
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
 from .frame import Budget, Paper
-from .measure import objective, optimum, reach, span
+from .measure import Training, span
 from .page import Finding, Row, each, tally
 from .pegasos2011 import CASES, OTHERS, STAND_INS
 from .pictures import Line, Panel
@@ -94,32 +93,29 @@ def steps(
     X, y = load(name)
     # The rows of covtype are sorted in parts, the rows of imdb by label.
     rows = np.random.default_rng(0).permutation(len(y))[:n]
-    X, y, C = X[rows], y[rows], 1.0 / (lam * n)
-    problem = BinaryProblem(X, y, C)
-    target = optimum(X, y, C, SETTINGS.resolution) + accuracy / lam
-
-    def loss(w: Vector) -> float:
-        return objective(X, y, C, w)
+    X, y = X[rows], y[rows]
+    train = Training(X, y, 1.0 / (lam * n), SETTINGS.resolution)
+    target = train.best + accuracy / lam
 
     def method(make: Callable[[int], Solver]) -> list[int]:
         def reached(T: int, seed: int) -> bool:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it is to end before tol
-                found = solve(problem, make(T), tol=1e-9, max_iter=10**6,
+                found = solve(train.problem, make(T), tol=1e-9, max_iter=10**6,
                               random_state=seed)  # fmt: skip
-            return loss(found.w) <= target
+            return train.loss(found.w) <= target
 
         return least(reached, seeds, budgets)
 
     def size(eta: float) -> list[int]:
         def reached(T: int, seed: int) -> bool:
-            return loss(constant_steps(X, y, lam, eta, T, seed)) <= target
+            return train.loss(constant_steps(X, y, lam, eta, T, seed)) <= target
 
         return least(reached, 1, [T for T in budgets if T <= SETTINGS.loop][::2])
 
     found = {label: method(make) for label, make in METHODS.items()}
     found["constant steps"] = min(filter(None, map(size, SETTINGS.sizes)), default=[])
-    run = reach(problem, get_solver("dcd"), loss, target, epochs=SETTINGS.epochs)
+    run = train.reach(get_solver("dcd"), target, epochs=SETTINGS.epochs)
     found["DCD"] = [n * run[1]] if run else []
     return found
 

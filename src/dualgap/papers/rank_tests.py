@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..data.types import Array
 from ..losses import Vector
+from .page import SETTINGS
 
 #: The paper's comparisons: of what, method, baseline, alternative, the paper's result.
 TESTS = (
@@ -36,8 +37,7 @@ WORDS = {
     ("time", "less"): "{} is faster than {}",
     ("accuracy", "greater"): "{} is more accurate than {}",
 }
-FEWEST = 5  # sets: with fewer no exact p of one tail is below 0.05
-# Shares of the same number of test rows differ in the last bits where they are equal.
+#: Shares of the same number of test rows differ in the last bits where they are equal.
 DECIMALS = 12
 
 
@@ -96,7 +96,7 @@ def friedman_row(values: Mapping[str, Vector], methods: Sequence[str]) -> list[s
     """Return the number of sets with all values, and p of Friedman's test."""
     matrix = np.array([values[m] for m in methods])
     whole = np.isfinite(matrix).all(axis=0)
-    if whole.sum() < FEWEST:
+    if whole.sum() < SETTINGS.fewest:
         return [f"{whole.sum()}", "–", "too few sets"]
     p = friedman(matrix[:, whole])
     return [f"{whole.sum()}", f"{p:.2g}", "shown" if p < 0.05 else "not shown"]
@@ -109,7 +109,7 @@ def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> list[str]:
     below, above = (a < b).sum(), (a > b).sum()
     first = above if alternative == "greater" else below
     counts = f"{first} of {len(a)}"
-    if len(a) < FEWEST:
+    if len(a) < SETTINGS.fewest:
         return [counts, "–", "too few sets"]
     p = wilcoxon(a, b, alternative)
     return [counts, f"{p:.2g}", "shown" if p < 0.05 else "not shown"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.types import Parameters
-from ..losses import Hinge, SmoothedHinge, Vector
+from ..losses import Hinge, SmoothedHinge
 from ..problems import BinaryProblem
 from ..solvers import SDCA, Pegasos
 from ..solvers.base import Solver
@@ -16,7 +16,7 @@ from ..training import solve
 from ..training.progress import EpochInfo
 from .data import halves
 from .frame import Budget, Paper
-from .measure import error, gaps, model, objective, optimum, reach, span, walk
+from .measure import Training, error, gaps, model, span, walk
 from .page import Finding, Row, each, tally
 from .pictures import Line, Panel
 
@@ -44,6 +44,8 @@ class SDCASettings:
     quick: tuple[int, ...] = (5, 20)
     #: Epochs to the absolute accuracies.
     epochs: int = 1000
+    #: Accuracy of P*.
+    resolution: float = 1e-7
     #: Gap where a trace ends: below it rounding bounds what can be proved.
     smallest: float = 1e-8
     #: Part of the first half's rate at which the second half is as fast.
@@ -124,22 +126,16 @@ def errors(name: str, budget: Budget) -> Parameters:
 
 def crossing(name: str, budget: Budget) -> Parameters:
     """Return the epochs of Pegasos and SDCA to some relative accuracies."""
-    train, rows = SDCAData(name, budget), []
+    data, rows = SDCAData(name, budget), []
     for lam in SETTINGS.lambdas:
-        C, problem = 1.0 / (lam * len(train.y)), train.problem(lam)
-        best = optimum(train.X, train.y, C)
-
-        def loss(w: Vector, C: float = C) -> float:
-            return objective(train.X, train.y, C, w)
-
+        C = 1.0 / (lam * len(data.y))
+        train = Training(data.X, data.y, C, SETTINGS.resolution)
         for target in SETTINGS.targets:
-            found = []
-            for solver in (Pegasos(), SDCA()):
-                goal = (1 + target) * best
-                run = reach(problem, solver, loss, goal, epochs=train.epochs)
-                found.append(run and run[1])
-            rows.append([lam, target, *found])
-    return {"most": train.epochs, "rows": rows}
+            goal = (1 + target) * train.best
+            runs = (train.reach(solver, goal, epochs=data.epochs)
+                    for solver in (Pegasos(), SDCA()))  # fmt: skip
+            rows.append([lam, target, *(run and run[1] for run in runs)])
+    return {"most": data.epochs, "rows": rows}
 
 
 def absolute(name: str, budget: Budget) -> list[list[float | None]]:

@@ -9,15 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from ..data.types import Matrix, Parameters
-from ..losses import Vector
-from ..problems import BinaryProblem
+from ..data.types import Parameters
 from ..solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
 from .frame import Budget, Paper
-from .measure import lasting, objective, optimum, reach, settled, span
+from .measure import Training, lasting, span
 from .page import Row, each
 from .pictures import Line, Panel
 from .sgd_revisited_claims import (
@@ -100,26 +98,15 @@ KINDS: tuple[Literal["permutation", "fixed", "cyclic"], ...] = (
 ORDERS: dict[str, Solver] = {kind: SGDs(order=kind) for kind in KINDS}
 
 
-class TableProblem:
-    """A problem of the tables, and how near its optimum a model is."""
-
-    def __init__(self, name: str, C: float, dtype: type = np.float64) -> None:
-        X, self.y = load(name)
-        self.X: Matrix = X.astype(dtype)
-        self.C, self.problem = C, BinaryProblem(self.X, self.y, C)
-        tol, most = SETTINGS.resolution, SETTINGS.epochs
-        best = solve(self.problem, get_solver("auto"), tol=tol, max_iter=most).w
-        self.target = (1.0 + SETTINGS.target) * self.loss(best)
-
-    def loss(self, w: Vector) -> float:
-        """Return J(w)."""
-        return objective(self.X, self.y, self.C, w)
+def training(name: str, C: float, dtype: type = np.float64) -> Training:
+    """Return a problem of the tables."""
+    X, y = load(name)
+    return Training(X.astype(dtype), y, C, SETTINGS.resolution)
 
 
 def first_table(name: str, budget: Budget) -> Parameters:
     """Return the certificates of fits to a small gap."""
-    X, y = load(name)
-    problem = BinaryProblem(X, y, SETTINGS.C)
+    problem = training(name, SETTINGS.C).problem
     tol = SETTINGS.quick if budget.quick else SETTINGS.gap
     return {
         label: solve(problem, get_solver(label), tol=tol, max_iter=SETTINGS.epochs,
@@ -137,7 +124,8 @@ def times(
     that draws nothing has few runs. A slow one has no more once they took some times
     the limit together.
     """
-    train = TableProblem(name, C, np.float32 if single else np.float64)
+    train = training(name, C, np.float32 if single else np.float64)
+    target = (1.0 + SETTINGS.target) * train.best
     most = SETTINGS.limits * budget.limit
     if (name, C) == ("imdb", 10.0):
         most = SETTINGS.slow
@@ -148,8 +136,7 @@ def times(
             spent = sum((run[0] or 0.0) if run else budget.limit for run in done)
             if (label in FIXED and len(done) == SETTINGS.fixed) or spent > most:
                 continue
-            job = train.problem, solver, train.loss, train.target
-            found = reach(*job, seed=seed, limit=budget.limit)
+            found = train.reach(solver, target, seed=seed, limit=budget.limit)
             done.append(found and found[:2])
     return {"limit": budget.limit, "runs": runs}
 
@@ -159,35 +146,35 @@ def stays(name: str, budget: Budget) -> Parameters:
 
     The second one is sought up to three times the first.
     """
-    train, found = TableProblem(name, 1.0), Parameters()
+    train, found = training(name, 1.0), Parameters()
+    target = (1.0 + SETTINGS.target) * train.best
+    limit = SETTINGS.longer * budget.limit
     for label, solver in (SGD | LINEAR).items():
         if label in FIXED:
             continue
         found[label] = []
         for seed in range(min(budget.seeds, SETTINGS.lasting)):
-            job = train.problem, solver, train.loss, train.target
-            run = reach(*job, seed=seed, limit=SETTINGS.longer * budget.limit)
+            run = train.reach(solver, target, seed=seed, limit=limit)
             if run is None:
                 break
-            last = settled(*job, 3 * run[1], seed=seed)
+            last = train.settled(solver, target, 3 * run[1], seed=seed)
             found[label].append([run[1], last])
     return found
 
 
 def stop(name: str, budget: Budget) -> list[list[object]]:
     """Return [method, eps, f, runs]; a run has T, exact looks at J, and accuracy."""
-    X, y = load(name)
-    problem, best = BinaryProblem(X, y, 1.0), optimum(X, y, 1.0, SETTINGS.resolution)
+    train = training(name, 1.0)
     rows: list[list[object]] = []
     for method, tol in SETTINGS.own:
         for f in SETTINGS.factors:
             runs = []
             for seed in range(budget.seeds):
                 solver = (SGDs if method == "sgd-s" else SGDm)(check_factor=f)
-                solution = solve(problem, solver, tol=tol, max_iter=SETTINGS.epochs,
-                                 random_state=seed)  # fmt: skip
+                solution = solve(train.problem, solver, tol=tol, random_state=seed,
+                                 max_iter=SETTINGS.epochs)  # fmt: skip
                 exact = int(solution.history["exact"].sum())
-                accuracy = objective(X, y, 1.0, solution.w) / best - 1.0
+                accuracy = train.loss(solution.w) / train.best - 1.0
                 runs.append([solution.certificate.epochs, exact, accuracy])
             rows.append([method, tol, f, runs])
     return rows
@@ -200,13 +187,14 @@ def kkt(name: str, budget: Budget) -> list[list[float]]:
     not near 1 whose alpha is at the end of the box that optimality asks; and ||w|| over
     its bound after T epochs.
     """
-    X, y = load(name)
-    C, n = 1.0, len(y)
-    problem, lam = BinaryProblem(X, y, C), 1.0 / (C * n)
+    train = training(name, 1.0)
+    X, y, C, n = train.X, train.y, train.C, len(train.y)
+    lam = 1.0 / (C * n)
     longest = float(X.multiply(X).sum(axis=1).max())
     rows = []
     for T in SETTINGS.kkt[: SETTINGS.few if budget.quick else None]:
-        found = solve(problem, SGDs(), tol=1e-12, max_iter=T, random_state=0)
+        found = solve(train.problem, SGDs(), tol=1e-12, max_iter=T,
+                      random_state=0)  # fmt: skip
         alpha, margin = found.alpha / C, y * (X @ found.w)
         low, high = alpha <= SETTINGS.near, alpha >= 1.0 - SETTINGS.near
         clear = np.abs(margin - 1.0) > SETTINGS.near
