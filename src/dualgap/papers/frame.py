@@ -113,6 +113,13 @@ def page_of(name: str, results: Parameters) -> Page:
     paper, sets = paper_of(name), results["sets"]
     run = f"`{results['command']}`. Seeds: {results['seeds']}."
     run += " A quick run does less of everything." * results["quick"]
+    cpu = results.get("cpu", {})
+    seconds = [cpu[one][part] for one in sets for part in sets[one]
+               if part in cpu.get(one, {})]  # fmt: skip
+    if seconds:
+        total = sum(map(len, sets.values()))
+        run += f" Processor time of {len(seconds)} of the {total} tables of a set: "
+        run += f"{sum(seconds):,.0f} s."
     words = [
         f"{worded(one)}, for {paper.sets[one]}" if paper.sets.get(one) else worded(one)
         for one in sets

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ..data.types import Parameters
-from .frame import Budget, Paper, kept
+from .frame import Budget, Paper, kept, published
 from .nanculef_fits import (
     COLLECTIONS,
     EQUAL,
@@ -23,7 +23,7 @@ from .nanculef_fits import (
 )
 from .page import Finding, Row, Verdict, each, tally
 from .pictures import Line, Panel
-from .rank_tests import TESTS, WORDS, friedman_row, wilcoxon_row
+from .rank_tests import WORDS, friedman_row, wilcoxon_row
 
 PROVED = (("SWAP", "CVM"), ("SWAP", "FW"), ("SWAP", "MFW"), ("SWAP-2o", "CVM"))
 MEASURED = {
@@ -217,7 +217,7 @@ def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
             words = "the five differ" if "FW" in methods else "all but FW differ"
             column = {m: values[what, m] for m in methods}
             rows.append((what, words, "", friedman_row(column, methods)))
-    for what, a, b, side, paper in TESTS:
+    for what, a, b, side, paper in published("nanculef2014", "tests")["rows"]:
         for baseline in (b, EQUAL) if b == "CVM" else (b,):
             words = WORDS.get((what, side), "{} and {} differ").format(a, baseline)
             pair = values[what, a], values[what, baseline]
@@ -263,7 +263,7 @@ def values(sets: Parameters) -> dict[str, object]:
 
 def empty(sets: Parameters, stopped: bool) -> Iterator[str]:
     """Yield, for each stop, the cells whose fits were stopped, or were not run."""
-    word = "Stopped" if stopped else "Not run, as time was short"
+    word = "Stopped" if stopped else "Not run, for lack of processor time"
     for key in (*STOPS, "polynomial"):
         every, found = FAST if key == "polynomial" else METHODS, []
         for name in sets if key in ("1 sample", "polynomial") else of("Web", sets):

@@ -22,17 +22,16 @@ def svmlight(train: str, test: str) -> Parts:
     return tuple(load_svmlight_files([unpack(train), unpack(test)]))
 
 
-def dense(train: str, test: str) -> Parts:
-    """Return two svmlight files of dense rows."""
+def dense(train: str, test: str, divisor: float = 1.0) -> Parts:
+    """Return two svmlight files of dense rows, divided by a number."""
     X, y, X_t, y_t = svmlight(train, test)
-    return X.toarray(), y, X_t.toarray(), y_t
+    return X.toarray() / divisor, y, X_t.toarray() / divisor, y_t
 
 
 def images(path: str) -> Parts:
     """Return the images of mnist or usps, pixels scaled."""
-    name = path.split("/")[0]
-    factor = 1 / 255 if name == "mnist" else 0.001
-    X, y, X_t, y_t = data.images(name)
+    X, y, X_t, y_t = data.images(path.split("/")[0])
+    factor = 1 / 255 if path.startswith("mnist") else 0.001
     return X * factor, y, X_t * factor, y_t
 
 
@@ -43,12 +42,6 @@ def shuttle(train: str, test: str) -> Parts:
     X, y, X_t, y_t = dense(train, test)
     scaler = MinMaxScaler((-1, 1)).fit(X)
     return scaler.transform(X), y, scaler.transform(X_t), y_t
-
-
-def pendigits(train: str, test: str) -> Parts:
-    """Return pendigits, coordinates 0 to 100 divided by 100."""
-    X, y, X_t, y_t = dense(train, test)
-    return X / 100, y, X_t / 100, y_t
 
 
 def ijcnn1(name: str) -> Parts:
@@ -103,7 +96,10 @@ SETS: dict[str, tuple[Callable[..., Parts], tuple[str, ...]]] = {
         for name in sets
     },
     "letter": (dense, ("letter/letter.scale", "letter/letter.scale.t")),
-    "pendigits": (pendigits, ("pendigits/pendigits", "pendigits/pendigits.t")),
+    "pendigits": (
+        functools.partial(dense, divisor=100),
+        ("pendigits/pendigits", "pendigits/pendigits.t"),
+    ),
     "usps": (images, data.FILES["usps"]),
     "reuters": (lambda _: data.reuters(False), data.FILES["reuters"]),
     "mnist": (images, data.FILES["mnist"]),

@@ -16,23 +16,7 @@ from ..data.types import Array
 from ..losses import Vector
 from .page import SETTINGS
 
-#: The paper's comparisons: of what, method, baseline, alternative, the paper's result.
-TESTS = (
-    ("time", "SWAP", "CVM", "less", "shown"),
-    ("time", "SWAP", "FW", "less", "shown"),
-    ("time", "SWAP", "MFW", "less", "shown"),
-    ("time", "FW", "MFW", "two-sided", "not shown"),
-    ("time", "SWAP-2o", "CVM", "less", "shown"),
-    ("time", "SWAP-2o", "FW", "less", "shown"),
-    ("time", "SWAP-2o", "MFW", "two-sided", "not shown"),
-    ("time", "SWAP-2o", "SWAP", "two-sided", "not shown"),
-    ("accuracy", "SWAP", "CVM", "two-sided", "not shown"),
-    ("accuracy", "SWAP", "FW", "two-sided", "not shown"),
-    ("accuracy", "SWAP", "MFW", "two-sided", "not shown"),
-    ("accuracy", "SWAP-2o", "FW", "greater", "shown"),
-    ("accuracy", "SWAP-2o", "MFW", "greater", "shown"),
-    ("accuracy", "SWAP-2o", "SWAP", "greater", "shown"),
-)
+#: What a comparison says, by what is compared and the alternative.
 WORDS = {
     ("time", "less"): "{} is faster than {}",
     ("accuracy", "greater"): "{} is more accurate than {}",

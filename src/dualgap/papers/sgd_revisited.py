@@ -358,8 +358,11 @@ PAPER = Paper(
         },
         "ranges": each(ranges, *(part for *_, parts in CASES for part in parts)),
         "published": lambda sets: [
-            {"C": f"{C:g}", **row} for _, C, _, parts in CASES
-            for row in from_the_paper(parts)
+            {"C": C, **row}
+            for C, rows in [("0.1", first_published())] + [
+                (f"{C:g}", from_the_paper(parts)) for _, C, _, parts in CASES
+            ]
+            for row in rows
         ],
         "lasting": each(lasts, "stays"),
         "order": each(orders, "order"),
