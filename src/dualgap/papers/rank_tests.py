@@ -81,7 +81,7 @@ def friedman_row(values: Mapping[str, Vector], methods: Sequence[str]) -> list[s
     matrix = np.array([values[m] for m in methods])
     whole = np.isfinite(matrix).all(axis=0)
     if whole.sum() < SETTINGS.fewest:
-        return [f"{whole.sum()}", "–", "too few sets"]
+        return [f"{whole.sum()}", "", "too few sets"]
     p = friedman(matrix[:, whole])
     return [f"{whole.sum()}", f"{p:.2g}", "shown" if p < 0.05 else "not shown"]
 
@@ -94,6 +94,6 @@ def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> list[str]:
     first = above if alternative == "greater" else below
     counts = f"{first} of {len(a)}"
     if len(a) < SETTINGS.fewest:
-        return [counts, "–", "too few sets"]
+        return [counts, "", "too few sets"]
     p = wilcoxon(a, b, alternative)
     return [counts, f"{p:.2g}", "shown" if p < 0.05 else "not shown"]
