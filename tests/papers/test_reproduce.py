@@ -190,10 +190,10 @@ def test_a_verdict_counts_the_sets_that_decide(found, word, p):
 
 def test_many_claims_are_counted_above_their_table():
     page = page_of("nanculef2014", stored("nanculef2014"))
-    counts = dict(re.findall(r"([a-z ]+): (\d+)", page.counts.partition(": ")[2]))
-    counts = {kind.strip(): int(number) for kind, number in counts.items()}
+    told = re.findall(r"(\d+) ([a-z ]+)", page.counts.partition(" claims ")[2])
+    counts = {kind: int(number) for number, kind in told}
     assert sum(counts.values()) == len(page.verdicts)
-    assert counts["holds"] == sum(v.word == "holds" for v in page.verdicts)
+    assert counts["hold"] == sum(v.word == "holds" for v in page.verdicts)
     assert page.counts in page.text().split("<details>")[0]
     short = page.text(beside=True)
     for verdict in [v for v in page.verdicts if v.sets]:

@@ -114,10 +114,10 @@ def page_of(name: str, results: Parameters) -> Page:
     run = f"`{results['command']}`. Seeds: {results['seeds']}."
     run += " A quick run does less of everything." * results["quick"]
     cpu = results.get("cpu", {})
-    seconds = [cpu[one][part] for one in sets for part in sets[one]
-               if part in cpu.get(one, {})]  # fmt: skip
+    seconds = [cpu[one][part] for one in sets for part, found in sets[one].items()
+               if found and part in cpu.get(one, {})]  # fmt: skip
     if seconds:
-        total = sum(map(len, sets.values()))
+        total = sum(bool(part) for found in sets.values() for part in found.values())
         run += f" Processor time of {len(seconds)} of the {total} tables of a set: "
         run += f"{sum(seconds):,.0f} s."
     words = [

@@ -18,8 +18,12 @@ Finding = tuple[bool | None, str]
 #: A row of a table, by column.
 Row = Mapping[str, object]
 
-#: Verdicts in words; "holds on some" has numbers instead of the last word.
-KINDS = ("holds", "holds on some", "does not hold", "open", "not measured")
+#: Verdicts in words, and how several are told; "holds on some" has numbers.
+KINDS = {
+    "holds": "hold", "holds on some": "hold on some sets",
+    "does not hold": "do not hold", "open": "are open",
+    "not measured": "are not measured",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,10 +190,10 @@ class Page:
     @property
     def counts(self) -> str:
         """How many claims there are, by their verdicts."""
-        words = (v.word if v.word in KINDS else KINDS[1] for v in self.verdicts)
-        kinds = Counter(words)
-        told = "; ".join(f"{kind}: {kinds[kind]}" for kind in KINDS if kinds[kind])
-        return f"Of {len(self.verdicts)} claims: {told}."
+        some = "holds on some"
+        kinds = Counter(v.word if v.word in KINDS else some for v in self.verdicts)
+        told = [f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind]]
+        return f"Of {len(self.verdicts)} claims {', '.join(told)}."
 
     @property
     def many(self) -> bool:

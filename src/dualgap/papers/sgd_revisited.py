@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
@@ -90,12 +89,11 @@ SINGLE = {
     "SGD-m": get_solver("sgd-m"),
     MPU: get_solver("mpu"),
 }
-KINDS: tuple[Literal["permutation", "fixed", "cyclic"], ...] = (
-    "permutation",
-    "fixed",
-    "cyclic",
-)
-ORDERS: dict[str, Solver] = {kind: SGDs(order=kind) for kind in KINDS}
+ORDERS: dict[str, Solver] = {
+    "permutation": SGDs(),
+    "fixed": SGDs(order="fixed"),
+    "cyclic": SGDs(order="cyclic"),
+}
 
 
 def training(name: str, C: float, dtype: type = np.float64) -> Training:
