@@ -18,7 +18,7 @@ from ..data.types import Parameters
 from . import data
 from .data import worded
 from .names import MODULES
-from .page import Judge, Page, Row, Table, Verdict, judged
+from .page import Judge, Page, Table, Verdict, judged
 from .pictures import Panel, draw
 
 
@@ -79,15 +79,21 @@ def published(paper: str, table: str) -> Parameters:
     return kept("published")[paper]["tables"][table]
 
 
-def printed(paper: str, *tables: str) -> list[Row]:
-    """Return the rows of a paper's tables as a page shows them below its own."""
+def printed(
+    paper: str, *tables: str, rename: Mapping[str, str] | None = None
+) -> dict[str, dict[str, str]]:
+    """Return the rows of a paper's tables by set, as a page shows them below its own.
+
+    Methods that have another name here have that.
+    """
     rows: dict[str, dict[str, str]] = {}
     for table in tables:
         found = published(paper, table)
+        columns = [(rename or {}).get(label, label) for label in found["columns"]]
         for name, cells in found["rows"].items():
             row = rows.setdefault(name, {"data": f"{name}, published"})
-            row.update(zip(found["columns"], cells, strict=True))
-    return [*rows.values()]
+            row.update(zip(columns, cells, strict=True))
+    return rows
 
 
 def paper_of(name: str) -> Paper:

@@ -196,7 +196,9 @@ PAPER = Paper(
     parts={"1": compare, "batches": batches, "sampling": sampling},
     judge=judge,
     tables={
-        "medians": each(medians, "1", published=printed("pegasos2011", "1")),
+        "medians": each(
+            medians, "1", published=[*printed("pegasos2011", "1").values()]
+        ),
         "batches": each(by_batch, "batches"),
         "sampling": each(by_sampling, "sampling"),
     },

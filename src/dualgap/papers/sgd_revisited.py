@@ -26,8 +26,8 @@ from .sgd_revisited_claims import (
     STAND_INS,
     Runs,
     column,
+    figures_of,
     numbers,
-    printed,
     runs_of,
     verdicts,
 )
@@ -228,18 +228,10 @@ def first_rows(name: str, found: Parameters) -> Iterator[Row]:
                "s": f"{c['seconds']:.1f}"}  # fmt: skip
 
 
-def first_published() -> Iterator[Row]:
-    """Yield Table 1 as it was printed."""
-    for name, (_, _, T, primal, dual) in FIRST.items():
-        yield {"data": f"{name}, published", "solver": "sgd-s", "T": f"{int(T):,}",
-               "J": primal, "L_T": dual,
-               "rel. gap": f"{float(primal) / float(dual) - 1:.1e}"}  # fmt: skip
-
-
 def ranges(name: str, found: Parameters) -> Iterator[Row]:
     """Yield the ranges over the seeds, beside T as it was published."""
     for _, C, single, parts in CASES:
-        figures = printed(parts).get(PAPER_SETS.get(name, ""), {})
+        figures = figures_of(parts).get(PAPER_SETS.get(name, ""), {})
         for label, runs in runs_of(found, parts).items():
             seconds, T = column(runs, "seconds"), column(runs, "epochs")
             known = numbers(figures.get(label, ""))[1]
@@ -251,12 +243,6 @@ def ranges(name: str, found: Parameters) -> Iterator[Row]:
                 "range of T": span(T, ".0f"), "all runs": len(runs),
                 "published T": shown,
             }  # fmt: skip
-
-
-def from_the_paper(parts: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Yield the rows of some tables as they were printed."""
-    for name, cells in printed(parts).items():
-        yield {"data": f"{name}, published", **cells}
 
 
 def lasts(name: str, found: Parameters) -> Iterator[Row]:
@@ -299,7 +285,7 @@ def draw(sets: Parameters) -> Iterator[Panel]:
         for name, found in sets.items():
             for *_, parts in CASES[:3]:
                 runs = runs_of(found, parts)
-                figures = printed(parts).get(PAPER_SETS.get(name, ""), {})
+                figures = figures_of(parts).get(PAPER_SETS.get(name, ""), {})
                 if not {label, "DCD"} <= runs.keys() & figures.keys():
                     continue
                 shown, T = numbers(figures[label])
@@ -344,23 +330,24 @@ PAPER = Paper(
     },
     verdicts=verdicts,
     tables={
-        "first": each(first_rows, "1", published=[*first_published()][:2]),
+        "first": each(first_rows, "1", published=[
+            {key: FIRST[name][key] for key in ("data", "T", "J", "L_T")}
+            for name in ("Adult", "Web")
+        ]),
         **{
             "tables" + "".join(parts): each(
-                partial(by_case, parts=parts), *parts, published=[
-                    row for row in from_the_paper(parts)
-                    if row["data"].split(",")[0] in ("Adult", "Web")
-                ]
+                partial(by_case, parts=parts), *parts,
+                published=[*figures_of(parts).values()][:2],
             )
             for *_, parts in CASES
         },
         "ranges": each(ranges, *(part for *_, parts in CASES for part in parts)),
         "published": lambda sets: [
-            {"C": C, **row}
-            for C, rows in [("0.1", first_published())] + [
-                (f"{C:g}", from_the_paper(parts)) for _, C, _, parts in CASES
+            {"C": f"{C:g}", **row}
+            for C, rows in [(SETTINGS.C, FIRST)] + [
+                (C, figures_of(parts)) for _, C, _, parts in CASES
             ]
-            for row in rows
+            for row in rows.values()
         ],
         "lasting": each(lasts, "stays"),
         "order": each(orders, "order"),

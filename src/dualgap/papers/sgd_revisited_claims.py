@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.types import Parameters
 from ..losses import Vector
-from .frame import kept, published
+from .frame import kept, printed
 from .page import Finding, Verdict, judged, of_share, tally
 
 MPU = "MPU (reconstructed)"
@@ -27,8 +27,8 @@ CASES = [
     ("Tables 6, 7", 0.05, False, ("6", "7")),
     ("Table 8", 1.0, True, ("8",)),
 ]
-#: Table 1: rows, features, T, J and L_T by set.
-FIRST: dict[str, list[str]] = published("sgd-revisited", "1")["rows"]
+#: Table 1 as it was printed.
+FIRST = printed("sgd-revisited", "1")
 Runs = list[tuple[float | None, int] | None]
 
 
@@ -64,15 +64,10 @@ def runs_of(found: Parameters, parts: tuple[str, ...]) -> dict[str, Runs]:
     return {label: cell for cells in runs for label, cell in cells.items()}
 
 
-def printed(parts: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return the cells of all sets as they were printed, by method."""
-    found: dict[str, dict[str, str]] = {}
-    for part in parts if parts != ("8",) else ():  # whose figures are not known
-        table = published("sgd-revisited", part)
-        columns = [MPU if label == "MPU" else label for label in table["columns"]]
-        for name, cells in table["rows"].items():
-            found.setdefault(name, {}).update(zip(columns, cells, strict=True))
-    return found
+def figures_of(parts: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the published rows by set; Table 8's are not known."""
+    known = () if parts == ("8",) else parts
+    return printed("sgd-revisited", *known, rename={"MPU": MPU})
 
 
 def numbers(text: str) -> tuple[float, float]:
@@ -103,7 +98,7 @@ def compare(claim: Parameters, sets: Parameters) -> Verdict:
         text = f"{ratio:.2g}" if 0 < ratio < np.inf else "at the limit"
         found[name] = of_share(share_faster(a, b)), text
     ratios = []
-    for cells in printed(parts).values():
+    for cells in figures_of(parts).values():
         fast, slow = (numbers(cells[label])[unit == "epochs"] for label in labels)
         ratios += [slow / fast] * bool(np.isfinite([fast, slow]).all())
     what = f"{unit} of {claim['slower']} over {claim['faster']}"
@@ -120,7 +115,8 @@ def first_table(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
     gap, goal = own["relative_gap"], own["tol"]
     yield "exact", (gap <= goal, f"{gap:.1g} (target {goal:g})")
     if name in PAPER_SETS and name not in STAND_INS:
-        T, J, L = map(float, FIRST[PAPER_SETS[name]][2:])
+        row = FIRST[PAPER_SETS[name]]
+        T, J, L = (float(row[key]) for key in ("T", "J", "L_T"))
         off, ratio = [own["primal"] / J - 1, own["dual"] / L - 1], own["epochs"] / T
         near = max(map(abs, off)) <= SETTINGS.values
         told = " and ".join(f"{value:+.0e}" for value in off)
@@ -132,7 +128,7 @@ def published_epochs(name: str, found: Parameters) -> Iterator[tuple[str, Findin
     """Yield whether the published T are in the ranges, and whether Pegasos failed."""
     inside, failed = [], []
     for *_, parts in CASES:
-        runs, figures = runs_of(found, parts), printed(parts)
+        runs, figures = runs_of(found, parts), figures_of(parts)
         for label, text in figures.get(PAPER_SETS.get(name, ""), {}).items():
             if label not in runs:
                 continue
