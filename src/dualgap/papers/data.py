@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 import lzma
 import os
 import re
@@ -160,27 +161,10 @@ SETS: dict[str, Callable[[], Data]] = {
     "digits": digits,
     "generated": lambda: rcv1_like(3000, 2000, 40),
 }
-#: Files of the real sets.
-FILES = {
-    "a9a": ("adult/a9a",),
-    "w8a": ("web/w8a",),
-    "covtype": ("covtype/covtype.binary.scale.subset92962",),
-    "cov1": ("covtype/covtype.binary.scale.subset92962",),
-    "imdb": ("imdb/train.tsv", "imdb/test.tsv"),
-    "adult": ("adult/a9a", "adult/a9a.t"),
-    "reuters": ("reuters21578/reut2-all.sgm",),
-    "usps": ("usps/usps.npz",),
-    "mnist": ("mnist/mnist.npz",),
-}
-#: What they are, where the name does not say it.
-WORDS = {
-    "a9a": "a9a (Adult)",
-    "w8a": "w8a (Web)",
-    "imdb": "text (imdb)",
-    "rcv1-like": "random numbers in RCV1's shape",
-    "generated": "generated random numbers",
-    "cov1": "cov1 (a sixth)",
-}
+_KEPT = json.loads(Path(__file__).with_name("sets.json").read_text("utf-8"))
+#: Files of the real sets, and what sets are, where the name does not say it.
+FILES: dict[str, list[str]] = _KEPT["files"]
+WORDS: dict[str, str] = _KEPT["words"]
 #: Sets of a quick run, which need no files.
 QUICK = ("breast-cancer", "generated")
 

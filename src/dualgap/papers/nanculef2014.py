@@ -9,8 +9,8 @@ import numpy as np
 
 from ..data.types import Parameters
 from .frame import Budget, Paper, kept, published
+from .nanculef_data import COLLECTIONS, SETS
 from .nanculef_fits import (
-    COLLECTIONS,
     EQUAL,
     FAST,
     KERNELS,
@@ -374,7 +374,7 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 PROOFS = tuple(f"proved, {kernel}" for kernel in KERNELS)
 PAPER = Paper(
     settings=SETTINGS,
-    sets=dict.fromkeys(sum(COLLECTIONS.values(), ()), ""),
+    sets=dict.fromkeys(SETS, ""),
     parts={
         **{stop: partial(measure, stop=stop, kernel="Gaussian") for stop in STOPS},
         "polynomial": partial(measure, stop="1 sample", kernel="polynomial"),

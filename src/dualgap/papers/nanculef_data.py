@@ -11,6 +11,13 @@ from ..data.types import Array, Matrix
 from . import data
 from .data import unpack
 
+COLLECTIONS = {
+    "Web": ("w1a", "w4a", "w6a", "w7a", "w8a"),
+    "Adult": ("a1a", "a2a", "a3a", "a7a", "a8a", "a9a"),
+    "Medium": ("letter", "pendigits", "usps", "reuters", "mnist"),
+    "Large": ("shuttle", "ijcnn1", "kdd99", "covtype"),
+}
+SETS = sum(COLLECTIONS.values(), ())
 #: Training rows, their labels, test rows, their labels.
 Parts = tuple[Matrix, Array, Matrix, Array]
 
@@ -83,32 +90,18 @@ def kdd99(train: str, test: str) -> Parts:
     return X, y, X_t, y_t
 
 
-#: How each set is made of its files.
-SETS: dict[str, tuple[Callable[..., Parts], tuple[str, ...]]] = {
-    # w1a's own test file is not here.
-    "w1a": (svmlight, ("web/w1a", "web/w8a.t")),
-    **{
-        name: (svmlight, (f"{folder}/{name}", f"{folder}/{name}.t"))
-        for folder, sets in (
-            ("web", ("w4a", "w6a", "w7a", "w8a")),
-            ("adult", ("a1a", "a2a", "a3a", "a7a", "a8a", "a9a")),
-        )
-        for name in sets
-    },
-    "letter": (dense, ("letter/letter.scale", "letter/letter.scale.t")),
-    "pendigits": (
-        functools.partial(dense, divisor=100),
-        ("pendigits/pendigits", "pendigits/pendigits.t"),
-    ),
-    "usps": (images, data.FILES["usps"]),
-    "reuters": (lambda _: data.reuters(False), data.FILES["reuters"]),
-    "mnist": (images, data.FILES["mnist"]),
-    "shuttle": (shuttle, ("shuttle/shuttle", "shuttle/shuttle.t")),
-    "ijcnn1": (ijcnn1, ("ijcnn1/ijcnn1",)),
-    "kdd99": (kdd99, ("kdd99/kddcup.data_10_percent", "kdd99/corrected")),
-    "covtype": (covtype, data.FILES["covtype"]),
+#: How sets are made of their files that are not two files of svmlight text.
+MAKERS: dict[str, Callable[..., Parts]] = {
+    "letter": dense,
+    "pendigits": functools.partial(dense, divisor=100),
+    "usps": images,
+    "reuters": lambda _: data.reuters(False),
+    "mnist": images,
+    "shuttle": shuttle,
+    "ijcnn1": ijcnn1,
+    "kdd99": kdd99,
+    "covtype": covtype,
 }
-data.FILES.update({name: files for name, (_, files) in SETS.items()})
 
 
 def some(X: Matrix, y: Array, limit: int) -> tuple[Matrix, Array]:
@@ -129,5 +122,5 @@ def load(name: str) -> Parts:
     """Return a set by name, or parts of another set or file."""
     if name not in SETS:
         return data.halves(name)
-    make, files = SETS[name]
-    return make(*files)
+    make: Callable[..., Parts] = MAKERS.get(name, svmlight)
+    return make(*data.FILES[name])

@@ -30,7 +30,7 @@ from ..kernels.functions import resolve_gamma
 from ..training.progress import EpochInfo
 from .frame import Budget
 from .measure import walk
-from .nanculef_data import SETS, load, some
+from .nanculef_data import COLLECTIONS, SETS, load, some
 
 EQUAL = "CVM, equal"
 METHODS = ("CVM", EQUAL, "FW", "MFW", "SWAP", "SWAP-2o")
@@ -41,12 +41,6 @@ STOPS: dict[str, Parameters] = {
     "5 samples": {"quiet_samples": 5},
     "balanced": {"balanced": True},
     "small eps": {"quiet_samples": 5},
-}
-COLLECTIONS = {
-    "Web": ("w1a", "w4a", "w6a", "w7a", "w8a"),
-    "Adult": ("a1a", "a2a", "a3a", "a7a", "a8a", "a9a"),
-    "Medium": ("letter", "pendigits", "usps", "reuters", "mnist"),
-    "Large": ("shuttle", "ijcnn1", "kdd99", "covtype"),
 }
 KERNELS = ("Gaussian", "polynomial")
 FAST = ("FW", "MFW", "SWAP", "SWAP-2o")
