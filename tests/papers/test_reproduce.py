@@ -20,6 +20,8 @@ from ..conftest import ROOT
 DOCS = ROOT / "docs" / "papers"
 
 
+#: Most words of all pages about papers. It may only fall.
+WORDS = 10_500
 #: Claims about sets or programs that a quick run does not have.
 UNKNOWN = {
     "RCV1's 800,000 rows take less than 5 s",
@@ -54,6 +56,12 @@ def test_a_published_page_is_what_its_results_make(name):
              if module != "pegasos2011" or "kernels" not in path.name}  # fmt: skip
     assert page.files == files
     assert all(f"]({file})" in text for file in files)
+
+
+def test_the_pages_are_short():
+    """Long tables are in files beside them."""
+    pages = [path.read_text("utf-8") for path in DOCS.glob("*.md")]
+    assert sum(len(re.findall(r"\S*\w\S*", page)) for page in pages) <= WORDS
 
 
 @pytest.mark.cases(None)
