@@ -243,7 +243,7 @@ def tests(sets: Parameters) -> list[Row]:
 
 
 def values(sets: Parameters) -> dict[str, object]:
-    """Return what the samples on Web and the tests show, and which cells are empty."""
+    """Return what the samples on Web and the tests show, and what was not run."""
     counts = []
     for stop in STOPS:
         parts = [sets[name].get(stop, {}) for name in of("Web", sets)]
@@ -265,31 +265,24 @@ def values(sets: Parameters) -> dict[str, object]:
         f"{row['ahead']} sets" + f" (p = {row['p']})" * bool(row["p"])
         for row in (claims[f"SWAP is faster than {slow}"] for slow in ("CVM", EQUAL))
     ]
-    lines = [*empty(sets, True), *empty(sets, False)]
     return {
         "same": ahead[0],
         "equal": ahead[1],
         "tests": told,
         "counts": ", ".join(counts),
-        "empty": "\n".join(lines) or "None.",
+        "absent": absent(sets),
         "costs": ", ".join(f"{C:g}" for C in SETTINGS.costs),
     }
 
 
-def empty(sets: Parameters, stopped: bool) -> Iterator[str]:
-    """Yield, for each stop, the cells whose fits were stopped, or were not run."""
-    word = "Stopped" if stopped else "Not run, for lack of processor time"
+def absent(sets: Parameters) -> str:
+    """Return the sets that were not run, by stop."""
+    lines = []
     for key in (*STOPS, "polynomial"):
-        every, found = FAST if key == "polynomial" else METHODS, []
-        for name in sets if key in ("1 sample", "polynomial") else of("Web", sets):
-            part = sets[name].get(key, {})
-            methods = [m for m in every
-                       if bool(cell_of(part, m)) == stopped and not ended(part, m)
-                       ]  # fmt: skip
-            some = f" ({' / '.join(methods)})" * (len(methods) < len(every))
-            found += [name + some] * bool(methods)
-        if found:
-            yield f"- {word} ({key}): {', '.join(found)}."
+        some = sets if key in ("1 sample", "polynomial") else of("Web", sets)
+        names = [name for name in some if not sets[name].get(key)]
+        lines += [f"- {key}: {', '.join(names)}."] * bool(names)
+    return "\n".join(lines) or "None."
 
 
 def spread(cell: Sequence[Parameters], of: str, scale: float = 1.0) -> str:

@@ -110,6 +110,16 @@ def sampling(name: str, budget: Budget) -> Parameters:
     return {"errors": found, "NORMA": errors(NORMA())}
 
 
+def output(name: str, budget: Budget) -> list[list[object]]:
+    """Return the errors of the last w and of the average, with draws."""
+    train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
+    return [
+        [kind, [train.excess(Pegasos(sampling="random", output=kind), epochs, seeds)
+                for epochs in SETTINGS.epochs]]
+        for kind in ("last", "average")
+    ]  # fmt: skip
+
+
 def flat(found: Parameters, errors: list[float]) -> int:
     """Return the largest k whose error is that of k = 1, but for a factor."""
     wide = zip(found["k"], errors, strict=True)
@@ -126,6 +136,9 @@ def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
         known = errors.min(axis=1) > SETTINGS.resolution
         most = float(np.exp(ratio[known].max(initial=0.0)))
         yield "projection", (most <= SETTINGS.same, f"{most:.1f}")
+    if study := found.get("output"):
+        (_, last), (_, mean) = study
+        yield "average", tally(x > y for x, y in zip(mean, last, strict=True))
     if study := found.get("batches"):
         k = min(flat(study, errors) for *_, errors in study["errors"])
         yield "flat", (k >= SETTINGS.few, f"{k:,}")
@@ -163,19 +176,24 @@ def by_batch(name: str, found: Parameters) -> Iterator[Row]:
         yield {**head, "flat to": flat(study, errors), **dict(cells)}
 
 
+def by_epochs(errors: list[float]) -> dict[str, str]:
+    """Return the cells of errors after some epochs."""
+    epochs = (f"{epochs} epochs" for epochs in SETTINGS.epochs)
+    return dict(zip(epochs, (f"{value:.2g}" for value in errors), strict=True))
+
+
 def by_sampling(name: str, found: Parameters) -> Iterator[Row]:
     """Yield the errors by sampling and projection."""
     study = found["sampling"]
     for way, on, errors in [*study["errors"], ["NORMA", None, study["NORMA"]]]:
-        cells = {
-            f"{epochs} epochs": f"{value:.2g}"
-            for epochs, value in zip(SETTINGS.epochs, errors, strict=True)
-        }
-        head = {
-            "sampling": way,
-            "projection": "–" if on is None else "on" * on or "off",
-        }
-        yield {**head, **cells}
+        projection = {None: "–", True: "on", False: "off"}[on]
+        yield {"sampling": way, "projection": projection, **by_epochs(errors)}
+
+
+def by_output(name: str, found: Parameters) -> Iterator[Row]:
+    """Yield the errors of the last w and of the average."""
+    for kind, errors in found["output"]:
+        yield {"output": kind, **by_epochs(errors)}
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:
@@ -193,7 +211,12 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 PAPER = Paper(
     settings=SETTINGS,
     sets=STAND_INS,
-    parts={"1": compare, "batches": batches, "sampling": sampling},
+    parts={
+        "1": compare,
+        "batches": batches,
+        "sampling": sampling,
+        "output": output,
+    },
     judge=judge,
     tables={
         "medians": each(
@@ -201,6 +224,7 @@ PAPER = Paper(
         ),
         "batches": each(by_batch, "batches"),
         "sampling": each(by_sampling, "sampling"),
+        "output": each(by_output, "output"),
     },
     draw=draw,
 )
