@@ -99,6 +99,8 @@ ABOUT_TWO_CLASSES = {
     'model = LinearSVC(loss="hinge", random_state=0).fit(X, y)',  # its warning
     "print(dualgap.certify(model, X, y))",
     "round(model.score(X_test, y_test), 3)",
+    "round(pipeline.score(X_test, y_test), 3)",
+    "print(pipeline[-1].certificate_)",
     "print(better.certificate_)",
     "round(better.score(X_test, y_test), 3)",
 }
