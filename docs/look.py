@@ -22,9 +22,9 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 #: Widths and heights of the screens: a notebook's and a telephone's.
 SCREENS = {"wide": (1280, 900), "narrow": (390, 844)}
-#: A page of the guide has at most three screens of a notebook, and half a screen for
-#: the fonts of other machines.
-LONGEST = 3.5
+#: A page has at most six screens of a notebook, and half a screen for the fonts of
+#: other machines.
+LONGEST = 6.5
 #: The index of all names may be longer.
 LONG = {"genindex.html"}
 #: Return what is too wide, and the height of the text. On the wide screen a table or a
