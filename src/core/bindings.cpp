@@ -2,6 +2,7 @@
 // numbers. The GIL is released around every pass.
 #include "bindings.hpp"
 #include "certify.hpp"
+#include "class_probabilities.hpp"
 #include "random.hpp"
 
 #include <nanobind/stl/array.h>
@@ -278,6 +279,34 @@ void bind_certify(nb::module_ &m) {
       "examples"_a, "margins"_a, "norm"_a, "length"_a, "last"_a, "roundings"_a,
       "The b in [1/2, 2] that minimises P(b w), given ||w||^2; the last three as in "
       "`Values`.");
+
+  m.def(
+      "class_probabilities",
+      [](Table<const double> scores, Array<const std::int64_t> codes, Index first,
+         Index last, Table<double> sums, Table<double> residual) {
+        const auto classes = static_cast<Index>(scores.shape(0));
+        const auto n = static_cast<Index>(scores.shape(1));
+        const auto *own = sized(codes, n, "codes");
+        if (sums.shape(0) != 4 || sums.shape(1) != scores.shape(1) ||
+            residual.shape(0) != scores.shape(0) ||
+            residual.shape(1) != scores.shape(1))
+          throw std::invalid_argument("an output has the wrong shape");
+        if (classes == 0 || first < 0 || last < first || last > n)
+          throw std::invalid_argument("the rows are out of range");
+        const auto known = [&](std::int64_t c) { return 0 <= c && c < classes; };
+        if (!std::all_of(own + first, own + last, known))
+          throw std::invalid_argument("a code is out of range");
+        double *out = sums.data();
+        const ClassRows rows{scores.data(), own,         n,
+                             classes,       out,         out + n,
+                             out + 2 * n,   out + 3 * n, residual.data()};
+        nb::gil_scoped_release released;
+        class_probabilities(rows, first, last);
+      },
+      "scores"_a, "codes"_a, "first"_a, "last"_a, "sums"_a, "residual"_a,
+      "For rows first to last - 1 and scores of shape (classes, n): the rows of `sums` "
+      "become sum exp(s_k - s_top) without one largest class, s_top - s_own, sum p_k "
+      "(s_top - s_k) and 1 - p_own; `residual` becomes [y = k] - p_k.");
 
   m.def(
       "image_lengths",

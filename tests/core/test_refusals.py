@@ -152,8 +152,16 @@ def yielding(pairs):
     return interior(lambda: pairs).start(np.zeros(D), 0.0, core.Stop())
 
 
+def probabilities(codes=(0, 1, 2, 0, 1, 2), rows=(0, N), sums=4, classes=3):
+    arrays = np.zeros((3, N)), np.asarray(codes, np.int64)
+    return core.class_probabilities(
+        *arrays, *rows, np.empty((sums, N)), np.empty((classes, N))
+    )
+
+
 #: A call of each function that is right.
 RIGHT = {
+    "class_probabilities": probabilities,
     "sleeping_epoch": sleeping,
     "regression_epoch": regression,
     "conjugate_step": lambda: conjugate(1),
@@ -194,6 +202,13 @@ def test_what_is_right_is_taken(call):
 
 #: Calls that are wrong: what is wrong, the call, and what the error says.
 WRONG = [
+    ("unknown class", lambda: probabilities([0, 1, 3] * 2), "a code is out of range"),
+    ("negative class", lambda: probabilities([0, -1, 2] * 2), "a code is out of range"),
+    ("few codes", lambda: probabilities([0, 1]), "codes"),
+    ("rows beyond", lambda: probabilities(rows=(0, N + 1)), "rows are out of range"),
+    ("rows reversed", lambda: probabilities(rows=(3, 2)), "rows are out of range"),
+    ("few sums", lambda: probabilities(sums=3), "an output has the wrong shape"),
+    ("few outputs", lambda: probabilities(classes=2), "an output has the wrong shape"),
     ("no chunk", lambda: sleeping(chunk=0), "chunk must be positive"),
     ("no spell", lambda: sleeping(longest=0), "longest is from 1 to 127"),
     ("long spell", lambda: sleeping(longest=128), "longest is from 1 to 127"),

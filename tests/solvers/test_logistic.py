@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from scipy.stats import entropy
 
 from dualgap import core
 from dualgap.certificate import Status
@@ -66,6 +68,8 @@ def test_every_preconditioner_finds_the_optimum(classes):
     best = fit(LogisticProblem(X, codes, 3.0, fit_intercept=True)).certificate
     for settings in (
         {"whole": 0, "whole_of_two": 0},
+        {"whole": 0, "whole_of_two": 0, "gradients_per_column": 0.0},
+        {"whole": 0, "whole_of_two": 0, "gradients_per_column": 0.0, "copied": 0},
         {"whole": 0, "whole_of_two": 0, "blocks": 0},
         {"whole": 0, "whole_of_two": 0, "blocks": 0, "shared": 0},
     ):
@@ -179,6 +183,37 @@ def test_exp_and_log1p_are_as_accurate_as_the_proof_assumes():
             exact = (1 + one).ln() if one > 1e-20 else one - one * one / 2
             off = abs(decimal.Decimal(float(log)) / exact - 1)
             assert off <= 0.5 * FUNCTIONS * 2**-52
+
+
+def test_classes_have_an_exp_as_accurate_as_the_proof_assumes():
+    """The core returns exp(-t) itself for a row with scores 0 and -t."""
+    rng = np.random.default_rng(0)
+    t = np.concatenate([rng.uniform(0, 700, 2000), 10.0 ** rng.uniform(-300, 1, 2000)])
+    sums, residual = np.empty((4, len(t))), np.empty((2, len(t)))
+    scores, codes = np.stack([0.0 * t, -t]), np.zeros(len(t), np.intp)
+    core.class_probabilities(scores, codes, 0, len(t), sums, residual)
+    with decimal.localcontext(decimal.Context(prec=60, Emin=-(10**6))):
+        for value, e in zip(t, sums[0], strict=True):
+            off = abs(decimal.Decimal(float(e)) / (-decimal.Decimal(value)).exp() - 1)
+            assert off <= 0.5 * FUNCTIONS * 2**-52
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_outcomes_are_those_of_their_formulas(classes):
+    rng = np.random.default_rng(0)
+    S = rng.normal(size=(classes, 1000)) * rng.choice([0.1, 10.0, 100.0], 1000)
+    S[:, :50] = 3.0  # several largest classes
+    codes = rng.integers(0, classes, 1000)
+    found, every = RowOutcome.of(S, codes), np.arange(1000)
+    P = softmax(S, axis=0)
+    loss = logsumexp(S, axis=0) - S[codes, every]
+    np.testing.assert_allclose(found.loss, loss, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.entropy, entropy(P, axis=0), rtol=0, atol=1e-13)
+    Y = np.eye(classes)[codes].T
+    np.testing.assert_allclose(found.residual, Y - P, rtol=1e-12, atol=1e-14)
+    assert (found.wrong == found.residual[codes, every]).all()
+    S[0, 7] = np.nan
+    assert np.isnan(RowOutcome.of(S, codes).loss).nonzero()[0].tolist() == [7]
 
 
 def test_small_probabilities_keep_their_digits():

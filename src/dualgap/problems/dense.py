@@ -38,6 +38,10 @@ class DenseRowsSettings:
     block_of_floats: int = 1024
     #: Strips that threads share; each has sums of its own.
     strips: int = 8
+    #: Up to this many entries, all rows are one block: they fit into the cache,
+    small: int = 1 << 17
+    #: where a row counts as at least this many.
+    least_width: int = 32
 
 
 SETTINGS = DenseRowsSettings()
@@ -71,15 +75,18 @@ class DenseRows:
         self.X, self.constant, self.pool = X, constant, pool
         self.n, self.d = X.shape
         self.width = self.d + (constant != 0.0)
+        #: Whether all rows are one block.
+        self.whole = self.n * max(self.d, SETTINGS.least_width) <= SETTINGS.small
         blocks = -(-self.n // SETTINGS.block)
         each = -(-blocks // SETTINGS.strips) * SETTINGS.block
+        each = self.n if self.whole else each
         self.strips = [
             slice(begin, min(begin + each, self.n)) for begin in range(0, self.n, each)
         ]
 
     def blocks(self, strip: slice, kind: DTypeLike = np.float64) -> Iterator[slice]:
         """Yield the blocks of a strip, for products of this type."""
-        return blocks_of(strip.stop, strip.start, kind)
+        return iter([strip]) if self.whole else blocks_of(strip.stop, strip.start, kind)
 
     def take(self, block: slice, kind: DTypeLike) -> Floats:
         """Return the rows of a block in this type."""
@@ -120,7 +127,8 @@ class DenseRows:
     @property
     def chain(self) -> int:
         """Most additions that a term of a sum over the rows passes."""
-        return SETTINGS.block + self.n // (SETTINGS.block * SETTINGS.strips) + 12
+        block, strips = SETTINGS.block, SETTINGS.strips
+        return (self.n if self.whole else block + self.n // (block * strips)) + 12
 
     def scores(self, X: Floats, W: Floats) -> Floats:
         """Return ``X W'`` of the rows X of a block, (rows, problems)."""
@@ -128,6 +136,13 @@ class DenseRows:
         if self.constant:
             scores += W.dtype.type(self.constant) * W[:, self.d]
         return scores
+
+    def images(self, X: Floats, W: Floats) -> Floats:
+        """Return ``W X'`` of the rows X of a block, (problems, rows)."""
+        images: Floats = W[:, : self.d] @ X.T
+        if self.constant:
+            images += (W.dtype.type(self.constant) * W[:, self.d])[:, None]
+        return images
 
     def add_sums(self, X: Floats, weights: Floats, out: Floats) -> None:
         """Add ``weights' X`` of the rows X of a block to `out`, (problems, width)."""

@@ -80,6 +80,9 @@ class SparseRows(DenseRows):
     def take(self, block: slice, kind: DTypeLike) -> sparse.csr_matrix:
         return self.parts[block.start].astype(kind, copy=False)
 
+    def images(self, X: sparse.csr_matrix, W: Floats) -> Floats:
+        return np.ascontiguousarray(self.scores(X, W).T)
+
     @property
     def chain(self) -> int:
         return self.strips[0].stop + len(self.strips) + 12
@@ -121,20 +124,16 @@ class RowOutcome(NamedTuple):
             loss = np.where(right, log, log + size)
             residual = np.where(positive, wrong, -wrong)[None]
             return cls(loss, log + small * size, wrong, residual)
-        every, top = np.arange(S.shape[1]), S.argmax(axis=0)
-        below = S[top, every] - S
-        P = np.exp(-below)
-        P[top, every] = 0.0
-        rest = P.sum(axis=0)
-        log, total = np.log1p(rest), 1.0 + rest
-        P /= total
-        entropy = log + np.einsum("ij,ij->j", P, below)
-        P[top, every] = 1.0 / total
-        wrong = np.where(top == codes, rest / total, 1.0 - P[codes, every])
-        loss = below[codes, every] + log
-        np.negative(P, out=P)
-        P[codes, every] = wrong
-        return cls(loss, entropy, wrong, P)
+        sums, residual = np.empty((4, S.shape[1])), np.empty_like(S)
+        core.class_probabilities(S, codes, 0, len(codes), sums, residual)
+        return cls._of_sums(sums, residual)
+
+    @classmethod
+    def _of_sums(cls, sums: Vector, residual: Vector) -> RowOutcome:
+        """Return them from the results of `core.class_probabilities`."""
+        rest, behind, mean, wrong = sums
+        log = np.log1p(rest)
+        return cls(behind + log, mean + log, wrong, residual)
 
 
 class _RowSums(NamedTuple):
@@ -294,7 +293,7 @@ class LogisticProblem(RowsProblem):
         def of_strip(strip: slice) -> None:
             for block in self.passes.blocks(strip):
                 X = self.passes.take(block, np.float64)
-                S[:, block] = self.passes.scores(X, W).T
+                S[:, block] = self.passes.images(X, W)
 
         for _ in self.passes.over_strips(of_strip):
             pass
@@ -304,8 +303,7 @@ class LogisticProblem(RowsProblem):
         """Return the sums of the rows with weights of shape (outputs, n)."""
 
         def add(block: slice, X: Floats, total: Vector) -> None:
-            own = np.ascontiguousarray(weights[:, block].T)
-            self.passes.add_sums(X, own, total)
+            self.passes.add_sums(X, weights[:, block].T, total)
 
         return self.passes.total((self.outputs, self.length), add)
 
@@ -313,9 +311,18 @@ class LogisticProblem(RowsProblem):
         """Return the outcomes of all rows at given scores."""
         if S.size <= FEW_SCORES:
             return RowOutcome.of(S, self.codes)
-        found = self.passes.over_strips(
-            lambda strip: RowOutcome.of(S[:, strip], self.codes[strip])
-        )
+        sums, residual = np.empty((4, self.n)), np.empty_like(S)
+
+        def of_strip(strip: slice) -> RowOutcome | None:
+            if len(S) == 1:
+                return RowOutcome.of(S[:, strip], self.codes[strip])
+            rows = strip.start, strip.stop
+            core.class_probabilities(S, self.codes, *rows, sums, residual)
+            return None
+
+        found = list(self.passes.over_strips(of_strip))
+        if len(S) > 1:
+            return RowOutcome._of_sums(sums, residual)
         parts = zip(*found, strict=True)
         return RowOutcome(*(np.concatenate(part, axis=-1) for part in parts))
 

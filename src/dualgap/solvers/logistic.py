@@ -4,33 +4,34 @@ Problem    min over W, b of  P(W, b) = 1/2 ||W||^2 + sum_i c_i l_i,
            l_i = log sum_k exp(s_ik) - s_{i,y_i},  s_ik = w_k.x_i + b_k
            (one w and b for two classes: l_i = log(1 + exp(-y_i (w.x_i + b))))
 Update     (W, b) <- (W, b) + t S, where H S = -grad P by preconditioned conjugate
-           gradients, and t minimises P along S; then the b that minimises P. The
-           preconditioner has the exact block of H of every class or, for many columns,
-           the largest eigenvalues of X'X, which all classes share, or its diagonal.
+           gradients, and t minimises P along S; then nearly the b that minimises P.
+           The preconditioner is H itself for few entries of the model; else the largest
+           eigenvalues of X'X, which all classes share, or its diagonal, until steps
+           become long: then it has the exact block of H of every class.
 Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
            probabilities p_ik of the model, and P - D = 1/2 ||grad P||^2.
 Cost       a step: two products of all rows with all classes, two for each conjugate
            gradient (one for two classes with an exact block), and n d^2 for the block
-           of a class; 8 bytes for each row and class, times a few.
+           of a class. 8 bytes for each row and class, times a few, and a copy of few
+           rows in float32, for the conjugate gradients.
 Source     Lin, Weng and Keerthi, JMLR 9, 2008, for the truncated steps; the
            certificate and the shared preconditioner are this package's.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import lapack
 
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
-from ..problems.dense import Floats, unchecked
+from ..problems.dense import DenseRows, Floats, unchecked
 from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
 from .base import TINY, Solver, State, new_order
 from .registry import register
@@ -44,8 +45,10 @@ Preconditioner = Callable[[Vector], Vector]
 class LogisticNewtonSettings:
     """Tuning constants of `LogisticNewton`."""
 
-    #: Most columns for exact blocks of several classes.
-    blocks: int = 64
+    #: Most columns for exact blocks of several classes,
+    blocks: int = 256
+    #: once a step took more conjugate gradients per column.
+    gradients_per_column: float = 0.15
     #: Most entries of the model for the exact matrix of several classes.
     whole: int = 200
     #: The same for two classes.
@@ -56,20 +59,31 @@ class LogisticNewtonSettings:
     rows_per_column: float = 1.0
     #: Conjugate gradients stop at this share of the first squared residual, later less.
     residual: float = 0.1
+    #: The same for a last step, as part of the accuracy that it needs.
+    enough: float = 1.0
     #: Most conjugate gradients of a step.
     most_gradients: int = 300
     #: Most evaluations of the search along a step.
     search_steps: int = 30
     #: Slope at the end of the search, as part of the first.
     search_slope: float = 0.1
-    #: Sum of the residuals of a class that a best bias leaves, as part of their sizes.
+    #: Sum of the residuals of a class that a best bias leaves, as part of their sizes:
     balance: float = 1e-11
+    #: at least, and as part of the relative gap after a whole step.
+    rough_balance: float = 0.1
     #: Smallest relative gain of a step: less is rounding.
     gain: float = 1e-14
     #: Least second derivative by a bias, as part of the cost of the wrong classes.
     least: float = 1e-9
     #: A step that raises P by more than this part is undone.
     rounded: float = 1e-9
+    #: Most entries of float64 rows that are copied to float32, for conjugate gradients,
+    #: and of exact blocks where they have more than the rows.
+    copied: int = 1 << 20
+
+    def holds(self, W: Vector) -> bool:
+        """Whether the exact matrix of a model is made."""
+        return W.size <= (self.whole_of_two if len(W) == 1 else self.whole)
 
 
 @dataclass(kw_only=True)
@@ -83,7 +97,9 @@ class LogisticNewtonState(State):
     gradient: Vector = field(init=False)
     shared: SharedRows | None = None
     squares: Vector | None = None  # mean squares of the columns
-    precise: bool = False  # whether conjugate gradients have float64 rows
+    hard: bool = False  # whether conjugate gradients are to have exact blocks
+    precise: bool = False  # whether they have float64 rows
+    rough: DenseRows | None = None  # the rows that they have else
 
     @property
     def penalised(self) -> Vector:
@@ -105,6 +121,8 @@ class LogisticNewtonState(State):
         # D of the best p between the model's p and the classes themselves.
         scale = min(1.0, total / max(length, TINY))
         self.dual = scale * (total - 0.5 * scale * length)
+        # The proof moves the bias to where the residuals of every class sum to 0.
+        self.dual -= abs(float((self.W[:, problem.d :] * V[:, problem.d :]).sum()))
         self.visited += problem.n * problem.outputs
 
     def finite(self) -> bool:
@@ -121,6 +139,7 @@ class LogisticNewton(Solver):
     losses: ClassVar[tuple[str, ...]] = ("logistic",)
     monotone = True
     free_bias = True
+    check_factor = 1.0  # a proof differs from its estimate by rounding
 
     def check(self, problem: LogisticProblem) -> None:
         """Accept every problem of its kind: they all have their rows in memory."""
@@ -162,9 +181,10 @@ class LogisticNewton(Solver):
             t = self._search(state, step)
             if t > 0.0:
                 state.W = state.W + t * step
-                change, state.now = problem.balance(
-                    state.scores, state.now, settings.balance
-                )
+                share = (state.primal - state.dual) / max(state.primal, TINY)
+                rough = settings.rough_balance * share if t == 1.0 else 0.0
+                accuracy = max(rough, settings.balance)
+                change, state.now = problem.balance(state.scores, state.now, accuracy)
                 if problem.free_bias:
                     state.W[:, problem.d] += change
                 state.look()
@@ -189,17 +209,23 @@ class LogisticNewton(Solver):
         S, Y = np.zeros_like(R), solve(R)
         if exact:
             return Y
-        precise = state.precise or problem.length <= settings.blocks
-        kind = np.dtype(np.float64) if precise else problem.passes.X.dtype
-        P = np.ascontiguousarray(P.T, kind)
+        precise = state.precise or settings.holds(state.W)
+        passes = problem.passes if precise else self._rough(state)
+        P = P.astype(np.float64 if precise else passes.X.dtype, copy=False)
         D, left = Y.copy(), float((R * Y).sum())
         share = state.primal - state.dual
         share /= max(state.primal, TINY)
-        goal = min(1.0, max(share, 1e-6)) * settings.residual * left
-        for _ in range(settings.most_gradients):
-            if not left > goal or stop.requested or stop.expired:
+        share = min(1.0, max(share, 1e-6))
+        # Residuals that are less than tol needs do not pay.
+        goal = (
+            max(share, settings.enough * state.tol / share) * settings.residual * left
+        )
+        made = 0
+        while left > goal and made < settings.most_gradients:
+            if stop.requested or stop.expired:
                 break
-            H = self._product(state, D, P)
+            made += 1
+            H = self._product(problem, passes, D, P)
             bent = float((D * H).sum())
             if not bent > 0.0:
                 break
@@ -210,22 +236,41 @@ class LogisticNewton(Solver):
             before, left = left, float((R * Y).sum())
             D = Y + (left / before) * D
             state.visited += problem.n * problem.outputs
+        entries = problem.outputs * problem.length**2
+        few = entries <= max(settings.copied, problem.n * problem.d)
+        if few and problem.length <= settings.blocks:
+            state.hard |= made > settings.gradients_per_column * problem.length
         return S
 
-    def _product(self, state: LogisticNewtonState, D: Vector, P: Floats) -> Vector:
-        """Return ``H D``, by products in the type of P, (n, outputs)."""
-        problem, passes, kind = state.problem, state.problem.passes, P.dtype
+    def _rough(self, state: LogisticNewtonState) -> DenseRows:
+        """Return the rows for conjugate gradients, as float32 if they are few."""
+        passes = state.problem.passes
+        if state.rough is None:
+            X, most = passes.X, 0.1 * float(np.finfo(np.float32).max)
+            few = X.dtype == np.float64 and X.size <= self.settings.copied
+            if few and not isinstance(passes, SparseRows) and np.abs(X).max() < most:
+                own = X.astype(np.float32)
+                passes = DenseRows(own, passes.constant, passes.pool)
+            state.rough = passes
+        return state.rough
+
+    def _product(
+        self, problem: LogisticProblem, passes: DenseRows, D: Vector, P: Floats
+    ) -> Vector:
+        """Return ``H D``, by products in the type of P, (outputs, n)."""
+        kind = P.dtype
         size = max(float(np.abs(D).max()), TINY)
         direction, largest = (D / size).astype(kind), float(problem.cost.max())
-        cost = (problem.cost / largest).astype(kind)[:, None]
+        cost = (problem.cost / largest).astype(kind)
+        uneven = bool((cost != 1.0).any())
 
         def add(block: slice, X: Floats, total: Vector) -> None:
-            p = P[block]
-            Z = p * passes.scores(X, direction)
-            own = Z if problem.outputs == 1 else Z.sum(axis=1, keepdims=True)
-            Z -= p * own
-            Z *= cost[block]
-            passes.add_sums(X, Z, total)
+            p, Z = P[:, block], passes.images(X, direction)
+            Z *= p
+            Z -= p * Z.sum(axis=0)
+            if uneven:
+                Z *= cost[block]
+            passes.add_sums(X, Z.T, total)
 
         H = passes.total(D.shape, add, kind) * (size * largest)
         H[:, : problem.d] += D[:, : problem.d]
@@ -238,11 +283,11 @@ class LogisticNewton(Solver):
         problem, settings = state.problem, self.settings
         bent = problem.cost * P * (1.0 - P)
         least = settings.least * float(problem.cost @ state.now.wrong)
-        two = problem.outputs == 1
-        if state.W.size <= (settings.whole_of_two if two else settings.whole):
-            return _inverse(_matrix(problem, P, bent, least)), True
-        if problem.length <= settings.blocks:
-            return _inverse(_grams(problem, bent, least)), False
+        if settings.holds(state.W):
+            return _inverse(_matrix(problem, P, bent, least))
+        if state.hard:
+            passes = problem.passes if state.precise else self._rough(state)
+            return _inverse(_grams(problem, passes, bent, least))[0], False
         weight, passes = bent.sum(axis=1), problem.passes
         narrow = problem.length <= settings.shared
         many = problem.n >= settings.rows_per_column * problem.length
@@ -267,14 +312,16 @@ class LogisticNewton(Solver):
         if not np.isfinite(image).all():
             return 0.0
         low, high = 0.0, math.inf
+        slope = float((state.gradient * step).sum())
+        if not slope < 0.0:
+            return 0.0
+        most = settings.search_slope * -slope
         for _ in range(settings.search_steps):
-            slope = first + t * square
-            slope -= float((problem.cost * now.residual * image).sum())
             if t == 0.0:
-                if not slope < 0.0:
-                    return 0.0
-                most, t = settings.search_slope * -slope, 1.0
+                t = 1.0
             else:
+                slope = first + t * square
+                slope -= float((problem.cost * now.residual * image).sum())
                 more = t * first + 0.5 * t * t * square
                 more += float((problem.cost * (now.loss - state.now.loss)).sum())
                 if abs(slope) <= most and (slope <= 0.0 or more <= 0.0):
@@ -306,26 +353,33 @@ class LogisticNewton(Solver):
 
 def _pieces(
     problem: LogisticProblem, block: slice, X: Floats
-) -> Iterator[tuple[slice, Vector]]:
+) -> Iterator[tuple[slice, Floats]]:
     """Yield the rows of a block, dense, with their constant feature."""
     for start in range(block.start, block.stop, 1024):
         piece = slice(start, min(start + 1024, block.stop))
         own = X[piece.start - block.start : piece.stop - block.start]
-        full = np.ones((own.shape[0], problem.length))
+        full = np.ones((own.shape[0], problem.length), own.dtype)
         full[:, : problem.d] = own.toarray() if hasattr(own, "toarray") else own
         yield piece, full
 
 
-def _grams(problem: LogisticProblem, bent: Vector, least: float) -> Vector:
-    """Return the block of H of every class, with at least `least` for its bias."""
+def _grams(
+    problem: LogisticProblem, passes: DenseRows, bent: Vector, least: float
+) -> Vector:
+    """Return the block of H of every class, with at least `least` for its bias.
+
+    Its products have the type of the rows of these passes.
+    """
+    roots = np.sqrt(bent).astype(passes.X.dtype, copy=False)
 
     def add(block: slice, X: Floats, total: Vector) -> None:
         for piece, full in _pieces(problem, block, X):
-            for H, h in zip(total, bent[:, piece], strict=True):
-                root = full * np.sqrt(h)[:, None]
+            for H, h in zip(total, roots[:, piece], strict=True):
+                root = full * h[:, None]
                 H += root.T @ root
 
-    H = problem.passes.total((problem.outputs, problem.length, problem.length), add)
+    shape = problem.outputs, problem.length, problem.length
+    H = passes.total(shape, add, passes.X.dtype)
     H[:, range(problem.d), range(problem.d)] += 1.0
     if problem.free_bias:  # near 0 where all rows are right or wrong for sure
         H[:, problem.d, problem.d] += least
@@ -335,9 +389,10 @@ def _grams(problem: LogisticProblem, bent: Vector, least: float) -> Vector:
 def _matrix(problem: LogisticProblem, P: Vector, bent: Vector, least: float) -> Vector:
     """Return H, as one block."""
     if problem.outputs == 1:
-        return _grams(problem, bent, least)
+        return _grams(problem, problem.passes, bent, least)
     outputs, length = problem.outputs, problem.length
-    grams, size = _grams(problem, problem.cost * P, least), outputs * length
+    size = outputs * length
+    grams = _grams(problem, problem.passes, problem.cost * P, least)
 
     def add(block: slice, X: Floats, total: Vector) -> None:
         for piece, full in _pieces(problem, block, X):
@@ -354,27 +409,35 @@ def _matrix(problem: LogisticProblem, P: Vector, bent: Vector, least: float) -> 
     return H[None]
 
 
-def _inverse(H: Vector) -> Preconditioner:
-    """Return the inverse of some blocks, (blocks, size, size), by Cholesky factors."""
+def _inverse(H: Vector) -> tuple[Preconditioner, bool]:
+    """Return the inverse of some blocks, (blocks, size, size), by Cholesky factors.
+
+    Return also whether it is exact but for rounding.
+    """
     scale = 1.0 / np.sqrt(np.maximum(np.einsum("kii->ki", H), TINY))
-    factors = [_factor(one) for one in H * scale[:, :, None] * scale[:, None, :]]
+    found = [_factor(one) for one in H * scale[:, :, None] * scale[:, None, :]]
+    factors, exact = [L for L, _ in found], all(exact for _, exact in found)
 
     def solve(R: Vector) -> Vector:
-        rows = zip(factors, R.reshape(scale.shape) * scale, strict=True)
-        found = [cho_solve(f, row, check_finite=False) for f, row in rows]
-        return (scale * np.stack(found)).reshape(R.shape)
+        rows = R.reshape(scale.shape) * scale
+        for L, row in zip(factors, rows, strict=True):
+            row[:] = lapack.dpotrs(L, row, lower=1)[0]
+        return (scale * rows).reshape(R.shape)
 
-    return solve
+    return solve, exact
 
 
 def _factor(H: Vector) -> tuple[Vector, bool]:
-    """Return the Cholesky factor of a matrix whose diagonal is 1, or nearly so."""
+    """Return the Cholesky factor of a matrix whose diagonal is 1, or of a near one.
+
+    Return also whether it is of the matrix itself, which rounding may make indefinite.
+    """
     one = np.eye(len(H))
-    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-6):  # rounding may make it indefinite
-        with contextlib.suppress(LinAlgError):
-            L: Vector = cholesky(H + more * one, lower=True, check_finite=False)
-            return L, True
-    return one, True  # numbers that overflow
+    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-6, 1e-4):
+        L, failed = lapack.dpotrf(H + more * one, lower=1)
+        if not failed:
+            return L, more == 0.0
+    return one, False  # numbers that overflow
 
 
 def _mean_squares(problem: LogisticProblem) -> Vector:

@@ -1,0 +1,86 @@
+// Probabilities of the classes of rows, from their scores (softmax).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gram/function.hpp"
+#include "index.hpp"
+#include "sums.hpp"
+
+namespace dualgap {
+
+struct ClassTuning {
+  // Rows whose sums stay in the nearest cache.
+  static constexpr Index kRows = 256;
+};
+
+// Where the rows are. `scores` and `residual` have a stretch of n numbers per class.
+struct ClassRows {
+  const double *scores;
+  const std::int64_t *codes;
+  Index n, classes;
+  double *rest;      // sum of exp(s_k - s_top) without one largest class
+  double *behind;    // s_top less the score of the own class
+  double *mean;      // sum_k p_k (s_top - s_k); NaN, as `rest`, if a score is not finite
+  double *wrong;     // probability of all classes but the own one
+  double *residual;  // [y = k] - p_k
+};
+
+// Computes them for the rows first <= i < last. No difference of nearly equal numbers
+// is taken, so every result is correct to a few roundings.
+inline void class_probabilities(const ClassRows &rows, Index first, Index last) {
+  double tops[ClassTuning::kRows], totals[ClassTuning::kRows];
+  constexpr double kLeast = -708.0;  // exp of less is 0 here
+  const auto exponential = [](double below) {
+    const double e = exp_negative(-below);
+    return below == 0.0 || below > -kLeast ? 0.0 : e;
+  };
+  for (Index begin = first; begin < last; begin += ClassTuning::kRows) {
+    const Index count = std::min(ClassTuning::kRows, last - begin);
+    double *rest = rows.rest + begin, *mean = rows.mean + begin;
+    std::copy_n(rows.scores + begin, count, tops);
+    std::fill_n(rest, count, -1.0);  // one largest class is left out
+    std::fill_n(mean, count, 0.0);
+    for (Index k = 1; k < rows.classes; ++k) {
+      const double *s = rows.scores + k * rows.n + begin;
+      for (Index j = 0; j < count; ++j) tops[j] = s[j] > tops[j] ? s[j] : tops[j];
+    }
+    for (Index k = 0; k < rows.classes; ++k) {
+      const double *s = rows.scores + k * rows.n + begin;
+      double *out = rows.residual + k * rows.n + begin;
+      DUALGAP_INDEPENDENT
+      for (Index j = 0; j < count; ++j) {
+        const double below = tops[j] - s[j], e = exponential(below);
+        out[j] = e;
+        rest[j] += below == 0.0 ? 1.0 : 0.0;
+        mean[j] += e * below;
+      }
+    }
+    for (Index k = 0; k < rows.classes; ++k) {
+      const double *e = rows.residual + k * rows.n + begin;
+      for (Index j = 0; j < count; ++j) rest[j] += e[j];
+    }
+    for (Index j = 0; j < count; ++j) {
+      rest[j] += 0.0 * mean[j];  // NaN stays NaN
+      totals[j] = 1.0 + rest[j];
+      mean[j] /= totals[j];
+    }
+    for (Index k = 0; k < rows.classes; ++k) {
+      const double *s = rows.scores + k * rows.n + begin;
+      double *out = rows.residual + k * rows.n + begin;
+      DUALGAP_INDEPENDENT
+      for (Index j = 0; j < count; ++j)
+        out[j] = -(tops[j] == s[j] ? 1.0 : out[j]) / totals[j];
+    }
+    for (Index j = 0; j < count; ++j) {
+      const Index at = rows.codes[begin + j] * rows.n + begin + j;
+      const double below = tops[j] - rows.scores[at];
+      const double wrong = below == 0.0 ? rest[j] / totals[j] : 1.0 + rows.residual[at];
+      rows.behind[begin + j] = below;
+      rows.wrong[begin + j] = rows.residual[at] = wrong;
+    }
+  }
+}
+
+}  // namespace dualgap
