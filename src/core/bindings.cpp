@@ -293,7 +293,8 @@ void bind_certify(nb::module_ &m) {
           throw std::invalid_argument("an output has the wrong shape");
         if (classes == 0 || first < 0 || last < first || last > n)
           throw std::invalid_argument("the rows are out of range");
-        const auto known = [&](std::int64_t c) { return 0 <= c && c < classes; };
+        const Index most = std::max<Index>(classes, 2);
+        const auto known = [&](std::int64_t c) { return 0 <= c && c < most; };
         if (!std::all_of(own + first, own + last, known))
           throw std::invalid_argument("a code is out of range");
         double *out = sums.data();
@@ -304,7 +305,8 @@ void bind_certify(nb::module_ &m) {
         class_probabilities(rows, first, last);
       },
       "scores"_a, "codes"_a, "first"_a, "last"_a, "sums"_a, "residual"_a,
-      "For rows first to last - 1 and scores of shape (classes, n): the rows of `sums` "
+      "For rows first to last - 1 and scores of shape (classes, n), or (1, n) of the "
+      "second of two classes whose first has the score 0: the rows of `sums` "
       "become sum exp(s_k - s_top) without one largest class, s_top - s_own, sum p_k "
       "(s_top - s_k) and 1 - p_own; `residual` becomes [y = k] - p_k.");
 

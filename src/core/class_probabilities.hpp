@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "gram/function.hpp"
@@ -15,27 +16,47 @@ struct ClassTuning {
   static constexpr Index kRows = 256;
 };
 
-// Where the rows are. `scores` and `residual` have a stretch of n numbers per class.
+// Where the rows are. `scores` and `residual` have a stretch of n numbers per class. Of
+// two classes they have the second one alone: the score of the first is 0.
 struct ClassRows {
   const double *scores;
   const std::int64_t *codes;
   Index n, classes;
-  double *rest;      // sum of exp(s_k - s_top) without one largest class
-  double *behind;    // s_top less the score of the own class
-  double *mean;      // sum_k p_k (s_top - s_k); NaN, as `rest`, if a score is not finite
-  double *wrong;     // probability of all classes but the own one
+  double *rest;    // sum of exp(s_k - s_top) without one largest class
+  double *behind;  // s_top less the score of the own class
+  double *mean;    // sum_k p_k (s_top - s_k); NaN, as `rest`, if a score is not finite
+  double *wrong;   // probability of all classes but the own one
   double *residual;  // [y = k] - p_k
 };
+
+// exp(-below), 0 for a largest class and for less than the least normal number.
+DUALGAP_INLINE double exp_below(double below) {
+  constexpr double kMost = 708.0;
+  const double e = exp_negative(-below);
+  return below == 0.0 || below > kMost ? 0.0 : e;
+}
+
+inline void two_probabilities(const ClassRows &rows, Index first, Index last) {
+  DUALGAP_INDEPENDENT
+  for (Index i = first; i < last; ++i) {
+    const double size = std::abs(rows.scores[i]);
+    const double e = size == 0.0 ? 1.0 : exp_below(size), total = 1.0 + e;
+    const bool positive = rows.codes[i] == 1;
+    const bool right = (rows.scores[i] > 0.0) == positive;
+    const double wrong = (right ? e : 1.0) / total;
+    rows.mean[i] = e * size / total;
+    rows.rest[i] = e + 0.0 * rows.mean[i];  // NaN stays NaN
+    rows.behind[i] = right ? 0.0 : size;
+    rows.wrong[i] = wrong;
+    rows.residual[i] = positive ? wrong : -wrong;
+  }
+}
 
 // Computes them for the rows first <= i < last. No difference of nearly equal numbers
 // is taken, so every result is correct to a few roundings.
 inline void class_probabilities(const ClassRows &rows, Index first, Index last) {
+  if (rows.classes == 1) return two_probabilities(rows, first, last);
   double tops[ClassTuning::kRows], totals[ClassTuning::kRows];
-  constexpr double kLeast = -708.0;  // exp of less is 0 here
-  const auto exponential = [](double below) {
-    const double e = exp_negative(-below);
-    return below == 0.0 || below > -kLeast ? 0.0 : e;
-  };
   for (Index begin = first; begin < last; begin += ClassTuning::kRows) {
     const Index count = std::min(ClassTuning::kRows, last - begin);
     double *rest = rows.rest + begin, *mean = rows.mean + begin;
@@ -51,7 +72,7 @@ inline void class_probabilities(const ClassRows &rows, Index first, Index last) 
       double *out = rows.residual + k * rows.n + begin;
       DUALGAP_INDEPENDENT
       for (Index j = 0; j < count; ++j) {
-        const double below = tops[j] - s[j], e = exponential(below);
+        const double below = tops[j] - s[j], e = exp_below(below);
         out[j] = e;
         rest[j] += below == 0.0 ? 1.0 : 0.0;
         mean[j] += e * below;

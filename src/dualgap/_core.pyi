@@ -220,7 +220,7 @@ def best_multiple(examples: Examples, margins: Annotated[NDArray[numpy.float64],
 
 def class_probabilities(scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, last: int, sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """
-    For rows first to last - 1 and scores of shape (classes, n): the rows of `sums` become sum exp(s_k - s_top) without one largest class, s_top - s_own, sum p_k (s_top - s_k) and 1 - p_own; `residual` becomes [y = k] - p_k.
+    For rows first to last - 1 and scores of shape (classes, n), or (1, n) of the second of two classes whose first has the score 0: the rows of `sums` become sum exp(s_k - s_top) without one largest class, s_top - s_own, sum p_k (s_top - s_k) and 1 - p_own; `residual` becomes [y = k] - p_k.
     """
 
 def image_lengths(rows: Rows, root: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:

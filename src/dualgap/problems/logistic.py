@@ -113,17 +113,6 @@ class RowOutcome(NamedTuple):
     @classmethod
     def of(cls, S: Vector, codes: NDArray[np.intp]) -> RowOutcome:
         """Compute them from scores of shape (outputs, n), to a few roundings each."""
-        if len(S) == 1:
-            (score,), positive = S, codes == 1
-            size = np.abs(score)
-            small = np.exp(-size)
-            log, total = np.log1p(small), 1.0 + small
-            small /= total
-            right = (score > 0.0) == positive
-            wrong = np.where(right, small, 1.0 / total)
-            loss = np.where(right, log, log + size)
-            residual = np.where(positive, wrong, -wrong)[None]
-            return cls(loss, log + small * size, wrong, residual)
         sums, residual = np.empty((4, S.shape[1])), np.empty_like(S)
         core.class_probabilities(S, codes, 0, len(codes), sums, residual)
         return cls._of_sums(sums, residual)
@@ -313,18 +302,13 @@ class LogisticProblem(RowsProblem):
             return RowOutcome.of(S, self.codes)
         sums, residual = np.empty((4, self.n)), np.empty_like(S)
 
-        def of_strip(strip: slice) -> RowOutcome | None:
-            if len(S) == 1:
-                return RowOutcome.of(S[:, strip], self.codes[strip])
+        def of_strip(strip: slice) -> None:
             rows = strip.start, strip.stop
             core.class_probabilities(S, self.codes, *rows, sums, residual)
-            return None
 
-        found = list(self.passes.over_strips(of_strip))
-        if len(S) > 1:
-            return RowOutcome._of_sums(sums, residual)
-        parts = zip(*found, strict=True)
-        return RowOutcome(*(np.concatenate(part, axis=-1) for part in parts))
+        for _ in self.passes.over_strips(of_strip):
+            pass
+        return RowOutcome._of_sums(sums, residual)
 
     def balance(
         self, S: Vector, now: RowOutcome, accuracy: float

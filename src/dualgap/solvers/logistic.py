@@ -70,7 +70,7 @@ class LogisticNewtonSettings:
     #: Sum of the residuals of a class that a best bias leaves, as part of their sizes:
     balance: float = 1e-11
     #: at least, and as part of the relative gap after a whole step.
-    rough_balance: float = 0.1
+    rough_balance: float = 1.0
     #: Smallest relative gain of a step: less is rounding.
     gain: float = 1e-14
     #: Least second derivative by a bias, as part of the cost of the wrong classes.
