@@ -28,7 +28,7 @@ cmake := --config-settings=cmake.define.DUALGAP_
 	touch $@
 
 $(wheels)/.stamp: .venv-build/.python$(version) $(sources)
-	rm -rf $(wheels)
+	$(info Compiling the core: one to two minutes on two cores.)rm -rf $(wheels)
 	$(call pip,.venv-build) wheel --no-deps --wheel-dir $(wheels) $(cmake)VARIANTS=$(VARIANTS) .
 	touch $@
 
