@@ -309,10 +309,12 @@ void bind_labellings(nb::module_ &m) {
   nb::class_<LabellingSettings>(m, "LabellingSettings",
                                 "The first smoothing; accuracies to reach: tol, atol, "
                                 "and `goal` while less than `free` entries are read; "
-                                "most steps, and steps of an epoch.")
-      .def(nb::init<double, double, double, double, double, int, int, NewtonRules>(),
+                                "most steps, and steps of an epoch; whether problems "
+                                "in which most rows matter are solved too.")
+      .def(nb::init<double, double, double, double, double, int, int, bool,
+                    NewtonRules>(),
            "tau"_a, "tol"_a, "atol"_a, "goal"_a, "free"_a, "most"_a, "epoch"_a,
-           "rules"_a);
+           "whole"_a, "rules"_a);
   nb::class_<LabellingTables>(m, "Labellings",
                               "Labels and costs of several problems over the same "
                               "rows, and room for w and alpha, one row each. A single "
@@ -337,7 +339,8 @@ void bind_labellings(nb::module_ &m) {
           "epochs",
           [](const LabellingProofs &self) { return table_of_epochs(self.epochs); },
           "Estimates of P and D, and the steps so far, after every epoch.")
-      .def_ro("ends", &LabellingProofs::ends, "Where the epochs of each one end.");
+      .def_ro("ends", &LabellingProofs::ends, "Where the epochs of each one end.")
+      .def_ro("left", &LabellingProofs::left, "Number of problems left to others.");
   m.def(
       "solve_labellings",
       [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,

@@ -36,14 +36,19 @@ struct LabellingTuning {
   static constexpr Index kBegin = 4;
   // Share of the target gap to leave among the rows that have joined.
   static constexpr double kAmong = 0.5;
+  // Rounds in a row in which most rows have a squared hinge loss, after which they all
+  // matter: the classes overlap. A loss of bounded slope soon falls to 0 at most rows.
+  static constexpr int kCrowded = 2;
 };
 
 // When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
 // after steps that read `free` entries of rows; after `most` steps in any case. An
-// epoch has up to `epoch` steps. The first smoothing is `tau`.
+// epoch has up to `epoch` steps. The first smoothing is `tau`. Unless `whole`, problems
+// in which most rows matter are left to others.
 struct LabellingSettings {
   double tau, tol, atol, goal, free;
   int most, epoch;
+  bool whole;
   NewtonRules rules;
 };
 
@@ -55,10 +60,12 @@ struct Labelling {
 };
 
 // Points of all labellings, and their epochs. Epochs of labelling k end before ends[k].
+// `left` of the problems have the point 0.
 struct LabellingProofs {
   Vector<GivenPoint> points;
   Vector<Epoch> epochs;
   Vector<Index> ends;
+  Index left = 0;
 };
 
 template <class Rows>
@@ -82,7 +89,7 @@ class LabellingSolver : private LabellingTuning {
                         const Stop &stop) {
     LabellingProofs all;
     for (const Labelling &of : labellings) {
-      const bool done = minimise(of, settings, all.epochs, poll, stop);
+      const bool done = minimise(of, settings, all, poll, stop);
       if (!done || stop.requested() || stop.expired()) {
         all.epochs.resize(all.ends.empty() ? 0 : all.ends.back());
         return all;
@@ -98,7 +105,8 @@ class LabellingSolver : private LabellingTuning {
 
  private:
   bool minimise(const Labelling &of, const LabellingSettings &settings,
-                Vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
+                LabellingProofs &all, Poll &poll, const Stop &stop) {
+    Vector<Epoch> &epochs = all.epochs;
     Vector<Order> kept;
     Index positive = 0;
     for (Index i = 0; i < rows_.rows(); ++i) {
@@ -111,6 +119,13 @@ class LabellingSolver : private LabellingTuning {
       const auto rare = static_cast<std::int8_t>(least == positive ? 1 : -1);
       const auto done = minimise_rare(of, kept, rare, settings, epochs, poll, stop);
       if (done) return *done;
+    }
+    if (!settings.whole && entries(kept) > settings.free) {
+      std::fill_n(of.w, rows_.width(), 0.0);
+      std::fill_n(of.alpha, rows_.rows(), 0.0);
+      epochs.push_back({});
+      ++all.left;
+      return true;
     }
     SmoothingNewton newton(taken(of, kept), loss_, false, team_, algebra_);
     const Vec origin(rows_.width());
@@ -134,7 +149,7 @@ class LabellingSolver : private LabellingTuning {
   }
 
   // As `minimise`, over the rows of the label `rare` and the other rows that turn out
-  // to have a loss. Nothing if these are most of the rows.
+  // to have a loss. Nothing if these are most of the rows, or seem to be.
   std::optional<bool> minimise_rare(const Labelling &of, const Vector<Order> &kept,
                                     std::int8_t rare, const LabellingSettings &settings,
                                     Vector<Epoch> &epochs, Poll &poll,
@@ -153,6 +168,7 @@ class LabellingSolver : private LabellingTuning {
     const RowLoss loss_of(loss_);
     Vector<Order> some;
     Vector<std::pair<double, Index>> missed;  // margins, and places in kept
+    int crowded = 0;
     for (int steps = 0;;) {
       some.clear();
       for (Index t = 0; t < kept.size(); ++t)
@@ -163,9 +179,9 @@ class LabellingSolver : private LabellingTuning {
       }
       SmoothingNewton newton(taken(of, some), loss_, false, team_, algebra_);
       if (!newton.start(w.data(), tau, poll, stop)) return false;
-      const int most = std::min(settings.epoch, settings.most - steps);
+      const int left = std::min(settings.epoch, settings.most - steps);
       const auto run =
-          newton.run(kAmong * goal, true, std::numeric_limits<double>::infinity(), most,
+          newton.run(kAmong * goal, true, std::numeric_limits<double>::infinity(), left,
                      settings.rules, poll, stop);
       if (run.outcome == Outcome::kLeft) return false;
       steps += run.steps;
@@ -187,6 +203,12 @@ class LabellingSolver : private LabellingTuning {
           gap <= std::max(goal * primal, kSafe * settings.atol)) {
         give(newton, some, of);
         return true;
+      }
+      const bool most = std::isinf(loss_.slope) && 2 * missed.size() > kept.size();
+      crowded = most ? crowded + 1 : 0;
+      if (crowded == kCrowded) {
+        epochs.resize(begin);
+        return std::nullopt;
       }
       // The rows of largest loss join, as many as there are.
       if (missed.size() > some.size()) {

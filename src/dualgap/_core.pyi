@@ -1009,10 +1009,10 @@ class SmoothingNewton:
 
 class LabellingSettings:
     """
-    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch.
+    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch; whether problems in which most rows matter are solved too.
     """
 
-    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, rules: NewtonRules) -> None: ...
+    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, whole: bool, rules: NewtonRules) -> None: ...
 
 class Labellings:
     """
@@ -1035,6 +1035,10 @@ class LabellingProofs:
     @property
     def ends(self) -> list[int]:
         """Where the epochs of each one end."""
+
+    @property
+    def left(self) -> int:
+        """Number of problems left to others."""
 
 def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labellings: Labellings, loss: Loss, settings: LabellingSettings, algebra: tuple[object, ...], threads: Team, stop: Stop) -> LabellingProofs:
     """

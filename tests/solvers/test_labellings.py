@@ -195,18 +195,24 @@ def test_what_is_not_small_is_left_to_the_ordinary_solver():
         assert (solved(wide) is not None) == small
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared_hinge"])
+def thirty(spread, n, layout=np.asarray, **options):
+    """Thirty classes of the same number of rows; they overlap if `spread` is small."""
+    rng = np.random.default_rng(8)
+    codes = np.arange(n) % 30
+    rows = spread * rng.normal(size=(30, 6))[codes] + rng.normal(size=(n, 6))
+    options |= {"X": lambda _: layout(rows), "weight": False, "classes": 30}
+    return several(n=n, codes=codes, **options)
+
+
+@every_loss
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("spread", [0.3, 2.0])
-@pytest.mark.cases(6)
+@pytest.mark.cases(8)
 def test_few_rows_beside_those_of_a_rare_class_matter(loss, layout, bias, spread):
     """Rows of the other classes join where they have a loss."""
-    rng = np.random.default_rng(8)
-    codes = np.arange(1500) % 30
-    rows = spread * rng.normal(size=(30, 6))[codes] + rng.normal(size=(1500, 6))
-    options = {"X": lambda _: layout(rows), "weight": False, "classes": 30}
-    batch = several(n=1500, codes=codes, loss=loss, fit_intercept=bias, **options)
+    batch = thirty(spread, 2400, layout, loss=loss, fit_intercept=bias)
+    assert batch.rows.n * batch.rows.width > SETTINGS.free_entries
     found = solved(batch)
     assert len(found.bounds) == 30
     for k, bounds in enumerate(found.bounds):
@@ -217,6 +223,36 @@ def test_few_rows_beside_those_of_a_rare_class_matter(loss, layout, bias, spread
         own = of.prove(Claim(found.w[k], alpha)).certificate
         assert bounds.primal == own.primal
         assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
+
+
+def test_overlapping_classes_of_the_squared_hinge_are_left_to_others(monkeypatch):
+    """All rows may have a loss there, and be too many for one call."""
+    rng = np.random.default_rng(2)
+    n = 24_000
+    codes = np.arange(n) % 30
+    apart = np.arange(30) < 20
+    centres = np.where(apart, 6.0, 0.1)[:, None] * rng.normal(size=(30, 6))
+    X = centres[codes] + rng.normal(size=(n, 6))
+    assert n * 7 > SETTINGS.most_steep_entries
+    options = {"X": lambda _: X, "weight": False, "C": 0.05, "loss": "squared_hinge"}
+    found = solved(several(n=n, codes=codes, classes=30, **options))
+    left = np.array([not bounds.meets(1e-3) for bounds in found.bounds])
+    assert left[apart].mean() < 0.5
+    assert left[~apart].any()
+    for k in np.flatnonzero(left):
+        assert not found.w[k].any()
+        assert not len(found.alpha[k].rows)
+    turned = 29 - codes  # now most of the first classes overlap
+    assert solved(several(n=n, codes=turned, classes=30, **options)) is None
+
+    model = LinearSVC(C=0.05, random_state=0).fit(X, codes)
+    monkeypatch.setattr(training, "WHOLE", {})
+    alone = LinearSVC(C=0.05, random_state=0).fit(X, codes)
+    parts = zip(model.certificate_.parts, alone.certificate_.parts, strict=True)
+    for own, other in parts:
+        assert own.certified
+        assert own.dual <= other.primal
+        assert other.dual <= own.primal
 
 
 def test_rare_classes_are_small_up_to_more_rows():
@@ -321,7 +357,7 @@ def test_wrong_arguments_of_the_core_are_refused():
         batch.rows.cost,
     )
     newton = SmoothingNewton.settings
-    ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, newton.rules)
+    ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, True, newton.rules)
     w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))
 
     def solve(q=problem.q, y=signs, cost=cost[None], w=w, alpha=alpha):

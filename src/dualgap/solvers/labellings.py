@@ -42,11 +42,13 @@ class SmallLabellingsSettings:
     most_steep_features: int = 128
     #: Rows for one of a class from which classes are rare, as in the core.
     rare: int = 16
-    #: Rows times features of the largest problem of many classes that are rare, whose
-    #: loss has a largest slope: few rows of the others matter.
-    most_rare_entries: int = 4_000_000
+    #: Rows times features of the largest problem of many classes that are rare: few
+    #: rows of the others matter, most often.
+    most_rare_entries: int = 8_000_000
     #: Features of such a problem.
     most_rare_features: int = 128
+    #: Such problems that tell whether few rows matter in most of them.
+    tried: int = 8
     #: Least mean of c_i q_i of a steep problem: below, `dcd` takes few epochs.
     steep: float = 5.0
     #: Problems of some ten rows are solved to rounding level: `tol` ends only a fit
@@ -81,16 +83,20 @@ def are_small(solver: object, batch: LinearBatch) -> bool:
     rows = batch.rows
     if type(solver) is not Auto or batch.joint or rows.streamed or rows.free_bias:
         return False
+    return _few_enough(batch) or are_rare(batch)
+
+
+def _few_enough(batch: LinearBatch) -> bool:
+    rows = batch.rows
     steepness = batch.C / rows.C * rows.steepness
-    return few_enough(rows.n, rows.width, rows.loss, steepness) or are_rare(batch)
+    return few_enough(rows.n, rows.width, rows.loss, steepness)
 
 
 def are_rare(batch: LinearBatch) -> bool:
-    """Whether the core solves the problems because their positive rows are rare."""
+    """Whether the core tries the problems because their positive rows are rare."""
     rows = batch.rows
     if (
         not batch.many
-        or math.isinf(rows.loss.slope)
         or rows.n <= Auto.settings.separable_rows * rows.width
         or rows.width > SETTINGS.most_rare_features
         or rows.n * rows.width > SETTINGS.most_rare_entries
@@ -105,13 +111,17 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
 
     Returns None if the solver is not `Auto`, the rows are many or on disk, the bias is
     unpenalised, the classes have one joint problem, pairs have copies of their rows, or
-    the job was stopped in the first problem.
+    the job was stopped in the first problem. Neither does it solve large problems if
+    most rows matter in most of the first ones.
     """
     rows = batch.rows
     if batch.points is not None or not are_small(solver, batch):
         return None
     assert isinstance(solver, Auto)
     begun = time.perf_counter()
+    # With the squared hinge all rows of overlapping classes may matter, which are too
+    # many here.
+    sure = not math.isinf(rows.loss.slope) or _few_enough(batch)
     newton = SmoothingNewton.settings
     settings = core.LabellingSettings(
         newton.first_tau,
@@ -121,16 +131,18 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         SETTINGS.free_entries,
         min(SETTINGS.most_steps, ROWS.together * job.max_iter),
         ROWS.together,
+        sure,
         newton.rules,
     )
     whole = range(len(batch))
     w, stored = np.empty((len(whole), rows.width)), list[StoredDuals]()
     proofs, ends, last = [], [], 0
     each = max(1, SETTINGS.most_duals // rows.n)
+    first = each if sure else min(each, SETTINGS.tried)
     with contextlib.ExitStack() as limit:
         one_thread(rows.threads.size, limit)
-        for begin in whole[::each]:
-            problems = whole[begin : begin + each]
+        for begin in [0, *whole[first::each]]:
+            problems = whole[begin : begin + (each if begin else first)]
             signs, cost = batch.signs(problems), batch.costs(problems)
             alpha = np.empty(signs.shape)
             found = core.solve_labellings(
@@ -143,6 +155,8 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
                 rows.threads,
                 job.stop,
             )
+            if begin == 0 and 2 * found.left > len(problems):
+                return None
             own = alpha[: len(found.ends)]
             stored += map(batch.stored, own) if batch.many else list(own)
             ends.append(np.array(found.ends, np.intp) + last)
