@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import LinearSVC
+from dualgap import LinearSVC, memory
 from dualgap.estimators.balls import balls_of
 from dualgap.models import (
     certify,
@@ -150,10 +150,16 @@ def test_chunks_of_classes_give_the_same_bits(monkeypatch):
 
 
 def test_duals_that_cannot_fit_are_refused_after_some_classes(monkeypatch):
-    X, y = several(40)
-    monkeypatch.setattr(batches, "machine_memory", lambda: 3_000)
-    with pytest.raises(MemoryError, match=r"dual variables of 40 problems .* first 20"):
-        LinearSVC(solver="dcd").fit(X, y)
+    X, y = several(60)
+    model = LinearSVC(solver="dcd").fit(X, y)
+    duals = 12 * model.dual_coef_.nnz  # held twice when they are packed
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 3 * duals)
+    model.fit(X, y)
+    monkeypatch.setattr(memory, "machine_memory", lambda: duals)
+    told = r"dual variables of 60 problems, if all .* first 20 .*; train on fewer"
+    with pytest.raises(MemoryError, match=told):
+        model.fit(X, y)
 
 
 # ------------------------------------------------------------------- who reads them

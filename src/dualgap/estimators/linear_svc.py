@@ -383,11 +383,13 @@ class LinearSVC(
         (n, d), classes = data.X.shape, len(data.classes)
         pairs = self.multi_class == "ovo" and classes > 2
         problems = math.comb(classes, 2) if pairs else classes
-        # The duals are held per problem and as the table that they are packed in. With
-        # many classes they are sparse, and as many as the first problems show.
-        sparse = self.multi_class == "ovr" and classes > MANY
+        # Models and duals are held per problem and as the tables that they are packed
+        # in. Problems may leave out columns of sparse rows. With many classes the duals
+        # are sparse, and as many as the first problems show.
+        models = (1 if issparse(data.X) else 2) * problems * d
+        few = self.multi_class != "ovr" or classes <= MANY
         make_room(
-            8 * (problems * d + (0 if sparse else 2 * classes * n)),
+            8 * (models + (2 * classes * n if few else 0)),
             f"{classes} classes of {n} rows and {d} columns",
             "train on fewer classes or rows",
         )

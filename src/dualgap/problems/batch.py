@@ -18,7 +18,7 @@ from ..data.columns import StoredColumns
 from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
-from ..memory import machine_memory
+from ..memory import make_room
 from .base import EMPTY, Problem, Proof
 from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
@@ -441,14 +441,14 @@ class LinearBatch(Batch):
         self._taken[0] += 1
         self._taken[1] += found.nbytes
         known, taken = self._taken
-        if known >= MANY:
-            size = len(self) * taken / known
-            if size > machine_memory():
-                raise MemoryError(
-                    f"not enough memory for the dual variables of {len(self)} "
-                    f"problems ({size / 1e9:.3g} GB, as the first {known} have them); "
-                    "train on fewer classes or rows"
-                )
+        if known % MANY == 0:
+            # `packed` holds them once more.
+            make_room(
+                2 * len(self) * taken // known - taken,
+                f"the dual variables of {len(self)} problems, if all have as many as "
+                f"the first {known}",
+                "train on fewer classes or rows",
+            )
         return found
 
     def duals(self, table: Table, k: int) -> Vector:
