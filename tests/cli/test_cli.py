@@ -31,7 +31,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import command_of, fields
 from dualgap.cli.data import FileExamples
-from dualgap.cli.quality import QualitySettings, in_a_sentence, on_training_rows
+from dualgap.cli.quality import QualitySettings, on_training_rows
 from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 from dualgap.models.plain import PlainLinearSVC
@@ -166,7 +166,7 @@ def test_a_stop_by_a_sample_names_the_option() -> None:
     arguments += ("--solver", "fw", "--solver-option", "stop=sampled")
     told = call("train", "data", "model", *arguments, status=3).stdout
     assert load_model("model").certificate_.status.label == "sampled"
-    assert "leave out --solver-option stop=sampled to train until --tol" in told
+    assert "use --solver-option stop=certified to train until --tol" in told
 
 
 def test_a_class_for_almost_every_number_is_told() -> None:
@@ -182,7 +182,7 @@ def test_a_kernel_model_is_judged_on_a_sample() -> None:
     figures = on_training_rows(model, FileExamples("data", X, y, False), 1, settings)
     rows = np.sort(np.random.default_rng(0).choice(len(y), 20, replace=False))
     assert figures["accuracy"] == accuracy_score(y[rows], model.predict(X[rows]))
-    assert in_a_sentence(figures).startswith("On 20 of the training rows: accuracy ")
+    assert figures["rows_judged"] == 20
 
 
 def test_stopped_early_is_status_3_and_the_model_is_written() -> None:
@@ -624,7 +624,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(X) == 4, "training began"  # a check of the options has four rows
 
     monkeypatch.setattr(LinearSVC, "_fit", fail)
-    monkeypatch.setattr(PlainLinearSVC, "fit", fail)
+    monkeypatch.setattr(PlainLinearSVC, "_fit", fail)
 
 
 @pytest.mark.usefixtures("no_training")

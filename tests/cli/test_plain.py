@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dualgap import LinearSVC, load_model, save_model
-from dualgap.cli.data import read_data
+from dualgap.data import load_svmlight
 from dualgap.models.plain import DEFAULTS, PlainLinearSVC, load_plain
 from dualgap.solvers import SDCA
 
@@ -42,7 +42,7 @@ def test_the_model_is_that_of_linear_svc(
     write("data", labels)
     call("train", "data", "model", *options)
     found = load_model("model")
-    X, y = read_data("data", None, 1)[1:3]
+    X, y = load_svmlight("data")
     seed = 3 if "--seed" in options else 0
     wanted = LinearSVC(**parameters, random_state=seed).fit(X, y)
     np.testing.assert_array_equal(found.coef_, wanted.coef_)

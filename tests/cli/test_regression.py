@@ -198,12 +198,13 @@ def test_files_of_peers_need_what_they_do_not_say():
 def test_targets_train_no_classifier():
     write()
     told = refused("train", "data", "model")
-    assert told.endswith("; --task regression predicts numbers\n")
+    assert told.endswith("; dualgap train --task regression predicts numbers\n")
     call("train", "data", "m", "--task", "regression")
     told = refused("path", "data")
-    assert "; path trains classifiers, and dualgap train --task reg" in told
+    assert "; dualgap train --task regression predicts numbers" in told
     call("convert", "data", "store")
-    assert "stores are for classification" in refused("train", "store", "model")
+    told = refused("train", "store", "model")
+    assert "from the file that the store was made from" in told
 
 
 def test_predictions_without_targets_are_not_scored():

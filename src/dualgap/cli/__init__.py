@@ -5,7 +5,7 @@ Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or 
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. A module
-of a command has its examples (`EPILOG`), adds its options (`add`) and runs it (`run`).
+lists its `COMMANDS`: their examples, what adds their options, and what runs them.
 Shared code is in ``parser.py`` (lines and help), ``options.py`` (the fields of the
 estimators as options), ``data.py`` (files), ``quality.py`` (accuracy) and
 ``report.py`` (progress, certificates, JSON).
@@ -56,6 +56,8 @@ _DATA = (
     "content; - reads standard input."
 )
 _HELP = {"-h", "--help"}
+#: Modules of commands, where they are not named like them.
+_MODULES = {"score": "predict", "prove": "certify", "report": "certify", "tune": "path"}
 
 
 def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:
@@ -67,14 +69,14 @@ def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:
         raise UsageError(
             f"No such {what}: {name}.{hint} dualgap --help lists the commands."
         )
-    # The module named report is the one that commands share.
-    module = import_module(f".{'html_report' if name == 'report' else name}", __name__)
     from .options import Options
 
-    command = Options(name, COMMANDS[name], module.EPILOG)
-    module.add(command)
+    module = import_module(f".{_MODULES.get(name, name)}", __name__)
+    examples, add, function = module.COMMANDS[name]
+    command = Options(name, COMMANDS[name], examples)
     command.elsewhere = _with_option
-    return command, module.run
+    add(command)
+    return command, function
 
 
 def _with_option(option: str) -> list[str]:

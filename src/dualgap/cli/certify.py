@@ -1,33 +1,22 @@
-"""``dualgap certify``: bound how far a model of any package is from its optimum."""
+"""``dualgap certify``, ``prove`` and ``report``: a model and its training data."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .data import facts_of, read_data, reading_of, rescaled, uncalibrated
-from .files import refuse_no_model, refuse_store, refuse_unreadable
-from .options import Options
+from .data import FileExamples, Trained, read_data, rescaled, uncalibrated
+from .files import check_files, refuse_no_model
+from .options import WEIGHTS, Options, reader_for
 from .parser import Values
 from .quality import is_novelty
-from .report import (
-    by_problem,
-    in_json,
-    print_details,
-    print_json,
-    reach,
-    worst_problem,
-)
+from .report import in_json, print_details, print_json, reach, worst_of
 
 if TYPE_CHECKING:
-    from ..data.model_file import Scalar
-    from ..data.scaling import Scaling
-    from .data import FileExamples, Model
-    from .report import Certificates
+    from .data import Model
 
-EPILOG = (
+CERTIFY = (
     "dualgap certify a9a a9a.model",
     "liblinear-train -s 3 -c 1 -B 1 a9a a9a.ll; dualgap certify a9a a9a.ll --C 1",
     "svm-train -c 1 -g 0.05 a9a a9a.svm; dualgap certify a9a a9a.svm --C 1",
@@ -38,108 +27,211 @@ EPILOG = (
     "Files of LIBLINEAR and LIBSVM do not contain C, epsilon and nu: give them as "
     "options.",
 )
-#: Parameters that files of other packages do not contain.
-_TOLD = ("C", "epsilon", "nu")
+PROVE = (
+    "dualgap prove a9a a9a.model a9a.proof; dualgap-check a9a.proof a9a",
+    "liblinear-train -s 3 -c 1 -B 1 a9a a9a.ll; dualgap prove a9a a9a.ll -C 1 -o "
+    "a9a.proof",
+    "DATA must be the training data of the model, linear or with a kernel. The proof "
+    "holds the training problem, the rows, the mean and scale of columns that were "
+    "standardised, the model and dual variables in exact integers.",
+    "dualgap-check is a program of its own, one file of plain Python. It computes the "
+    "claims again, and compares the rows with DATA if that is svmlight text.",
+)
+REPORT = (
+    "dualgap report a9a a9a.model a9a.html",
+    "dualgap report prices.csv prices.model --label price -o prices.html",
+    "dualgap report a9a a9a.liblinear --C 1 -o a9a.html",
+    "DATA must be the training data of the model. The page shows errors, the "
+    "certificate, margins, support vectors, problems of the columns, and what to try "
+    "next. It has its pictures inside and opens without network.",
+    CERTIFY[-1],
+)
+_OF_OTHERS = """
+Model:
+  --C -C -c X
+    C that a model of LIBLINEAR or LIBSVM was trained with. [default: from the model
+    file]
+  --epsilon -p X
+    epsilon that a model of LIBLINEAR or LIBSVM was trained with. [default: from the
+    model file]
+"""
+_NU = """
+Model:
+  --nu -n X
+    nu that a model of LIBLINEAR or LIBSVM was trained with. [default: from the model
+    file]
+"""
+_TOL = """
+Solver and accuracy:
+  --tol X
+    Tightness of the bound: it overstates the true distance by at most this fraction.
+    Smaller takes longer. [default: 0.001]
+"""
+_TIME = """
+Solver and accuracy:
+  --time-limit SECONDS
+    Seconds. If time runs out, the bound holds but may be loose.
+"""
+_VERBOSE = """
+Output:
+  --verbose
+    Show the certificate of every class or pair of classes.
+"""
 
 
-def add(command: Options) -> None:
-    """Add the options."""
-    add_model_and_data(command)
-    text = "Show the certificate of every class or pair of classes."
-    command.flag("--verbose", text, "Output")
+def add_certify(command: Options) -> None:
+    """Add the options of certify."""
+    _add(command, _NU + _TIME + _VERBOSE)
 
 
-def add_model_and_data(command: Options, *, bounds: bool = True) -> None:
-    """Add what commands take that need a model of any package and its data.
+def add_prove(command: Options) -> None:
+    """Add the options of prove."""
+    _add(command)
+    command.output("PROOF", "Proof file to write.", "proof")
 
-    Those that bound the distance of the model may run out of time.
-    """
+
+def add_report(command: Options) -> None:
+    """Add the options of report."""
+    _add(command, _NU + _TIME)
+    command.output("PAGE", "HTML file to write.", "page", shown="report.html")
+
+
+def _add(command: Options, more: str = "") -> None:
+    """Add what all three take; a bound may run out of time, a proof cannot."""
     command.data()
     command.trained_model(
         "Model file of train, of LIBLINEAR (-s 1 to 4, 11 to 13, 21) or of LIBSVM "
         "(-s 0, 2, 3).",
     )
-    fields = Options("", "")
-    fields.fields_of("SVR", "OneClassSVM")
-    told = {option.name: option for option in fields.options}
-    for name in _TOLD if bounds else _TOLD[:2]:
-        text = f"{name} that a model of LIBLINEAR or LIBSVM was trained with."
-        shown = "from the model file"
-        command.options.append(replace(told[name], help=text, shown=shown))
-    text = (
-        "Tightness of the bound: it overstates the true distance by at most this "
-        "fraction. Smaller takes longer."
-    )
-    command.options.append(replace(told["tol"], help=text, default=1e-3))
-    if bounds:
-        text = "Seconds. If time runs out, the bound holds but may be loose."
-        command.options.append(replace(told["time_limit"], help=text))
+    readers = {key: reader_for(key) for key in ("epsilon", "nu", "tol", "time_limit")}
+    command.add(_OF_OTHERS + _TOL + more + WEIGHTS, **readers)
     command.table_options(trained=True)
-    command.weights()
     command.jobs("predicting with a kernel")
     command.common()
 
 
-def run(o: Values) -> None:
+def certify(o: Values) -> None:
     """Print the bound on the distance of a model from its optimum."""
     from ..estimators.fitted import other_objective
     from ..models.certification import certify
 
-    kind, fitted, examples, scaling = read_with_data(o, "certify")
-    examples = rescaled(examples, scaling)
+    model, fitted, examples = _read(o)
+    rows = rescaled(examples, model.scaling)
     # Without it certify does not warn: here other rows are an error.
     trained = vars(fitted).pop("certificate_", None)
     found = certify(
-        fitted, examples.X, examples.y, tol=o.tol, time_limit=o.time_limit,
-        random_state=0, sample_weight=examples.weight,
+        fitted, rows.X, rows.y, tol=o.tol, time_limit=o.time_limit, random_state=0,
+        sample_weight=rows.weight,
     )  # fmt: skip
-    fitted.certificate_ = found
-    certificates = by_problem(fitted)
     if trained and (moved := other_objective(trained, found)):
         raise ValueError(
             f"{o.data} is not the training data of {o.model}: the objective is "
             f"{moved[0]} instead of {moved[1]}"
         )
     if o.json:
-        about = {"model": o.model, "kind": kind, **facts_of(examples)}
-        print_json(about | {"certificates": in_json(certificates)})
+        about = {"model": o.model, "kind": model.kind, **rows.facts()}
+        print_json(about | {"certificates": in_json(fitted, found)})
+        return
+    worst, several = worst_of(found), len(found) > 1
+    number = f": each of {len(found):,} problems" * several
+    print(f"{o.model}{number} is {reach(worst)}." + f" Worst: {worst.name}." * several)
+    if worst.relative_gap >= 0.1:
+        print(
+            "Such a large distance usually means that the model was trained with other "
+            "data or options: check DATA and the options.",
+            file=sys.stderr,
+        )
+    if o.verbose:
+        print_details(found)
+
+
+def prove(o: Values) -> None:
+    """Write a proof, and tell what it proves."""
+    data, model, output = o.data, o.model, o.output
+    from ..models.files import pipeline_of
+    from ..models.proofs import write_proof
+
+    trained, fitted, examples = _read(o)
+    comparable = _is_text(data)
+    try:
+        found = write_proof(
+            fitted if trained.scaling is None else pipeline_of(trained.scaling, fitted),
+            examples.X,
+            examples.y,
+            output,
+            sample_weight=examples.weight,
+            tol=o.tol,
+            data=data if comparable else None,
+            zero_based=examples.zero_based,
+        )
+    except TypeError as error:  # a kernel or a one-class model
+        raise ValueError(f"{model}: {error}") from None
+    if o.json:
+        report: dict[str, object] = {"model": model, "kind": trained.kind}
+        report |= {"proof": output, "compares_data": comparable}
+        print_json(report | {"certificates": in_json(fitted, found)})
+        return
+    worst = worst_of(found)
+    several = f"the worst part, {worst.name}, " if len(found) > 1 else ""
+    print(f"{output} proves: {several or model + ' '}is {reach(worst)}.")
+    print(f"Next: dualgap-check {output}{f' {data}' if comparable else ''}")
+    if not comparable:
+        print(
+            f"dualgap-check cannot read {data}; it reads plain svmlight text. The "
+            "proof is about the numbers in the proof file, which dualgap read from it.",
+            file=sys.stderr,
+        )
+
+
+def report(o: Values) -> None:
+    """Write a page about a model and its training data."""
+    o.output = o.output or "report.html"
+    trained, fitted, examples = _read(o)
+    from ..html_report import report as page_about  # needs matplotlib
+
+    examples = rescaled(examples, trained.scaling)
+    if hasattr(fitted, "kernel"):
+        fitted.n_jobs = -1 if o.n_jobs is None else o.n_jobs
+    names = examples.names
+    if names is None and not examples.zero_based:
+        names = [str(k + 1) for k in range(examples.shape[1])]
+    page = page_about(
+        fitted, examples.X, examples.y, feature_names=names, tol=o.tol,
+        time_limit=o.time_limit, random_state=0, sample_weight=examples.weight,
+    )  # fmt: skip
+    page.save(o.output)
+    if o.json:
+        about = {"model": o.model, "kind": trained.kind, "output": o.output}
+        print_json(about | examples.facts())
     else:
-        _print_bound(o.model, certificates)
-        if o.verbose:
-            print_details(certificates)
+        print(f"Report written to {o.output}")
 
 
-def read_with_data(
-    o: Values, command: str
-) -> tuple[str, Model, FileExamples, Scaling | None]:
-    """Read a model file of any package, its training data, and their scaling."""
-    data, model = o.data, o.model
-    refuse_unreadable(data)
-    refuse_store(data, command)
-    parameters = {name: getattr(o, name, None) for name in _TOLD}
-    kind, fitted, notes, scaling = read_model(model, parameters)
-    fitted = uncalibrated(fitted)
+def _read(o: Values) -> tuple[Trained, Model, FileExamples]:
+    """Read a model file of any package without its probabilities, and its data."""
+    check_files(o)
+    told = {name: getattr(o, name, None) for name in ("C", "epsilon", "nu")}
+    trained = read_model(o.model, told)
+    fitted, kind = uncalibrated(trained.model), trained.kind
     known = fitted.get_params()
-    for name, value in parameters.items():
-        told = ""
+    for name, value in told.items():
+        remedy = ""
         if kind == "dualgap" and value is not None:
-            told = f"contains {name}; leave --{name} out"
+            remedy = f"contains {name}; leave --{name} out"
         elif value is not None and name not in known:
-            told = f"has a {type(fitted).__name__}, which has no {name}; leave it out"
+            remedy = f"has a {type(fitted).__name__}, which has no {name}; leave it out"
         elif kind != "dualgap" and value is None and name in known:
-            told = f"is a file of {kind}, which does not contain {name}; give --{name}"
-        if told:
-            raise ValueError(f"{model} {told}")
-    remedy = f"give data like the training data of {model}"
-    size = None if kind == "LIBSVM" else fitted.n_features_in_
+            remedy = (
+                f"is a file of {kind}, which does not contain {name}; give --{name}"
+            )
+        if remedy:
+            raise ValueError(f"{o.model} {remedy}")
     needed = o.label is not None or not is_novelty(fitted)
-    reading = reading_of(notes, o, needed, training=True)
-    base = bool(notes["zero_based"])
-    examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, reading, base)
-    rows = notes.get("examples", examples.shape[0])
+    examples = read_data(o, trained, needs_label=needed)
+    rows = trained.notes.get("examples", examples.shape[0])
     if rows != examples.shape[0]:
         raise ValueError(
-            f"{data} is not the training data of {model}: it has "
+            f"{o.data} is not the training data of {o.model}: it has "
             f"{examples.shape[0]:,} examples instead of {rows:,}"
         )
     if kind == "LIBSVM":
@@ -148,39 +240,38 @@ def read_with_data(
         from ..models.peers import find_support
 
         find_support(fitted, sparse.csr_matrix(examples.X), examples.y)
-    return kind, fitted, examples, scaling
+    return trained, fitted, examples
 
 
-def _print_bound(model: str, certificates: Certificates) -> None:
-    """Print the bound on the distance of a model from the optimum."""
-    worst_of, worst = worst_problem(certificates)
-    if len(certificates) > 1:
-        number = f"{model}: each of {len(certificates):,} problems"
-        print(f"{number} is {reach(worst)}. Worst: {worst_of}.")
-    else:
-        print(f"{model} is {reach(worst)}.")
-    if worst.relative_gap >= 0.1:
-        print(
-            "Such a large distance usually means that the model was trained with other "
-            "data or options: check DATA and the options.",
-            file=sys.stderr,
-        )
-
-
-def read_model(
-    path: str, told: Mapping[str, float | None]
-) -> tuple[str, Model, dict[str, Scalar], Scaling | None]:
+def read_model(path: str, told: dict[str, float | None]) -> Trained:
     """Read a model file of dualgap, LIBLINEAR or LIBSVM."""
     from ..models import read_liblinear, read_libsvm
     from ..models.files import load_parts
 
     whose = refuse_no_model(path, others=True)
-    if whose != "dualgap":
-        read = read_liblinear if whose == "LIBLINEAR" else read_libsvm
-        model = read(
-            path, C=told.get("C") or 1.0, epsilon=told.get("epsilon") or 0.0,
-            nu=told.get("nu") or 0.5,
-        )  # fmt: skip
-        return whose, model, {"zero_based": False}, None
-    model, notes, scaling = load_parts(path)
-    return whose, model, {"zero_based": False, **notes}, scaling
+    if whose == "dualgap":
+        model, notes, scaling = load_parts(path)
+        return Trained(model, {"zero_based": False, **notes}, scaling)
+    read = read_liblinear if whose == "LIBLINEAR" else read_libsvm
+    model = read(
+        path, C=told.get("C") or 1.0, epsilon=told.get("epsilon") or 0.0,
+        nu=told.get("nu") or 0.5,
+    )  # fmt: skip
+    return Trained(model, {"zero_based": False}, None, whose)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path names a file of plain svmlight text."""
+    from ..data.opening import kind_of
+
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return kind_of(file.read(2**16)) == ("svmlight", None)
+
+
+COMMANDS = {
+    "certify": (CERTIFY, add_certify, certify),
+    "prove": (PROVE, add_prove, prove),
+    "report": (REPORT, add_report, report),
+}

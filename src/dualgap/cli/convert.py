@@ -7,11 +7,11 @@ import sys
 import time
 
 from .data import table_options, told_of_text, weights_in
-from .files import refuse_dash, refuse_model
-from .options import Options
+from .files import DASH, refuse_model
+from .options import WEIGHTS, Options
 from .parser import Argument, Values
 from .report import print_json
-from .values import megabytes, whole
+from .values import whole
 
 EPILOG = (
     "dualgap convert big.svm.xz big.store --single",
@@ -23,6 +23,28 @@ EPILOG = (
 )
 
 
+OPTIONS = """
+Output:
+  --format auto|csr|dense
+    How to store the rows; auto is the format of the first ones. [default: auto]
+  --shuffle /--no-shuffle
+    Put the rows in random order, which the solvers rely on, or not. [default:
+    --shuffle]
+  --seed N
+    Seed of the random order. [default: 0]
+  --single
+    Round values to float32.
+  --overwrite
+    Replace an existing store.
+Options:
+  --memory SIZE
+    Memory to use, such as 500MB or 4GB. [default: 1GiB]
+Data:
+  --labels FILE
+    .npy file with the labels, for .npy and .npz files without labels.
+"""
+
+
 def add(command: Options) -> None:
     """Add the options."""
     text = (
@@ -31,27 +53,10 @@ def add(command: Options) -> None:
     )
     command.arguments.append(Argument("inputs", "IN", text, many=True))
     command.output("STORE", "Folder to create.", name="store")
-    text = "csr, dense, or auto: the format of the first rows."
-    command.choice("--format", text, ("auto", "csr", "dense"), "Output", "auto")
-    text = "Put the rows in random order, which the solvers rely on, or not."
-    command.add(
-        "--shuffle", text, negation="--no-shuffle", default=True, shown="--shuffle",
-        group="Output",
-    )  # fmt: skip
-    text = "Seed of the random order."
-    command.add("--seed", text, whole(0), "N", default=0, shown="0", group="Output")
-    text = "Memory to use, such as 500MB or 4GB."
-    size = "1GiB"
-    command.add(
-        "--memory", text, megabytes, "SIZE", default=megabytes(size), shown=size
-    )
-    text = ".npy file with the labels, for .npy and .npz files without labels."
-    command.add("--labels", text, str, "FILE", group="Data")
+    command.add(OPTIONS, seed=whole(0))
     command.n_features("IN")
     command.table_options("IN")
-    command.weights()
-    command.flag("--single", "Round values to float32.", "Output")
-    command.flag("--overwrite", "Replace an existing store.", "Output")
+    command.add(WEIGHTS)
     command.jobs()
     command.common()
 
@@ -60,7 +65,8 @@ def run(o: Values) -> None:
     """Make the store."""
     from ..data import convert
 
-    refuse_dash(o.store)
+    if o.store == DASH:
+        raise ValueError("a store cannot be '-'; give a path, such as ./-")
     for path in o.inputs:
         refuse_model(path)
     said = _said_of(o.inputs[0])
@@ -118,3 +124,6 @@ def _said_of(path: str) -> list[str]:
         return []
     with open_data(path) as file:
         return told_of_text(file)
+
+
+COMMANDS = {"convert": (EPILOG, add, run)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
-from .files import DASH, is_store, refuse_no_model, refuse_store, refuse_unreadable
+from .files import DASH, check_files, is_store, refuse_no_model, refuse_store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     Model: TypeAlias = BaseEstimator
 
 
-class FileExamples(NamedTuple):
+@dataclass(frozen=True)
+class FileExamples:
     """Examples of a file, with facts about the file."""
 
     path: str
@@ -57,102 +60,149 @@ class FileExamples(NamedTuple):
         """Names of the features of a table."""
         return None if self.features is None else self.features.names
 
+    @cached_property
+    def labels(self) -> list[Label]:
+        """The distinct labels, sorted, as Python values."""
+        import numpy as np
 
-class TableReading(NamedTuple):
-    """Columns of a table as a command reads them."""
+        return np.unique(self.y).tolist()
 
-    options: TableOptions | None = None
-    #: The features of a model.
-    known: Features | None = None
-    #: Whether a table without labels raises an error.
-    needs_label: bool = True
-    #: Whether rows may be left out as in training.
-    training: bool = True
-    #: File of weights.
-    weights: str | None = None
+    def facts(self) -> dict[str, object]:
+        """Return the size of the data, for JSON."""
+        n, d = self.shape
+        size = {"path": self.path, "n": n, "d": d, "nnz": self.nnz}
+        return size | {"zero_based": self.zero_based}
+
+    def notes(self) -> dict[str, Scalar]:
+        """Return the facts about training data that a model file keeps."""
+        own: dict[str, Scalar] = {"zero_based": self.zero_based}
+        own["examples"] = self.shape[0]
+        if self.features is not None:
+            own["columns"] = self.features.to_json()
+        return own
+
+    def tell(self) -> None:
+        """Print what was changed or left out in reading, if anything was."""
+        if self.said:
+            print(f"{self.path}: {'; '.join(self.said)}.", file=sys.stderr)
+
+    def summary(self, task: str = "classification") -> str:
+        """Return a line with the size of the data."""
+        n, d = self.shape
+        text = f"{self.path}: {n:,} examples, {d:,} features"
+        if self.features is not None and self.features.label is not None:
+            text += f", labels in column {self.features.label}"
+        if task == "regression":
+            return f"{text}, targets from {self.y.min():g} to {self.y.max():g}"
+        return text if task == "one-class" else f"{text}, {len(self.labels):,} classes"
+
+
+class Trained(NamedTuple):
+    """A model of a file, and how its training data were read."""
+
+    model: Model
+    notes: Mapping[str, Scalar]
+    scaling: Scaling | None
+    #: Package that wrote the file.
+    kind: str = "dualgap"
 
     @property
-    def asked(self) -> list[str]:
-        """The options that are for tables alone."""
-        given = self.options._asdict() if self.options else {}
-        return [
-            f"--{key.replace('_', '-')}"
-            for key, value in given.items()
-            if value not in (None, ())
-        ]
+    def features(self) -> Features | None:
+        """What the columns of a table became."""
+        text = self.notes.get("columns")
+        if not isinstance(text, str):
+            return None
+        from ..data.features import Features
+
+        return Features.from_json(text)
 
 
 def table_options(o: Values) -> TableOptions:
     """Return what the options say about the columns of a table."""
     from ..data.table_file import TableOptions
 
-    names = {
-        key: [name.strip() for name in value.split(",")]
-        for key in ("columns", "one_hot")
+    given = {
+        key: value
+        for key in TableOptions._fields
         if (value := getattr(o, key, None)) is not None
     }
-    return TableOptions(
-        o.label,
-        names.get("columns"),
-        getattr(o, "weight", None),
-        names.get("one_hot", ()),
-        getattr(o, "missing", None),
-        o.decimal,
-    )
+    for key in given.keys() & {"columns", "one_hot"}:
+        given[key] = [name.strip() for name in given[key].split(",")]
+    return TableOptions(**given)
+
+
+def _refuse_options(name: str, what: str, **given: object) -> None:
+    """Raise an error for options that are not for a kind of data."""
+    options = [
+        "--zero-based and --one-based"
+        if key == "zero_based"
+        else f"--{key.replace('_', '-')}"
+        for key, value in given.items()
+        if value not in (None, ())
+    ]
+    if options:
+        raise ValueError(f"{name} is {what}; leave {' and '.join(options)} out")
 
 
 def read_data(
-    path: str,
-    zero_based: bool | None,
-    n_jobs: int | None,
-    n_features: int | None = None,
-    remedy: str = "",
-    reading: TableReading | None = None,
-    base: bool | None = None,
+    o: Values,
+    trained: Trained | None = None,
+    *,
+    needs_label: bool = True,
+    training: bool = True,
 ) -> FileExamples:
-    """Read the examples of a data file of any kind; whole labels become int64.
+    """Read the examples of DATA, of any kind; whole labels become int64.
 
-    `n_features` sets the width of svmlight text; a file with more features raises an
-    error with the remedy. `base` tells whether indices start at 0 if `zero_based` is
-    None.
+    With `trained`, they are like the training data of MODEL. `needs_label`: whether a
+    table without labels raises an error. `training`: whether rows may be left out as in
+    training.
     """
-    reading = reading or TableReading()
-    weight = None if reading.weights is None else weights_in(reading.weights)
+    path, base, width = o.data, o.zero_based, getattr(o, "n_features", None)
+    remedy = "leave --n-features out, or give a larger number"
+    if trained is not None:
+        known = trained.notes.get("zero_based")
+        base = known if base is None and isinstance(known, bool) else base
+        remedy = f"give data like the training data of {o.model}"
+        width = trained.model.n_features_in_ if trained.kind != "LIBSVM" else None
+    options, weights = table_options(o), getattr(o, "weights", None)
     if is_store(path):
-        return _opened(path, zero_based, n_features, remedy, reading)
+        return _opened(o, options, width, remedy)
+    weight = None if weights is None else weights_in(weights)
     from ..data.opening import open_data
 
     with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
         name = file.name
         if file.kind == "svmlight":
-            if reading.asked:
-                raise ValueError(
-                    f"{name} is svmlight text, not a table; leave "
-                    f"{' and '.join(reading.asked)} out"
-                )
-            base = base if zero_based is None else zero_based
+            what = "svmlight text, not a table"
+            _refuse_options(name, what, **options._asdict())
             content = path if file.plain else file.content  # a path is mapped
-            found = _svmlight(content, name, base, n_jobs, n_features, remedy)
-            found = found._replace(said=told_of_text(file))
-        elif zero_based is not None:
-            raise ValueError(
-                f"{name} is a table, not svmlight text; leave --zero-based and "
-                "--one-based out"
-            )
+            found = _svmlight(content, name, base, o.n_jobs, width, remedy)
+            found = replace(found, said=told_of_text(file))
         else:
-            found = _table(file, reading, weight)
+            what = "a table, not svmlight text"
+            _refuse_options(name, what, zero_based=o.zero_based)
+            if file.kind in ("npz", "npy"):
+                what = "a file of arrays X and y, not a table"
+                _refuse_options(name, what, **options._asdict())
+                found = _arrays(file, needs_label)
+            else:
+                features = None if trained is None else trained.features
+                found = _table(file, options, features, needs_label, training, weight)
     n, d = found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
-    if n_features not in (None, d):
-        raise ValueError(f"{name} has {d} features, not {n_features}; {remedy}")
+    if width not in (None, d):
+        raise ValueError(f"{name} has {d} features, not {width}; {remedy}")
     if weight is not None:
         if found.weight is None:
-            found = found._replace(weight=weight.numbers(n))
+            found = replace(found, weight=weight.numbers(n))
         weight.end()
         name = weight.name
-    if found.weight is not None:
-        _refuse_weights(found.weight, name)
+    own = found.weight
+    if own is not None and not 0.0 <= own.min() <= own.max() < float("inf"):
+        raise ValueError(
+            f"{name} has weights that are negative or not finite; give numbers from 0"
+        )
     return found
 
 
@@ -169,44 +219,43 @@ def weights_in(path: str) -> Given:
             ) from None
 
 
-def _refuse_weights(weight: NDArray[np.float64], name: str) -> None:
-    """Raise an error for weights that are negative or not finite."""
-    if not 0.0 <= weight.min() <= weight.max() < float("inf"):
-        raise ValueError(
-            f"{name} has weights that are negative or not finite; give numbers from 0"
-        )
-
-
-def _table(file: DataFile, reading: TableReading, weight: Given | None) -> FileExamples:
-    """Read a table, or arrays."""
+def _arrays(file: DataFile, needs_label: bool) -> FileExamples:
+    """Read arrays of NumPy."""
     import numpy as np
 
-    content, kind, name = file.content, file.kind, file.name
-    if kind in ("npz", "npy"):
-        if reading.asked:
-            raise ValueError(
-                f"{name} has arrays X and y, not columns; leave "
-                f"{' and '.join(reading.asked)} out"
-            )
-        from ..data.chunks import read_arrays
+    from ..data.chunks import read_arrays
 
-        X, y, own = read_arrays(content, kind, name)
-        if y is None and reading.needs_label:
-            raise ValueError(f"{name} has no labels; save an array y with X")
-        labels = np.zeros(X.shape[0]) if y is None else y
-        labelled = y is not None
-        return FileExamples(name, X, _whole(labels), False, labelled, weight=own)
+    X, y, weight = read_arrays(file.content, file.kind, file.name)
+    if y is None and needs_label:
+        raise ValueError(f"{file.name} has no labels; save an array y with X")
+    labels = np.zeros(X.shape[0]) if y is None else y
+    return FileExamples(
+        file.name, X, _whole(labels), False, y is not None, weight=weight
+    )
+
+
+def _table(
+    file: DataFile,
+    options: TableOptions,
+    known: Features | None,
+    needs_label: bool,
+    training: bool,
+    weight: Given | None,
+) -> FileExamples:
+    """Read a table; with `known` features, those of a model."""
+    import numpy as np
+
     from ..data.tables import read_table
 
     rows, features, said = read_table(
-        content, kind, name, reading.options, reading.known,
-        needs_label=reading.needs_label, training=reading.training, weight=weight,
+        file.content, file.kind, file.name, options, known, needs_label=needs_label,
+        training=training, weight=weight,
     )  # fmt: skip
     y = np.zeros(rows.X.shape[0]) if rows.y is None else rows.y
-    labelled = rows.y is not None
     return FileExamples(
-        name, rows.X, _whole(y), False, labelled, features, rows.weight, said
-    )
+        file.name, rows.X, _whole(y), False, rows.y is not None, features, rows.weight,
+        said,
+    )  # fmt: skip
 
 
 def told_of_text(file: DataFile) -> list[str]:
@@ -263,7 +312,7 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
     """
     from ..models.plain import load_plain
 
-    refuse_unreadable(o.data)
+    check_files(o)
     refuse_no_model(o.model)
     # Without scikit-learn if possible: its import takes longer than the prediction.
     loaded = None if whole or is_store(o.data) else load_plain(o.model)
@@ -273,13 +322,9 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
 
         loaded = load_parts(o.model)
         refuse_labels(loaded[0], "the command line")
-    fitted, notes, scaling = loaded
-    examples = read_data(
-        o.data, o.zero_based, o.n_jobs, fitted.n_features_in_,
-        f"give data like the training data of {o.model}",
-        reading_of(notes, o, needs_label=False, training=False), base_of(notes),
-    )  # fmt: skip
-    return fitted, rescaled(examples, scaling)
+    trained = Trained(*loaded)
+    examples = read_data(o, trained, needs_label=False, training=False)
+    return trained.model, rescaled(examples, trained.scaling)
 
 
 def uncalibrated(model: Model) -> Model:
@@ -292,59 +337,29 @@ def rescaled(examples: FileExamples, scaling: Scaling | None) -> FileExamples:
     if scaling is None:
         return examples
     refuse_store(examples.path, "a model of --standardize")
-    return examples._replace(X=scaling.apply(examples.X))
-
-
-def base_of(notes: Mapping[str, Scalar]) -> bool | None:
-    """Whether the indices of the training data started at 0; None if unknown."""
-    base = notes.get("zero_based")
-    return base if isinstance(base, bool) else None
-
-
-def reading_of(
-    notes: Mapping[str, Scalar], o: Values, needs_label: bool, training: bool
-) -> TableReading:
-    """Return how to read data like those that a model was trained on."""
-    text = notes.get("columns")
-    known = None
-    if isinstance(text, str):
-        from ..data.features import Features
-
-        known = Features.from_json(text)
-    weights = getattr(o, "weights", None)
-    return TableReading(table_options(o), known, needs_label, training, weights)
+    return replace(examples, X=scaling.apply(examples.X))
 
 
 def _opened(
-    path: str,
-    zero_based: bool | None,
-    n_features: int | None,
-    remedy: str,
-    reading: TableReading,
+    o: Values, options: TableOptions, width: int | None, remedy: str
 ) -> FileExamples:
     """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
     from ..data import RowStore
 
-    if reading.asked:
-        raise ValueError(
-            f"{path} is a store, not a table; leave {' and '.join(reading.asked)} out"
-        )
-    if reading.weights is not None:
+    path = o.data
+    what = "a store, not svmlight text or a table"
+    _refuse_options(path, what, **options._asdict(), zero_based=o.zero_based)
+    if getattr(o, "weights", None) is not None:
         raise ValueError(
             f"{path} is a store, whose rows are in random order; give --weights to "
             "convert, and the store keeps them"
         )
-    if zero_based is not None:
-        raise ValueError(
-            f"{path} is a store, not svmlight text; leave --zero-based and --one-based "
-            "out"
-        )
     store = RowStore.open(path)
-    if n_features not in (None, store.n_features):
+    if width not in (None, store.n_features):
         raise ValueError(
-            f"{path} has {store.n_features} features, not {n_features}; {remedy}"
+            f"{path} has {store.n_features} features, not {width}; {remedy}"
         )
     y = store.y
     y = y.astype(np.int64) if y.dtype.kind == "i" else y
@@ -353,49 +368,30 @@ def _opened(
     return FileExamples(path, store, y, store.zero_based, features=store.features)
 
 
-def refuse_untrainable(examples: FileExamples, command: str = "train") -> None:
-    """Raise an error for examples that a classifier cannot be trained on.
-
-    The remedies are for the user of a command.
-    """
-    labels = labels_of(examples)
-    if len(labels) < 2:
-        remedy = _of_other_task(examples, command, "one-class", "learns one class")
-        raise ValueError(
-            f"{examples.path} has only one class, {labels[0]}, and classification "
-            f"needs two; {remedy}"
-        )
-    if examples.y.dtype.kind == "f":
-        odd = [x for x in map(float, labels) if x % 1 or abs(x) >= 2**53]
-        remedy = _of_other_task(examples, command, "regression", "predicts numbers")
-        raise ValueError(
-            f"{examples.path} has labels that are not whole numbers below 2**53, such "
-            f"as {odd[0]}; {remedy}"
-        )
-    if examples.nnz == 0:
-        raise ValueError(f"{examples.path} has only labels and no values; add features")
-
-
-def _of_other_task(examples: FileExamples, command: str, task: str, does: str) -> str:
-    """Return the remedy for data that are for another task than classification."""
+def refuse_untrainable(examples: FileExamples, task: str = "classification") -> None:
+    """Raise an error for examples that a model of a task cannot be trained on."""
+    path, kind, of_store = examples.path, examples.y.dtype.kind, ""
     if is_store(examples.path):
-        return (
-            f"stores are for classification, and --task {task}, which {does}, needs "
-            "the file that the store was made from"
-        )
-    if command != "train":
-        return f"{command} trains classifiers, and dualgap train --task {task} {does}"
-    return f"--task {task} {does}"
-
-
-def refuse_unfit(examples: FileExamples, task: str) -> None:
-    """Raise an error for examples that regression or one-class cannot use."""
+        of_store = ", from the file that the store was made from"
     if examples.nnz == 0:
-        raise ValueError(f"{examples.path} has only labels and no values; add features")
-    if task == "regression" and examples.y.dtype.kind not in "if":
+        raise ValueError(f"{path} has only labels and no values; add features")
+    if task == "regression" and kind not in "if":
         raise ValueError(
-            f"{examples.path} has labels that are not numbers, such as "
-            f"{examples.y[0]!s}; leave --task regression out to train a classifier"
+            f"{path} has labels that are not numbers, such as {examples.y[0]!s}; leave "
+            "--task regression out to train a classifier"
+        )
+    if task != "classification":
+        return
+    if len(examples.labels) < 2:
+        raise ValueError(
+            f"{path} has only one class, {examples.labels[0]}, and classification "
+            f"needs two; dualgap train --task one-class learns one class{of_store}"
+        )
+    if kind == "f":
+        odd = [x for x in map(float, examples.labels) if x % 1 or abs(x) >= 2**53]
+        raise ValueError(
+            f"{path} has labels that are not whole numbers below 2**53, such as "
+            f"{odd[0]}; dualgap train --task regression predicts numbers{of_store}"
         )
 
 
@@ -408,37 +404,7 @@ def standardized(
     from ..data.scaling import Scaling
 
     scaling = Scaling.of(examples.X)
-    return examples._replace(X=scaling.apply(examples.X)), scaling
-
-
-def facts_of(examples: FileExamples) -> dict[str, object]:
-    """Return the size of the data, for JSON."""
-    n, d = examples.shape
-    return {
-        "path": examples.path,
-        "n": n,
-        "d": d,
-        "nnz": examples.nnz,
-        "zero_based": examples.zero_based,
-    }
-
-
-def notes_of(examples: FileExamples) -> dict[str, Scalar]:
-    """Return the facts about the training data that a model file keeps."""
-    notes: dict[str, Scalar] = {
-        "zero_based": examples.zero_based,
-        "examples": examples.shape[0],
-    }
-    if examples.features is not None:
-        notes["columns"] = examples.features.to_json()
-    return notes
-
-
-def labels_of(examples: FileExamples) -> list[Label]:
-    """Return the distinct labels, sorted, as Python values."""
-    import numpy as np
-
-    return np.unique(examples.y).tolist()
+    return replace(examples, X=scaling.apply(examples.X)), scaling
 
 
 def shortened(labels: Sequence[Label]) -> str:
@@ -447,21 +413,15 @@ def shortened(labels: Sequence[Label]) -> str:
     return ", ".join(map(str, labels[:10])) + more
 
 
-def tell(examples: FileExamples) -> None:
-    """Print what was changed or left out in reading, if anything was."""
-    if examples.said:
-        print(f"{examples.path}: {'; '.join(examples.said)}.", file=sys.stderr)
+def save(
+    model: Model, path: str, examples: FileExamples, scaling: Scaling | None
+) -> None:
+    """Write a model file."""
+    from ..models.plain import PlainLinearSVC, save_plain
 
+    if isinstance(model, PlainLinearSVC):
+        save_plain(model, path, examples.notes(), scaling, examples.names)
+        return
+    from ..models.files import save_parts
 
-def summary(examples: FileExamples, task: str = "classification") -> str:
-    """Return a line with the size of the data."""
-    n, d = examples.shape
-    text = f"{examples.path}: {n:,} examples, {d:,} features"
-    if examples.features is not None and examples.features.label is not None:
-        text += f", labels in column {examples.features.label}"
-    if task == "one-class":
-        return text
-    found = labels_of(examples)
-    if task == "regression":
-        return f"{text}, targets from {found[0]:g} to {found[-1]:g}"
-    return f"{text}, {len(found):,} classes"
+    save_parts(model, path, False, examples.notes(), scaling, examples.names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .certify import read_model
 from .data import uncalibrated
-from .files import refuse_overwriting, refuse_unwritable, whose_model
+from .files import check_files
 from .options import Options
 from .parser import UsageError, Values
 from .report import print_json
@@ -35,46 +35,43 @@ _EXTENSIONS = {
 }
 
 
+OPTIONS = """
+Output:
+  --format liblinear|libsvm|onnx
+    What to write. [default: from the extension of OUT; without one, liblinear for
+    linear models and libsvm for kernel models]
+"""
+
+
 def add(command: Options) -> None:
     """Add the options."""
     command.trained_model("Model file of train, of LIBLINEAR or of LIBSVM.")
-    command.output("OUT", "File to write.")
-    shown = (
-        "from the extension of OUT; without one, liblinear for linear models and "
-        "libsvm for kernel models"
-    )
-    text = "liblinear, libsvm or onnx."
-    command.choice("--format", text, _NAMES, "Output", shown)
+    command.output("OUT", "File to write.", "peer")
+    command.add(OPTIONS)
     command.common()
 
 
 def run(o: Values) -> None:
     """Write the file."""
     output = o.output
-    extension = o.format or _format_of(output)
-    _, whole, notes, scaling = read_model(o.model, {})
-    fitted = uncalibrated(whole)
-    if scaling is not None:
-        fitted = _without_scaling(o.model, fitted, scaling)
-    refuse_unwritable(output, [o.model])
-    if not output.lower().endswith(".onnx"):
-        kinds = "LIBLINEAR", "LIBSVM"
-        refuse_overwriting(
-            output,
-            "a model file of LIBLINEAR or LIBSVM",
-            lambda _: whose_model(output) in kinds,
-        )
-    natural = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
-    format_ = extension or natural
+    format_ = o.format or _format_of(output)
+    if output.lower().endswith(".onnx"):
+        o.command.writes["output"] = "onnx"
+    check_files(o)
+    trained = read_model(o.model, {})
+    whole, fitted = trained.model, uncalibrated(trained.model)
+    if trained.scaling is not None:
+        fitted = _without_scaling(o.model, fitted, trained.scaling)
+    format_ = format_ or ("libsvm" if hasattr(fitted, "kernel") else "liblinear")
     if whole is not fitted and format_ == "onnx":
         whole.estimator_ = fitted  # without the scaling
         fitted = whole
-    _write(fitted, output, format_, notes.get("columns"))
+    _write(fitted, output, format_, trained.notes.get("columns"))
     if o.json:
         print_json({"model": o.model, "output": output, "format": format_})
         return
     print(f"{output} written for {_NAMES[format_]}")
-    if notes["zero_based"] and format_ in ("liblinear", "libsvm"):
+    if trained.notes["zero_based"] and format_ in ("liblinear", "libsvm"):
         print(
             "Features are numbered from 1 in this file, but were numbered from 0 in "
             "the training data.",
@@ -129,3 +126,6 @@ def _write(model: Model, output: str, format_: str, columns: Scalar) -> None:
         getattr(dualgap.models, f"write_{format_}")(model, output)
     except TypeError as error:
         raise ValueError(str(error).replace("write_", "--format ")) from None
+
+
+COMMANDS = {"export": (EPILOG, add, run)}

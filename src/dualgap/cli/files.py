@@ -4,17 +4,53 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+from .parser import Values
 
 #: Standard input as data, and standard output of predictions.
 DASH = "-"
+#: Files that a command may write over: what they are, and how they begin.
+KINDS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
+    "model": ("a model file", lambda start: start[8:9] == b"{"),
+    "peer": (
+        "a model file of LIBLINEAR or LIBSVM",
+        lambda start: start.startswith((b"solver_type", b"svm_type")),
+    ),
+    "page": ("an HTML page", lambda start: start.lower() == b"<!doctype html>"),
+    "proof": ("a proof file", lambda start: start.startswith(b"dualgap-proof ")),
+}
+_NO_MODEL = "give a data file, or describe a model with dualgap report DATA MODEL"
 
 
-def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> None:
-    """Raise an error for a missing file, a folder or a model, before any work.
+def check_files(o: Values) -> None:
+    """Raise an error for files that a command cannot read or write, before any work."""
+    command, inputs = o.command, []
+    if (data := getattr(o, "data", None)) is not None:
+        named = any(a.name == "model" and a.required for a in command.arguments)
+        refuse_unreadable(data, "DATA comes before MODEL" if named else _NO_MODEL)
+        if not command.stores:
+            refuse_store(data, command.name)
+        inputs.append(data)
+    if "model" not in command.writes and hasattr(o, "model"):
+        inputs.append(o.model)
+    for name, kind in command.writes.items():
+        path = getattr(o, name)
+        if path is not None and not (kind == "text" and _is_stream(path)):
+            refuse_unwritable(path, inputs)
+            if kind in KINDS:
+                _refuse_overwriting(path, kind)
 
-    The error for a model ends with the remedy.
-    """
+
+def _is_stream(path: str) -> bool:
+    """Whether an output is standard output, or a device."""
+    from ..data.atomic import is_device
+
+    return path == DASH or is_device(path)
+
+
+def refuse_unreadable(path: str, remedy: str) -> None:
+    """Raise an error for a missing file, a folder, or a model in the place of data."""
     if path == DASH:
         return
     os.stat(path)  # raises the usual error for a missing file
@@ -80,40 +116,26 @@ def refuse_no_model(path: str, others: bool = False) -> str:
     return whose
 
 
-def refuse_dash(path: str) -> None:
-    """Raise an error for an output whose name means standard output elsewhere."""
-    if path == DASH:
-        raise ValueError("this output cannot be '-'; give a path, such as ./-")
-
-
-def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
+def refuse_unwritable(path: str, inputs: list[str]) -> None:
     """Raise an error for an output that cannot be written, or is an input."""
     from ..data.atomic import check_target
 
-    refuse_dash(path)
+    if path == DASH:
+        raise ValueError("this output cannot be '-'; give a path, such as ./-")
     check_target(path)
     for other in inputs:
-        if other == DASH:
-            continue
-        if os.path.exists(path) and os.path.samefile(path, other):
+        if other != DASH and os.path.exists(path) and os.path.samefile(path, other):
             raise ValueError(f"{path} is the input; choose another name for the output")
 
 
-def refuse_overwriting(path: str, of: str, known: Callable[[bytes], bool]) -> None:
-    """Raise an error if output would replace a file of another kind, such as data.
-
-    `known` tells from 15 bytes whether a file is one `of` the kind.
-    """
+def _refuse_overwriting(path: str, kind: str) -> None:
+    """Raise an error if output would replace a file of another kind, such as data."""
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
         start = file.read(15)
+    what, known = KINDS[kind]
     if start and not known(start):
         raise ValueError(
-            f"{path} exists and is not {of}; remove it first, or choose another name"
+            f"{path} exists and is not {what}; remove it first, or choose another name"
         )
-
-
-def refuse_overwriting_by_model(path: str) -> None:
-    """Raise an error if a model would replace another file."""
-    refuse_overwriting(path, "a model file", lambda start: start[8:9] == b"{")

@@ -5,16 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .data import (
-    FileExamples,
-    TableReading,
-    facts_of,
-    read_data,
-    shortened,
-    table_options,
-    tell,
-)
-from .files import is_store, refuse_unreadable
+from .data import FileExamples, read_data, shortened
+from .files import check_files, is_store
 from .options import Options
 from .parser import Values
 from .report import print_json
@@ -22,33 +14,36 @@ from .report import print_json
 EPILOG = ("dualgap inspect a9a.xz", "dualgap inspect a9a.xz --json")
 
 
+OPTIONS = """
+Options:
+  --verify
+    Compare every byte of a store with its checksums.
+"""
+
+
 def add(command: Options) -> None:
     """Add the options."""
     command.data(store=True)
     command.table_options()
     command.jobs()
-    text = "Compare every byte of a store with its checksums."
-    command.flag("--verify", text, "Options")
+    command.add(OPTIONS)
     command.common()
 
 
 def run(o: Values) -> None:
     """Print the description."""
-    refuse_unreadable(
-        o.data, "give a data file, or describe a model with dualgap report DATA MODEL"
-    )
-    reading = TableReading(table_options(o), needs_label=o.label is not None)
-    examples = read_data(o.data, o.zero_based, o.n_jobs, reading=reading)
+    check_files(o)
+    examples = read_data(o, needs_label=o.label is not None)
     if o.verify:
         if not is_store(o.data):
             raise ValueError(f"{o.data} is not a store; leave --verify out")
         examples.X.verify(n_jobs=max(o.n_jobs or 1, 1))
     more = _more_facts(examples)
-    facts = facts_of(examples) | more
+    facts = examples.facts() | more
     if o.json:
         print_json(facts)
         return
-    tell(examples)
+    examples.tell()
     norm, classes = more["row_norm"], more["classes"]
     counts = [f"{c['label']}: {c['count']}" for c in classes]
     many = len(counts) > 20
@@ -109,3 +104,6 @@ def _more_facts(examples: FileExamples) -> dict[str, Any]:
         "empty_rows": int((norms == 0.0).sum()),
         "memory_bytes": size,
     }
+
+
+COMMANDS = {"inspect": (EPILOG, add, run)}

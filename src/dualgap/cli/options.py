@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from .fields import Field, stored
-from .parser import Argument, Command, UsageError, Values
-from .values import one_of, reader_of, spelled, whole, words_of
+from .parser import Argument, Command, Option, UsageError, Values
+from .values import (
+    Reader,
+    megabytes,
+    one_of,
+    positive,
+    reader_of,
+    spelled,
+    whole,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from ..data.types import Parameters
@@ -89,29 +99,28 @@ _TEXTS = {
 # --------------------------------------------------------- options from the estimators
 
 
-def _add(command: Command, key: str, own: Sequence[tuple[str, Field]]) -> None:
-    """Add the option of a parameter, from its fields in the estimators."""
+def _option(key: str, own: Sequence[tuple[str, Field]]) -> Option:
+    """Return the option of a parameter, from its fields in the estimators."""
     group, names, place = _shape(key)
     fields = [field for _, field in own]
     every = [field["text"] for field in [*fields, *_fields(key)] if field["text"]]
     text = _TEXTS.get(key) or every[0]
     if fields[0]["flag"]:
         given = {n: str(f["default"]) for n, f in own if f["default"] is not None}
-        default = _by_place(given)
-        shown = default.replace("True", names).replace("False", f"--no-{names[2:]}")
         negation = f"--no-{names[2:]}"
-        command.add(names, text, group=group, name=key, negation=negation, shown=shown)
-        return
+        shown = _by_place(given).replace("True", names).replace("False", negation)
+        return Option(
+            names, text, group=group, name=key, negation=negation, shown=shown
+        )
     told = {name: [spelled(w) for w in words_of(f)] for name, f in own}
     words = tuple(dict.fromkeys(word for one in told.values() for word in one))
     if words and key not in _TEXTS and len(words) < _MANY:
         of = _by_place({name: ", ".join(one) for name, one in told.items()})
         text = f"{text.rstrip('.')}: {of}."
     shown = _by_place({name: spelled(field["default"]) for name, field in own})
-    command.add(
-        names, text, reader_of(key, fields), place, group=group, name=key,
-        shown=_SHOWN.get(key, "" if shown == "None" else shown), words=words,
-        many=key in _LISTS,
+    return Option(
+        names, text, reader_of(key, fields), place, group, name=key, words=words,
+        shown=_SHOWN.get(key, "" if shown == "None" else shown), many=key in _LISTS,
     )  # fmt: skip
 
 
@@ -123,6 +132,11 @@ def _shape(key: str) -> tuple[str, str, str]:
 def _fields(key: str) -> list[Field]:
     """Return the fields of all estimators for a parameter."""
     return [fields[key] for fields in stored().values() if key in fields]
+
+
+def reader_for(key: str) -> Reader:
+    """Return the reader of a parameter of any estimator."""
+    return reader_of(key, _fields(key))
 
 
 #: Words that the help does not list.
@@ -193,11 +207,101 @@ _DATA = (
     "svmlight / LIBSVM text, CSV, TSV, Parquet, Arrow or .npz, also compressed; - is "
     "standard input."
 )
-_AS_TRAINED = "as in training"
+_LABEL = """
+Data:
+  --label COLUMN
+    Label column of a table: its name, or its number, counted from 1. [default: {}]
+"""
+_COLUMNS = """
+Data:
+  --columns COLUMN,...
+    Feature columns of a table: names, or numbers, counted from 1. [default: all but
+    the labels]
+  --weight COLUMN
+    Column of the weights of the examples in a table.
+  --one-hot COLUMN,...
+    Columns of a table with words that look like numbers. [default: columns of at most
+    100 words]
+  --missing mean|most-frequent|drop
+    Fill missing values of a table with the mean of the column, or its most frequent
+    value (always for words), or drop the rows. [default: refuse them]
+"""
+_TEXT = """
+Data:
+  --decimal ,|.
+    Decimal point of text. [default: as the first lines are]
+  --zero-based /--one-based
+    Whether the indices in {} start at 0 or at 1. [default: {}]
+"""
+WEIGHTS = """
+Data:
+  --weights -W FILE
+    File of weights of the examples, one on each line.
+"""
+STANDARDIZE = """
+Data:
+  --standardize
+    Give every column mean 0 and standard deviation 1 (sparse data keep their zeros). A
+    model file stores the scaling for prediction.
+"""
+_COMMON = """
+Output:
+  --json
+    Print one JSON object instead of text.
+Options:
+  --debug
+    Show the traceback of an error.
+"""
+_QUIET = """
+Output:
+  --quiet -q
+    Show only the result, no progress.
+"""
+_ENTRY = re.compile(r"^(?:(\w[\w ]*):\n)?  (-.*)\n((?: {4}.*\n)+)", re.MULTILINE)
+_OF_PLACES = {"N": whole(1), "SIZE": megabytes, "X": positive}
+
+
+def described(text: str, **readers: Reader) -> Iterator[Option]:
+    """Yield the options of a text, which is written like the help.
+
+    Above the help of an option stand its names and, unless it is a flag, a placeholder
+    or the words that it takes; `...` lets it be repeated, `/` begins the negation of a
+    flag. The placeholder says how to read the value, if `readers` does not.
+    """
+    group = ""
+    for heading, head, body in _ENTRY.findall(text):
+        group = heading or group
+        words = head.split()
+        names = " ".join(word for word in words if word[0] == "-")
+        places = [word for word in words if word[0] not in "-/"]
+        negation = "".join(word[1:] for word in words if word[0] == "/")
+        told, _, shown = (
+            " ".join(body.split()).removesuffix("]").partition(" [default: ")
+        )
+        option = Option(
+            names, told, None, "".join(places[:1]), group, shown=shown,
+            negation=negation, many=places[1:] == ["..."],
+        )  # fmt: skip
+        if places:
+            option.words = places[0].split("|") if "|" in places[0] else ()
+            known = one_of(*option.words) if option.words else str
+            option.read = readers.get(option.name) or _OF_PLACES.get(places[0], known)
+            with contextlib.suppress(ValueError):  # words about the default
+                option.default = None if option.read is str else option.read(shown)
+        else:
+            option.default = {names: True, negation: False}.get(shown)
+        yield option
 
 
 class Options(Command):
     """A command, with methods that add options which commands share."""
+
+    def __init__(self, name: str, summary: str, epilog: Sequence[str] = ()) -> None:
+        super().__init__(name, summary, epilog)
+        #: Whether DATA may be a row store.
+        self.stores = False
+        #: Names of the values that are files to write, and the kinds of these files.
+        self.writes: dict[str, str] = {}
 
     def fields_of(self, *estimators: str, without: Iterable[str] = ()) -> None:
         """Add the parameters of estimators as options, but for those `without`.
@@ -209,10 +313,15 @@ class Options(Command):
         order = [*_SHAPES, *names]
         for key in sorted(names.keys() - _LEFT_OUT - {*without}, key=order.index):
             own = [(name, fields[key]) for name, fields in table if key in fields]
-            _add(self, key, own)
+            self.options.append(_option(key, own))
+
+    def add(self, text: str, **readers: Reader) -> None:
+        """Add the options of a text; see :func:`described`."""
+        self.options += described(text, **readers)
 
     def data(self, *, store: bool = False) -> None:
         """Add the argument DATA."""
+        self.stores = store
         text = _DATA + " Or a row store made by convert." * store
         self.arguments.append(Argument("data", "DATA", text))
 
@@ -221,101 +330,46 @@ class Options(Command):
         self.arguments.append(Argument("model", "MODEL", text))
 
     def output(
-        self, place: str, text: str, *, name: str = "output", shown: str = ""
+        self,
+        place: str,
+        text: str,
+        kind: str = "",
+        *,
+        name: str = "output",
+        shown: str = "",
     ) -> None:
-        """Add the output: the last argument, or the option -o.
+        """Add the output, a file of a kind: the last argument, or the option -o.
 
         It may be left out if the help shows what is written then.
         """
         self.arguments.append(Argument(name, place, text, required=not shown))
-        text = f"{place}, as an option."
-        self.add(
-            "--output -o", text, str, "FILE", name=name, shown=shown, group="Output"
-        )
+        self.writes[name] = kind
+        told, names = f"{place}, as an option.", "--output -o"
+        option = Option(names, told, str, "FILE", "Output", name=name, shown=shown)
+        self.options.append(option)
 
     def table_options(self, of: str = "DATA", *, trained: bool = False) -> None:
         """Add the options about columns and indices of DATA."""
-        text = "Label column of a table: its name, or its number, counted from 1."
-        shown = (
-            _AS_TRAINED if trained else "label, target, class or y, or the only words"
-        )
-        self.add("--label", text, str, "COLUMN", shown=shown, group="Data")
-        if not trained:
-            text = "Feature columns of a table: names, or numbers, counted from 1."
-            shown = "all but the labels"
-            self.add("--columns", text, str, "COLUMN,...", shown=shown, group="Data")
-            text = "Column of the weights of the examples in a table."
-            self.add("--weight", text, str, "COLUMN", group="Data")
-            text = "Columns of a table with words that look like numbers."
-            shown = "columns of at most 100 words"
-            self.add("--one-hot", text, str, "COLUMN,...", shown=shown, group="Data")
-            text = (
-                "Fill missing values of a table with the mean of the column, or its "
-                "most frequent value (always for words), or drop the rows."
-            )
-            modes = ("mean", "most-frequent", "drop")
-            self.choice("--missing", text, modes, "Data", "refuse them")
-        text = "Decimal point of text: , or ."
-        shown = "as the first lines are"
-        self.add("--decimal", text, one_of(",", "."), "MARK", shown=shown, group="Data")
-        self.zero_based(of, trained=trained)
-
-    def weights(self) -> None:
-        """Add the file with weights of the examples."""
-        text = "File of weights of the examples, one on each line."
-        self.add("--weights -W", text, str, "FILE", group="Data")
-
-    def zero_based(self, of: str, *, trained: bool = False) -> None:
-        """Add the option about the first index of svmlight text."""
-        text = f"Whether the indices in {of} start at 0 or at 1."
-        shown = _AS_TRAINED if trained else "at 0 if index 0 occurs"
-        self.add(
-            "--zero-based", text, negation="--one-based", shown=shown, group="Data"
-        )
+        told = "label, target, class or y, or the only words", "at 0 if index 0 occurs"
+        label, base = ("as in training",) * 2 if trained else told
+        columns = "" if trained else _COLUMNS
+        self.add(_LABEL.format(label) + columns + _TEXT.format(of, base))
 
     def n_features(self, of: str) -> None:
         """Add the number of features."""
         text = f"Number of features, if the last ones do not occur in {of}."
-        shown = f"from {of}"
-        self.add("--n-features", text, whole(1), "N", shown=shown, group="Data")
-
-    def choice(
-        self, names: str, text: str, words: Iterable[str], group: str, shown: str = ""
-    ) -> None:
-        """Add an option whose value is one of some words; the default is shown."""
-        words = tuple(words)
-        default = shown if shown in words else None
-        self.add(
-            names, text, one_of(*words), "NAME", group=group, shown=shown,
-            default=default, words=words,
-        )  # fmt: skip
-
-    def flag(self, names: str, text: str, group: str) -> None:
-        """Add an option without a value, which is False if it is left out."""
-        self.add(names, text, default=False, group=group)
-
-    def standardize(self) -> None:
-        """Add the option that scales the columns."""
-        text = (
-            "Give every column mean 0 and standard deviation 1 (sparse data keep their "
-            "zeros). A model file stores the scaling for prediction."
-        )
-        self.flag("--standardize", text, "Data")
+        self.add(f"Data:\n  --n-features N\n    {text} [default: from {of}]\n")
 
     def jobs(self, what: str = "", shown: str = "all") -> None:
         """Add the number of threads: for reading, and for `what`."""
         also = f", and for {what}" if what else ""
-        text = f"Threads for reading{also}. -1 uses all processors."
-        read = reader_of("n_jobs", _fields("n_jobs"))
-        self.add("--n-jobs", text, read, "N", shown=shown, group="Solver and accuracy")
+        text = f"Threads for reading{also}. -1 uses all processors. [default: {shown}]"
+        text = f"Solver and accuracy:\n  --n-jobs N\n    {text}\n"
+        self.add(text, n_jobs=reader_for("n_jobs"))
 
     def common(self, *, trains: bool = False) -> None:
         """Add the options of all commands, or of those that train."""
-        if trains:
-            text = "Show only the result, no progress."
-            self.flag("--quiet -q", text, "Output")
-        self.flag("--json", "Print one JSON object instead of text.", "Output")
-        self.flag("--debug", "Show the traceback of an error.", "Options")
+        self.add((_QUIET if trains else "") + _COMMON)
 
 
 # ------------------------------------------------------------ messages about parameters
@@ -331,6 +385,10 @@ _REPLACED = {
     "or None": "or leave it out",
     "use None, ": "use ",
     "Stopped at max_iter": "Stopped at --max-iter",
+    "Stopped at time_limit": "Stopped at --time-limit",
+    "stop='certified' to train until tol": (
+        "--solver-option stop=certified to train until --tol"
+    ),
     "raise tol": "raise --tol",
     "X, y and sample_weight are not": "DATA is not",
     "give the arguments of fit, and fit again if parameters changed": (

@@ -7,8 +7,9 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
+from keyword import iskeyword
 from types import SimpleNamespace as Values
 
 from ..names import nearest
@@ -19,34 +20,42 @@ __all__ = ["Argument", "Command", "Option", "UsageError", "Values"]
 GROUPS = (
     *("Data", "Model", "Bias", "Kernel", "Solver and accuracy", "Output", "Options"),
 )
+PROGRAMS = ("dualgap ", "liblinear-", "svm-")  # lines that are examples
 
 
 class UsageError(Exception):
-    """Wrong usage, told in one sentence."""
+    """Wrong usage, told in one sentence for each mistake."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Option:
     """Option of a command; without `read` it is a flag.
 
-    `read` turns a text into a value, or raises a ValueError that says what to give.
+    `names` has blanks between the names. `read` turns a text into a value, or raises a
+    ValueError that says what to give.
     """
 
-    name: str
-    names: tuple[str, ...]
+    names: str
     help: str
-    read: Callable[[str], object] | None
-    place: str
-    group: str
+    read: Callable[[str], object] | None = None
+    place: str = "X"
+    group: str = "Options"
+    _: KW_ONLY
+    #: Name of the value; by default the first one of `names`.
+    name: str = ""
     #: Default in the help; empty for none.
-    shown: str
-    default: object
+    shown: str = ""
+    default: object = None
     #: Name that sets a flag to False.
-    negation: str
+    negation: str = ""
     #: Values for the completion of a shell.
-    words: tuple[str, ...]
+    words: Sequence[str] = ()
     #: Whether it may be repeated, for a list of values.
-    many: bool
+    many: bool = False
+
+    def __post_init__(self) -> None:
+        name = self.names.split()[0][2:].replace("-", "_")
+        self.name = self.name or name + "_" * iskeyword(name)
 
     def value(self, text: str) -> object:
         """Return the value of a text, or refuse it."""
@@ -54,21 +63,21 @@ class Option:
         try:
             return self.read(text)
         except ValueError as error:
-            name = max(self.names, key=len)
+            name = max(self.names.split(), key=len)
             told = f"{name} {text} is invalid; {error}."
             raise UsageError(told.replace("?.", "?")) from None
 
     def described(self) -> tuple[str, str]:
         """Return names and help, with the default."""
-        names = [*self.names, *([self.negation] if self.negation else [])]
+        names = [*self.names.split(), *([self.negation] if self.negation else [])]
         if self.negation and self.default is not None:
-            names = [self.negation if self.default else self.names[0]]
+            names = [self.negation if self.default else names[0]]
         left = ", ".join(sorted(names, key=lambda name: name[:2] == "--"))
         left += f" {self.place}" if self.read else ""
         return left, self.help + (f" [default: {self.shown}]" if self.shown else "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Argument:
     """Argument of a command; one of `many` takes all that others leave."""
 
@@ -91,28 +100,6 @@ class Command:
     #: Names of other commands that have an option.
     elsewhere: Callable[[str], Sequence[str]] = field(default=lambda _: ())
 
-    def add(
-        self,
-        names: str,
-        text: str,
-        read: Callable[[str], object] | None = None,
-        place: str = "X",
-        *,
-        group: str = "Options",
-        name: str = "",
-        shown: str = "",
-        default: object = None,
-        negation: str = "",
-        words: Sequence[str] = (),
-        many: bool = False,
-    ) -> None:
-        """Add an option, of which the first name is the name of its value."""
-        every = tuple(names.split())
-        name = name or every[0][2:].replace("-", "_")
-        first = (name, every, text, read, place, group)
-        option = Option(*first, shown, default, negation, tuple(words), many)
-        self.options.append(option)
-
     @property
     def usage(self) -> str:
         places = [
@@ -125,32 +112,57 @@ class Command:
     def known(self) -> dict[str, Option]:
         """The options by their names on the command line."""
         return {
-            n: o for o in self.options for n in filter(None, (*o.names, o.negation))
+            n: o for o in self.options for n in (o.names + f" {o.negation}").split()
         }
 
     def parse(self, words: Sequence[str]) -> Values:
-        """Return the values of the options and arguments by their names."""
+        """Return the values of options and arguments, or refuse all that is wrong."""
         known = self.known
         for name, word in pairwise(words):
             if name in known and known[name].read is None and word in ("0", "1"):
                 raise UsageError(f"{name} takes no value; leave {word} out.")
-        takes = {name: "" if o.read is None else ":" for name, o in known.items()}
-        short = "".join(name[1] + takes[name] for name in known if len(name) == 2)
-        long = [name[2:] + "=" * bool(takes[name]) for name in known if len(name) > 2]
-        try:
-            given, places = getopt.gnu_getopt(list(words), short, long)
-        except getopt.GetoptError as error:
-            raise UsageError(self._remark(error.opt, words)) from None
+        given, places, wrong = self._split(list(words))
         values = {option.name: option.default for option in self.options}
         for name, text in given:
             option = known[name]
-            value = name in option.names if option.read is None else option.value(text)
+            try:
+                value = (
+                    name != option.negation
+                    if option.read is None
+                    else option.value(text)
+                )
+            except UsageError as error:
+                wrong.append(str(error))
+                continue
             if option.many:
                 earlier = values[option.name]
                 value = [*(earlier if isinstance(earlier, list) else ()), value]
             values[option.name] = value
+        if wrong:
+            raise UsageError(" ".join(wrong))
         self._place(places, values)
-        return Values(**values)
+        return Values(command=self, **values)
+
+    def _split(
+        self, words: list[str]
+    ) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+        """Return options, arguments, and sentences about options that are wrong."""
+        takes = {n: "" if o.read is None else ":" for n, o in self.known.items()}
+        short = "".join(name[1] + takes[name] for name in takes if len(name) == 2)
+        long = [name[2:] + "=" * bool(takes[name]) for name in takes if len(name) > 2]
+        wrong: list[str] = []
+        while True:
+            try:
+                return *getopt.gnu_getopt(words, short, long), wrong
+            except getopt.GetoptError as error:
+                wrong.append(self._remark(error.opt, words))
+                # The others are read without this one.
+                name = f"--{error.opt}".partition("=")[0]
+                bad = [w for w in words if w.partition("=")[0] == name]
+                bad = bad or [w for w in words if re.match(f"-[^-]*{error.opt}", w)]
+                if not bad:
+                    raise UsageError(" ".join(wrong)) from None
+                words = [w for w in words if w not in bad]
 
     def _place(self, places: list[str], values: dict[str, object]) -> None:
         """Give the arguments their words; an option may have given one already."""
@@ -172,7 +184,8 @@ class Command:
 
     def _remark(self, word: str, words: Sequence[str]) -> str:
         """Return the sentence about an option that cannot be used so."""
-        long = f"--{word}" in [text.partition("=")[0] for text in words]
+        begun = [text.partition("=")[0] for text in words]
+        long = len(word) > 1 or f"--{word}" in begun
         name, known = f"--{word}" if long else f"-{word}", self.known
         if name in known:
             option = known[name]
@@ -220,9 +233,6 @@ class Command:
             return [word for word in option.words if word.startswith(last)]
         names = [name for name in self.known if name[:2] == "--"] if last else []
         return [name for name in names if name.startswith(last)]
-
-
-PROGRAMS = ("dualgap ", "liblinear-", "svm-")  # lines that are examples
 
 
 def width() -> int:

@@ -1,33 +1,25 @@
-"""``dualgap path``: train for many values of C."""
+"""``dualgap path`` and ``dualgap tune``: train for many values of C."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
-from .data import (
-    TableReading,
-    facts_of,
-    read_data,
-    refuse_untrainable,
-    standardized,
-    summary,
-    table_options,
-    tell,
-)
-from .files import (
-    refuse_overwriting_by_model,
-    refuse_store,
-    refuse_unreadable,
-    refuse_unwritable,
-)
-from .options import Options, parameters_of
+from .data import read_data, refuse_untrainable, save, standardized
+from .files import check_files
+from .options import STANDARDIZE, WEIGHTS, Options, parameters_of
 from .parser import UsageError, Values
-from .report import draw, picture_format, plain_warnings, print_json, table
+from .records import refuse_shape
+from .report import (
+    draw,
+    picture_format,
+    plain_warnings,
+    print_json,
+    table,
+    without_convergence_warnings,
+)
 from .values import whole
 
 if TYPE_CHECKING:
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
     from ..data.types import Parameters
     from .data import FileExamples
 
-EPILOG = (
+PATH = (
     "dualgap path a9a",
     "dualgap path a9a path.png --C 0.01,0.1,1,10 --loss squared_hinge",
     "dualgap path a9a --n-Cs 9 --class-weight balanced",
@@ -44,42 +36,65 @@ EPILOG = (
     "Exit status: 0 every model is certified to --tol; 3 some are not; 1 bad data or "
     "files; 2 wrong usage.",
 )
+TUNE = (
+    "dualgap tune a9a a9a.model",
+    "dualgap tune a9a --C 0.01,0.1,1,10 --cv 10 --picture scores.png",
+    "dualgap tune a9a a9a.model --kernel rbf --C 0.1,1,10 --gamma 0.01,0.1,scale",
+    "Every fold trains all values of C, each from the solution of the previous one, "
+    "and proves every model. MODEL is trained on all of DATA with the best parameters.",
+    "Exit status: 0 all models are certified to --tol; 3 some are not; 1 bad data or "
+    "files; 2 wrong usage.",
+)
 #: Values of C without --C.
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)
+_N_CS = """
+Model:
+  --n-Cs N
+    Instead of --C: this many values, 2 or more, from 1e-4 to 1e4.
+"""
+_PICTURE = """
+Output:
+  --picture FILE
+    Draw the scores against C: .png, .svg or .pdf.
+"""
 
 
-def add(command: Options) -> None:
-    """Add the options."""
-    add_grid(command, "LinearSVCCV", without=("cv", "scoring"))
+def add_path(command: Options) -> None:
+    """Add the options of path."""
+    _add(command, "LinearSVCCV", without=("cv", "scoring"))
     text = "Picture of the coefficients against C: .png, .svg or .pdf."
     command.output("PICTURE", text, name="picture", shown="none")
 
 
-def add_grid(command: Options, *searches: str, without: Sequence[str] = ()) -> None:
-    """Add the options of commands that train for many values of C."""
+def add_tune(command: Options) -> None:
+    """Add the options of tune."""
+    _add(command, "LinearSVCCV", "SVCCV")
+    text = "File for the model of the best parameters, in the safetensors format."
+    command.output("MODEL", text, "model", name="model", shown="none")
+    command.add(_PICTURE)
+    command.writes["picture"] = ""
+
+
+def _add(command: Options, *searches: str, without: Sequence[str] = ()) -> None:
     command.data()
     command.table_options()
-    command.weights()
-    command.standardize()
+    command.add(WEIGHTS + STANDARDIZE)
     without = ("checkpoint", "checkpoint_every", *without)
     command.fields_of(*searches, without=without)
-    text = "Instead of --C: this many values from 1e-4 to 1e4."
-    command.add("--n-Cs", text, whole(2), "N", group="Model")
+    command.add(_N_CS, n_Cs=whole(2))
     command.jobs("training several classes", "all for reading, 1 for training")
     command.common(trains=True)
 
 
-def run(o: Values) -> int:
+def path(o: Values) -> int:
     """Train the path, and print a row for every C."""
+    parameters = _grid(o, "LinearSVCCV")
+    examples, _ = _read(o)
     import numpy as np
 
     from ..estimators import svm_path
 
-    parameters = grid_of(o, "LinearSVCCV")
-    examples, _ = read_for(o, "path", [o.picture])
-    if o.picture is not None:
-        picture_format(o.picture)
-    with plainly():
+    with plain_warnings(), without_convergence_warnings():
         weight = examples.weight
         found = svm_path(examples.X, examples.y, sample_weight=weight, **parameters)
     rows = []
@@ -101,13 +116,60 @@ def run(o: Values) -> int:
         from ..plot import PathDisplay
 
         draw(PathDisplay.from_path(found), o.picture)
-    show(o, rows, {}, examples)
+    _show(o, rows, {}, examples)
     # The gap of a model that was not trained in time is NaN.
     tol = parameters.get("tol", 1e-3)
     return 0 if all(row["relative_gap"] <= tol for row in rows) else NOT_CERTIFIED
 
 
-def grid_of(o: Values, search: str) -> Parameters:
+def tune(o: Values) -> int:
+    """Search, print a row for every candidate, and write the best model."""
+    search = "LinearSVCCV" if o.kernel is None else "SVCCV"
+    parameters = _grid(o, search) | {"refit": o.model is not None}
+    if o.kernel is not None:
+        if o.picture is not None:
+            raise UsageError("--picture is not for --kernel; leave it out.")
+        o.gamma = o.gammas
+        refuse_shape(o)
+    if o.gammas is not None:
+        parameters["gammas"] = [gamma for part in o.gammas for gamma in part]
+    examples, scaling = _read(o)
+    import numpy as np
+
+    from .. import estimators
+
+    with plain_warnings(), without_convergence_warnings():
+        model = getattr(estimators, search)(**parameters)
+        found = model.fit(examples.X, examples.y, examples.weight)
+    results = found.cv_results_
+    folds = range(found.n_splits_)
+    gaps = np.stack([results[f"split{f}_relative_gap"] for f in folds])
+    rows = [
+        {
+            **params,
+            "relative_gap": float(gaps[:, k].max()),
+            "mean_score": float(results["mean_test_score"][k]),
+            "std_score": float(results["std_test_score"][k]),
+        }
+        for k, params in enumerate(results["params"])
+    ]
+    facts = {f"best_{name}": value for name, value in found.best_params_.items()}
+    facts["best_score"] = float(found.best_score_)
+    proved = all(row["relative_gap"] <= found.tol for row in rows)
+    if o.model is not None:
+        best = found.best_estimator_
+        save(best, o.model, examples, scaling)
+        proved = proved and best.certificate_.certified
+        facts |= {"model": o.model}
+    if o.picture is not None:
+        from ..plot import PathDisplay
+
+        draw(PathDisplay.from_estimator(found), o.picture)
+    _show(o, rows, facts | {"certified": proved}, examples)
+    return 0 if proved else NOT_CERTIFIED
+
+
+def _grid(o: Values, search: str) -> Parameters:
     """Return the parameters of a search, with values of C."""
     if o.Cs is not None and o.n_Cs is not None:
         raise UsageError("--C and --n-Cs exclude each other.")
@@ -120,34 +182,26 @@ def grid_of(o: Values, search: str) -> Parameters:
             raise UsageError(
                 f"--solver {o.solver} keeps no dual variables; use {' or '.join(able)}."
             )
+    if o.picture is not None:
+        picture_format(o.picture)
     grid = sorted({C for part in o.Cs or [GRID] for C in part})
     return found | {"Cs": o.n_Cs or grid}
 
 
-def read_for(
-    o: Values, command: str, outputs: Sequence[str | None]
-) -> tuple[FileExamples, Scaling | None]:
-    """Read the examples of a command that trains classifiers, if it can write."""
-    refuse_unreadable(o.data, "give a data file")
-    refuse_store(o.data, command)
-    for name in outputs:
-        if name is not None:
-            refuse_unwritable(name, [o.data])
-    if getattr(o, "model", None) is not None:
-        refuse_overwriting_by_model(o.model)
-    reading = TableReading(table_options(o), weights=o.weights)
-    examples = read_data(o.data, o.zero_based, o.n_jobs, reading=reading)
-    examples, scaling = standardized(examples, o.standardize)
-    refuse_untrainable(examples, command)
-    if command == "tune":
-        refuse_folds(o.cv or 5, examples)
+def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
+    """Read the examples, if classifiers can be trained on them."""
+    check_files(o)
+    examples, scaling = standardized(read_data(o), o.standardize)
+    refuse_untrainable(examples)
+    if hasattr(o, "cv"):
+        _refuse_folds(o.cv or 5, examples)
     if not o.quiet:
-        print(summary(examples), file=sys.stderr)
-        tell(examples)
+        print(examples.summary(), file=sys.stderr)
+        examples.tell()
     return examples, scaling
 
 
-def refuse_folds(folds: int, examples: FileExamples) -> None:
+def _refuse_folds(folds: int, examples: FileExamples) -> None:
     """Raise an error for more folds than any class has examples."""
     import numpy as np
 
@@ -160,17 +214,7 @@ def refuse_folds(folds: int, examples: FileExamples) -> None:
         )
 
 
-@contextlib.contextmanager
-def plainly() -> Iterator[None]:
-    """Leave out warnings that the table and the exit status tell."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with plain_warnings(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
-def show(
+def _show(
     o: Values,
     rows: Sequence[Mapping[str, float]],
     facts: Mapping[str, object],
@@ -178,7 +222,7 @@ def show(
 ) -> None:
     """Print the models as a table, or as JSON."""
     if o.json:
-        print_json({**facts, "models": rows, "data": facts_of(examples)})
+        print_json({**facts, "models": rows, "data": examples.facts()})
         return
     cells = [[_cell(value, name) for name, value in row.items()] for row in rows]
     for line in table(list(rows[0]), cells):
@@ -202,3 +246,4 @@ def _cell(value: object, name: str) -> str:
 
 #: Digits of the columns that have not four; values of C and gamma are chosen ones.
 _DIGITS = {"relative_gap": 2, "std_score": 2, "seconds": 2, "C": 6, "gamma": 6}
+COMMANDS = {"path": (PATH, add_path, path), "tune": (TUNE, add_tune, tune)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .data import FileExamples, labels_of, shortened, uncalibrated
+from .data import FileExamples, shortened, uncalibrated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +141,7 @@ def on_training_rows(
         rows = np.random.default_rng(0).choice(n, most, replace=False)
         rows.sort()
         X = examples.X
-        examples = examples._replace(X=X[rows], y=examples.y[rows])
+        examples = replace(examples, X=X[rows], y=examples.y[rows])
         figures["rows_judged"] = most
     _, labels = predictions(fitted, examples.X, n_jobs)
     if is_novelty(fitted):
@@ -162,14 +162,6 @@ def in_words(figures: Figures) -> str:
         for name, value in figures.items()
         if value is not None
     )
-
-
-def in_a_sentence(figures: Figures) -> str:
-    """Return a sentence about the figures of :func:`on_training_rows`."""
-    others = dict(figures)
-    judged = others.pop("rows_judged", None)
-    drawn = "" if judged is None else f"{judged:,} of "
-    return f"On {drawn}the training rows: {in_words(others)}."
 
 
 def _number(name: str, value: float) -> str:
@@ -201,7 +193,7 @@ def _accuracies(
     none = _none(("accuracy", "balanced_accuracy"))
     if not examples.labelled:
         return none, "DATA has no labels"
-    found, known = labels_of(examples), set(classes_of(fitted))
+    found, known = examples.labels, set(classes_of(fitted))
     strange = [label for label in found if label not in known]
     if found == [0]:
         return none, "every label is 0, which counts as missing"

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ..training import EpochInfo, Forecast
     from .data import Model
 
-    #: Certificates of the problems of a model, each with the problem's label.
-    Certificates = Sequence[tuple[ProblemLabel | None, Certificate]]
-
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
@@ -42,6 +39,17 @@ def plain_warnings() -> Iterator[None]:
             continue
         sentence = in_options(str(one.message).partition(": ")[2])
         print(f"Warning: {sentence.rstrip('.')}.", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """Leave out warnings about fits that the output and the exit status tell."""
+    with warnings.catch_warnings():
+        if "sklearn" in sys.modules:  # whose warning it is; models without it have none
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 @contextlib.contextmanager
@@ -114,12 +122,21 @@ class _Paced:
         self.show(f"{start}epoch {epoch.epoch}, {bound}; {target}", seconds)
 
 
-def in_json(certificates: Certificates) -> list[dict[str, object]]:
+def in_json(fitted: Model, certificate: Certificate) -> list[dict[str, object]]:
     """Return certificates for JSON, each with the class or pair of its problem."""
+    from ..problems.reductions import reduction_in
+
+    labels: Sequence[ProblemLabel | None] = [None]
+    if hasattr(fitted, "classes_"):
+        labels = reduction_in(fitted).labels(fitted.classes_)
     return [
         ({} if label is None else {_kind(label): label})
-        | {k: v for k, v in c.to_dict().items() if v or k not in ("about", "floor")}
-        for label, c in certificates
+        | {
+            key: value
+            for key, value in c.to_dict().items()
+            if value or key not in ("about", "floor", "name")
+        }
+        for label, c in zip(labels, certificate.parts, strict=True)
     ]
 
 
@@ -127,69 +144,30 @@ def _kind(label: ProblemLabel) -> str:
     return "pair" if isinstance(label, tuple) else "class"
 
 
-def by_problem(fitted: Model) -> Certificates:
-    """Return the certificates of a model with their labels.
-
-    A label is the positive class, a pair of classes, or None without classes.
-    """
-    from ..problems.reductions import reduction_in
-
-    if not hasattr(fitted, "classes_"):
-        return [(None, fitted.certificate_)]
-    labels = reduction_in(fitted).labels(fitted.classes_)
-    return list(zip(labels, fitted.certificate_, strict=True))
-
-
-def print_outcome(certificates: Certificates) -> None:
+def print_outcome(certificate: Certificate) -> None:
     """Print whether a fit converged, how far it is from the optimum, and a remedy."""
-    worst_of, worst = worst_problem(certificates)
-    several = len(certificates) > 1
-    seconds = sum(c.seconds for _, c in certificates)
-    target = worst.target
-    if all(c.certified for _, c in certificates):
-        number = f" all {_number_of(certificates)}" if several else ""
-        print(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")
+    worst, parts = worst_of(certificate), certificate.parts
+    several = len(parts) > 1
+    kind = "pairs of classes" if " against " in worst.name else "classes"
+    told = f"{reach(worst)} ({worst.target}), {certificate.seconds:.3g} s."
+    if certificate.certified:
+        print(f"Converged:{f' all {len(parts):,} {kind}' * several} {told}")
         return
+    assert worst.status is not None
+    reason = in_options(worst.status.value)
     if worst.status is Status.UNCERTIFIED:  # no problem of this kernel has a bound
-        print(_REASONS["uncertified"])
+        print(reason)
         return
     if several:
-        failed = sum(not c.certified for _, c in certificates)
-        print(f"Not converged: {failed:,} of {_number_of(certificates)} ({target}).")
-        print(f"Worst: {worst_of}, {reach(worst)}.")
-    else:
-        print(f"Not converged: {reach(worst)} ({target}), {seconds:.3g} s.")
-    if worst.status is not None:
-        print(_REASONS.get(worst.status.label, worst.status.value))
+        failed = sum(not part.certified for part in parts)
+        number = f"{failed:,} of {len(parts):,} {kind}"
+        told = f"{number} ({worst.target}).\nWorst: {worst.name}, {reach(worst)}."
+    print(f"Not converged: {told}\n{reason}")
 
 
-_REASONS = {
-    "epoch_limit": "Stopped at --max-iter: raise it, scale the columns, or raise "
-    "--tol.",
-    "step_limit": "Stopped at max_steps of the solver: raise it, or raise --tol.",
-    "time_limit": "Stopped at --time-limit: raise it, or raise --tol.",
-    "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
-    "sampled": "Stopped at the gap that a sample of rows showed, which proves nothing: "
-    "leave out --solver-option stop=sampled to train until --tol is proved.",
-    "uncertified": "Nothing is proved: the kernel matrix is indefinite, so no duality "
-    "gap bounds the optimum. LIBSVM trained the model; for a proof use --kernel rbf.",
-    "stalled": "Stopped by rounding in float64: scale the columns, or raise --tol.",
-}
-
-
-def worst_problem(certificates: Certificates) -> tuple[str, Certificate]:
-    """Return name and certificate of the problem that is farthest from its optimum."""
-    from ..problems.reductions import problem_name
-
-    label, worst = max(
-        certificates, key=lambda entry: (not entry[1].certified, entry[1].relative_gap)
-    )
-    return problem_name(label), worst
-
-
-def _number_of(certificates: Certificates) -> str:
-    pairs = isinstance(certificates[0][0], tuple)
-    return f"{len(certificates):,} {'pairs of classes' if pairs else 'classes'}"
+def worst_of(certificate: Certificate) -> Certificate:
+    """Return the certificate of the problem that is farthest from its optimum."""
+    return max(certificate.parts, key=lambda c: (not c.certified, c.relative_gap))
 
 
 def reach(certificate: Certificate) -> str:
@@ -204,14 +182,12 @@ def reach(certificate: Certificate) -> str:
 _FINE = 1e-6
 
 
-def print_details(certificates: Certificates) -> None:
+def print_details(certificate: Certificate) -> None:
     """Print a table of all certificates."""
-    from ..problems.reductions import problem_name
-
     head = ("problem", "status", "primal", "dual", "gap", "epochs", "seconds", "solver")
     rows = [
         [
-            "" if label is None else problem_name(label),
+            c.name,
             c.status.label if c.status else "",
             f"{c.primal:.9g}",
             f"{c.dual:.9g}",
@@ -220,7 +196,7 @@ def print_details(certificates: Certificates) -> None:
             f"{c.seconds:.3g}",
             c.solver,
         ]
-        for label, c in certificates
+        for c in certificate.parts
     ]
     for line in table(head, rows):
         print(line)

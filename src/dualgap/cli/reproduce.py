@@ -6,7 +6,6 @@ from ..papers.names import MODULES
 from .options import Options
 from .parser import Argument, UsageError, Values
 from .report import print_json
-from .values import whole
 
 EPILOG = (
     "dualgap reproduce pegasos2011 --quick",
@@ -19,24 +18,31 @@ EPILOG = (
 )
 
 
+OPTIONS = """
+Data:
+  --table -t NAME ...
+    Table or figure of the paper; may be repeated. [default: all of them]
+  --data SET ...
+    Data set by name, or a file of svmlight text; may be repeated. [default: the sets of
+    the published page]
+  --quick
+    Take less than a minute, on data without files.
+  --seeds N
+    Runs of each method.
+Output:
+  --output -o FOLDER
+    Folder for page, picture and results; without it the page is only printed.
+  --keep
+    Measure only what the results in FOLDER lack.
+"""
+
+
 def add(command: Options) -> None:
     """Add the options."""
     command.arguments.append(
         Argument("paper", "PAPER", f"One of {', '.join(MODULES)}.", required=False)
     )
-    command.add(
-        "--table -t", "Table or figure of the paper; may be repeated.", str, "NAME",
-        group="Data", shown="all of them", many=True,
-    )  # fmt: skip
-    command.add(
-        "--data", "Data set by name, or a file of svmlight text; may be repeated.", str,
-        "SET", group="Data", shown="the sets of the published page", many=True,
-    )  # fmt: skip
-    command.flag("--quick", "Take less than a minute, on data without files.", "Data")
-    command.add("--seeds", "Runs of each method.", whole(1), "N", group="Data")
-    text = "Folder for page, picture and results; without it the page is only printed."
-    command.add("--output -o", text, str, "FOLDER", group="Output")
-    command.flag("--keep", "Measure only what the results in FOLDER lack.", "Output")
+    command.add(OPTIONS)
     command.common()
 
 
@@ -66,3 +72,6 @@ def run(o: Values) -> None:
         print_json({"paper": o.paper, "claims": claims, "results": page.results})
         return
     print(page.text(), end="")
+
+
+COMMANDS = {"reproduce": (EPILOG, add, run)}

@@ -10,40 +10,26 @@ from typing import TYPE_CHECKING
 from . import NOT_CERTIFIED
 from .data import (
     FileExamples,
-    TableReading,
-    facts_of,
-    labels_of,
-    notes_of,
     read_data,
-    refuse_unfit,
     refuse_untrainable,
+    save,
     shortened,
     standardized,
-    summary,
-    table_options,
-    tell,
 )
-from .files import (
-    is_store,
-    refuse_overwriting_by_model,
-    refuse_store,
-    refuse_unreadable,
-    refuse_unwritable,
-)
-from .options import PLACES, TASKS, Options, in_options, parameters_of
+from .files import check_files, is_store, refuse_store
+from .options import PLACES, STANDARDIZE, WEIGHTS, Options, in_options, parameters_of
 from .parser import UsageError, Values
-from .quality import in_a_sentence, on_training_rows
+from .quality import in_words, on_training_rows
 from .records import configured_loss, configured_solver, refuse_shape
 from .report import (
-    by_problem,
     in_json,
     plain_warnings,
     print_details,
     print_json,
     print_outcome,
     progress,
+    without_convergence_warnings,
 )
-from .values import positive
 
 if TYPE_CHECKING:
     from ..data.scaling import Scaling
@@ -74,6 +60,28 @@ EPILOG = (
 _ESTIMATORS = {place: name for name, place in PLACES.items() if not name.endswith("CV")}
 
 
+OPTIONS = """
+Model:
+  --task classification|regression|one-class
+    What to train: a classifier; regression, which predicts numbers (-s 11 to 13 of
+    LIBLINEAR, -s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 of
+    LIBLINEAR, -s 2 of LIBSVM). [default: classification]
+  --lambda X
+    Weight of the norm, instead of --C: C = 1/(lambda n) for n examples.
+  --probability --proba -b
+    Fit probabilities for predict --proba, to five more models, each trained without a
+    fifth of DATA.
+Solver and accuracy:
+  --solver-option NAME=VALUE ...
+    Option of the solver, such as batch_size=64; may be repeated.
+Output:
+  --bounds
+    Keep in MODEL where the exact optimum may be, for predict --undecided.
+  --verbose
+    Show the certificate of every class or pair of classes.
+"""
+
+
 def add(command: Options) -> None:
     """Add the options."""
     command.data(store=True)
@@ -81,35 +89,14 @@ def add(command: Options) -> None:
         "File to write, in the safetensors format. An existing model is replaced when "
         "the new one is complete."
     )
-    command.output("MODEL", text, name="model")
+    command.output("MODEL", text, "model", name="model")
+    command.writes["checkpoint"] = ""
     command.table_options()
-    command.weights()
-    command.standardize()
-    text = (
-        "classification; regression, which predicts numbers (-s 11 to 13 of LIBLINEAR, "
-        "-s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 of LIBLINEAR, "
-        "-s 2 of LIBSVM)."
-    )
-    command.choice("--task", text, TASKS, "Model", TASKS[0])
+    command.add(WEIGHTS + STANDARDIZE)
     command.fields_of(*_ESTIMATORS.values())
-    text = "Weight of the norm, instead of --C: C = 1/(lambda n) for n examples."
-    command.add("--lambda", text, positive, name="lambda_", group="Model")
-    text = (
-        "Fit probabilities for predict --proba, to five more models, each trained "
-        "without a fifth of DATA."
-    )
-    command.flag("--probability --proba -b", text, "Model")
-    text = "Option of the solver, such as batch_size=64; may be repeated."
-    command.add(
-        "--solver-option", text, str, "NAME=VALUE", many=True,
-        group="Solver and accuracy",
-    )  # fmt: skip
+    command.add(OPTIONS)
     command.n_features("DATA")
     command.jobs("training several classes", "all for reading, 1 for training")
-    text = "Keep in MODEL where the exact optimum may be, for predict --undecided."
-    command.flag("--bounds", text, "Output")
-    text = "Show the certificate of every class or pair of classes."
-    command.flag("--verbose", text, "Output")
     command.common(trains=True)
 
 
@@ -117,7 +104,16 @@ def run(o: Values) -> int:
     """Train, write the model, and tell what was proved."""
     name = _ESTIMATORS[o.task, o.kernel is not None]
     parameters = _parameters(o, name)
-    _refuse_files(o)
+    check_files(o)
+    for option, given in (
+        ("--kernel", o.kernel is not None),
+        (f"--task {o.task}", o.task != "classification"),
+        ("--bounds", o.bounds),
+        ("--probability", o.probability),
+        ("--standardize", o.standardize),
+    ):
+        if given:
+            refuse_store(o.data, option)
     begun = time.perf_counter()
     examples, scaling = _read(o)
     seconds = time.perf_counter() - begun
@@ -135,28 +131,29 @@ def run(o: Values) -> int:
             model.bound_optimum(examples.X, examples.y, examples.weight)
         if o.probability:
             whole = _calibrated(model, examples)
-    _save(whole, o.model, examples, scaling)
-    certificates = by_problem(model)
+    save(whole, o.model, examples, scaling)
+    certificate = model.certificate_
     figures = on_training_rows(whole, examples, o.n_jobs)
-    certified = all(c.certified for _, c in certificates)
     if o.json:
         print_json(
             {
                 "model": o.model,
-                "certified": certified,
-                "certificates": in_json(certificates),
+                "certified": certificate.certified,
+                "certificates": in_json(model, certificate),
                 "training": figures,
                 "parameters": _told(model, o),
-                "data": facts_of(examples) | {"seconds_to_read": seconds},
+                "data": examples.facts() | {"seconds_to_read": seconds},
             }
         )
     else:
-        print_outcome(certificates)
+        print_outcome(certificate)
         if o.verbose:
-            print_details(certificates)
-        print(in_a_sentence(figures))
+            print_details(certificate)
+        judged = figures.pop("rows_judged", None)
+        drawn = "" if judged is None else f"{judged:,} of "
+        print(f"On {drawn}the training rows: {in_words(figures)}.")
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
-    return 0 if certified else NOT_CERTIFIED
+    return 0 if certificate.certified else NOT_CERTIFIED
 
 
 def _parameters(o: Values, name: str) -> Parameters:
@@ -224,33 +221,14 @@ def _model(name: str, parameters: Parameters, whole: bool, X: MatrixLike) -> Mod
     return getattr(estimators, name)(**parameters)
 
 
-def _is_plain(model: Model) -> bool:
-    """Whether a model does without scikit-learn."""
-    from ..models.plain import PlainLinearSVC
-
-    return isinstance(model, PlainLinearSVC)
-
-
 def _fit(model: Model, examples: FileExamples, quiet: bool) -> None:
     """Train a model, and show the progress of its epochs."""
-    if _is_plain(model):
-        problems = _problems("ovr", examples)
-        with progress(quiet, model.parameters["tol"], problems) as on_epoch:
-            model.fit(examples.X, examples.y, on_epoch)
-        return
-    from sklearn.base import is_classifier
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        # The output and the exit status tell it.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        kind = "ovo" if hasattr(model, "kernel") else getattr(model, "multi_class", "")
-        problems = _problems(kind, examples) if is_classifier(model) else 1
-        with progress(quiet, model.tol, problems) as on_epoch:
-            weight = examples.weight
-            if weight is None:
-                weight = getattr(examples.X, "sample_weight", None)  # of a store
-            model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
+    tol, problems = model.get_params()["tol"], _problems(model, examples)
+    with without_convergence_warnings(), progress(quiet, tol, problems) as on_epoch:
+        weight = examples.weight
+        if weight is None:
+            weight = getattr(examples.X, "sample_weight", None)  # of a store
+        model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
 
 
 def _calibrated(model: Model, examples: FileExamples) -> Model:
@@ -265,24 +243,9 @@ def _calibrated(model: Model, examples: FileExamples) -> Model:
         return calibrated(model, examples.X, examples.y, sample_weight=weight)
 
 
-def _save(
-    model: Model, path: str, examples: FileExamples, scaling: Scaling | None
-) -> None:
-    """Write a model file."""
-    notes, names = notes_of(examples), examples.names
-    if _is_plain(model):
-        from ..models.plain import save_plain
-
-        save_plain(model, path, notes, scaling, names)
-        return
-    from ..models.files import save_parts
-
-    save_parts(model, path, False, notes, scaling, names)
-
-
 def _told(model: Model, o: Values) -> Parameters:
     """Return the parameters of a model for JSON, with names in place of records."""
-    values = model.parameters if _is_plain(model) else model.get_params()
+    values = model.get_params()
     told = {key: getattr(value, "name", value) for key, value in values.items()}
     told |= {"solver_option": o.solver_option} if o.solver_option else {}
     width = getattr(values.get("loss"), "gamma", None)
@@ -293,7 +256,7 @@ def _weights(
     weights: dict[float | str, float], examples: FileExamples
 ) -> dict[Label, float]:
     """Return a weight for every label in the data, 1 by default."""
-    labels = labels_of(examples)
+    labels = examples.labels
     strange = [label for label in weights if label not in labels]
     if strange:
         odd = strange[0] if isinstance(strange[0], str) else f"{strange[0]:g}"
@@ -304,59 +267,31 @@ def _weights(
     return {label: weights.get(label, 1.0) for label in labels}
 
 
-def _refuse_files(o: Values) -> None:
-    """Raise an error for files that cannot be read or written, before any work."""
-    data = o.data
-    refuse_unreadable(data)
-    refuse_unwritable(o.model, [data])
-    refuse_overwriting_by_model(o.model)
-    if o.checkpoint is not None:
-        refuse_unwritable(o.checkpoint, [data])
-    for option, given in (
-        ("--kernel", o.kernel is not None),
-        (f"--task {o.task}", o.task != "classification"),
-        ("--bounds", o.bounds),
-        ("--probability", o.probability),
-        ("--standardize", o.standardize),
-    ):
-        if given:
-            refuse_store(data, option)
-
-
 def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
     """Read the examples and, if asked, standardise them."""
-    needed = o.task != "one-class" or o.label is not None
-    reading = TableReading(table_options(o), needs_label=needed, weights=o.weights)
-    remedy = "leave --n-features out, or give a larger number"
-    examples = read_data(o.data, o.zero_based, o.n_jobs, o.n_features, remedy, reading)
+    examples = read_data(o, needs_label=o.task != "one-class" or o.label is not None)
     examples, scaling = standardized(examples, o.standardize)
-    if o.task == "classification":
-        refuse_untrainable(examples)
-        if o.probability:
-            _refuse_few(examples)
-    else:
-        refuse_unfit(examples, o.task)
+    refuse_untrainable(examples, o.task)
+    if o.probability:
+        import numpy as np
+
+        labels, counts = np.unique(examples.y, return_counts=True)
+        if counts.min() < 5:  # folds
+            raise ValueError(
+                f"label {labels[counts.argmin()]!s} has {counts.min()} rows, but "
+                "--probability needs 5 of each label; give more rows, or leave it out"
+            )
     return examples, scaling
-
-
-def _refuse_few(examples: FileExamples) -> None:
-    """Raise an error if a class has fewer rows than there are folds."""
-    import numpy as np
-
-    labels, counts = np.unique(examples.y, return_counts=True)
-    if counts.min() < 5:
-        raise ValueError(
-            f"label {labels[counts.argmin()]!s} has {counts.min()} rows, but "
-            "--probability needs 5 of each label; give more rows, or leave it out"
-        )
 
 
 def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
     """Print the size of the data, and advice if the labels look like numbers."""
-    print(f"{summary(examples, task)}, read in {seconds:.2f} s", file=sys.stderr)
-    tell(examples)
-    number = len(labels_of(examples))
-    if task == "classification" and number > max(20, 0.1 * examples.shape[0]):
+    print(f"{examples.summary(task)}, read in {seconds:.2f} s", file=sys.stderr)
+    examples.tell()
+    if task != "classification":
+        return
+    number = len(examples.labels)
+    if number > max(20, 0.1 * examples.shape[0]):
         print(
             f"{number:,} classes in {examples.shape[0]:,} examples. If the labels are "
             "numbers to predict, use --task regression"
@@ -365,9 +300,14 @@ def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
         )
 
 
-def _problems(multi_class: str, examples: FileExamples) -> int:
+def _problems(model: Model, examples: FileExamples) -> int:
     """Return the number of binary problems, each with its own progress."""
-    classes = len(labels_of(examples))
-    if classes == 2 or multi_class == "crammer_singer":
+    parameters = model.get_params()
+    way = parameters.get("multi_class", "ovo")
+    classes = len(examples.labels) if "class_weight" in parameters else 2
+    if classes == 2 or way == "crammer_singer":
         return 1
-    return classes * (classes - 1) // 2 if multi_class == "ovo" else classes
+    return classes * (classes - 1) // 2 if way == "ovo" else classes
+
+
+COMMANDS = {"train": (EPILOG, add, run)}

@@ -85,10 +85,16 @@ class PlainLinearSVC:
             parameters.get(name, DEFAULTS[name]) == DEFAULTS[name] for name in _OTHER
         )
 
-    def fit(
+    def get_params(self) -> Parameters:
+        """Return all parameters."""
+        return self.parameters
+
+    def _fit(
         self,
         X: MatrixLike,
         y: NDArray[np.generic],
+        sample_weight: None,
+        *,
         on_epoch: Callable[[ProblemLabel, EpochInfo], object] | None,
     ) -> PlainLinearSVC:
         """Train as LinearSVC does, and call on_epoch(label, EpochInfo) every epoch."""
