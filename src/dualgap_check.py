@@ -307,19 +307,22 @@ def main() -> None:
     except FAILURES as error:
         print(f"NOT VALID: {error}")
         sys.exit(1)
+    rows = "DATA holds the same rows" if data else "no DATA was given to compare"
+    gaps = [-1 if p > d * 10**9 else -(-(p - d) * 10**9 // (d or 1)) for p, d in found]
+    percent = Decimal(max(*gaps, 1)).scaleb(-7).normalize()  # gaps are in 1e-9
+    near = f"within {percent:f} % of" if min(gaps) >= 0 else "not shown to be near"
+    print(f"The proof is valid: the model is {near} the optimum; {rows}.")
     print(f"{proof.loss}, epsilon", shown(proof.epsilon, 2**proof.exponent_y), end=", ")
     print(f"bias {proof.bias} {shown(proof.constant, 2**proof.exponent_x)}", end=", ")
-    scaled = f"{'scaled ' * proof.scaled}columns"
-    print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d} {scaled}", end=", ")
-    print(f"labels {proof.labels!a}")  # a terminal may not have their letters
-    for part, (primal, dual) in zip(proof.parts, found, strict=True):
-        near = dual > 0 and primal <= dual * 10**300
-        gap = f"{-(-(primal - dual) * 10**9 // dual)}e-9" if near else "infinity"
+    print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d}", end=" ")
+    print(f"{'scaled ' * proof.scaled}columns, labels {proof.labels!a}")  # in ASCII
+    for part, bounds, gap in zip(proof.parts, found, gaps, strict=True):
         least, most = (shown(f(part.costs), 2**proof.exponent_cost) for f in (min, max))
         print(f"part {part.positive} {part.negative}: costs {least} to {most}")
-        p, d = (shown(*bound.as_integer_ratio(), 9) for bound in (primal, dual))
-        print(f"P = {p}, D = {d}, (P - D)/D <= {gap}")
-    rows = "DATA holds the same rows" if data else "no DATA was given to compare"
+        p, d = (shown(*bound.as_integer_ratio(), 9) for bound in bounds)
+        print(
+            f"P = {p}, D = {d}, (P - D)/D <=", f"{gap}e-9" if gap >= 0 else "infinity"
+        )
     print(f"VALID: the claims hold exactly; {rows}.")
 
 

@@ -7,6 +7,7 @@ import hashlib
 import io
 import itertools
 import random
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -655,9 +656,11 @@ def test_the_lone_file_says_valid_or_not(files, tmp_path):
 
     status, output, _ = run("proof", "data")
     assert status == 0
-    assert output.endswith(
-        "VALID: the claims hold exactly; DATA holds the same rows.\n"
-    )
+    same = "DATA holds the same rows.\n"
+    assert output.endswith(f"VALID: the claims hold exactly; {same}")
+    first = re.match(r"The proof is valid: the model is within (\S+) % of", output)
+    gaps = [Fraction(gap) for gap in re.findall(r"\(P - D\)/D <= (\S+)", output)]
+    assert Fraction(first[1]) == 100 * max(gaps)
     assert run("proof")[1].endswith("no DATA was given to compare.\n")
     assert run("bad")[:2] == (1, "NOT VALID: the checksum does not match\n")
     assert run("proof", "bad")[0] == 1
