@@ -165,6 +165,86 @@ def test_a_table_trains_predicts_and_scores_as_in_scikit_learn(name: str) -> Non
         assert certificate["relative_gap"] <= 1e-3
 
 
+@pytest.mark.parametrize(
+    ("thousands", "decimal"), [(",", "."), (".", ","), (" ", ","), ("'", ".")]
+)
+def test_thousands_are_read_with_an_option_that_the_message_names(
+    thousands: str, decimal: str
+) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1e7, 1e7, 40).round(2)
+    values[:3] = 7.0, 1234.5, -12.0
+    marks = str.maketrans({",": thousands, ".": decimal})
+    texts = [f"{value:,}".translate(marks) for value in values]
+    # Blanks in spreadsheets often do not break a line.
+    texts[5:] = [text.replace(" ", "\u202f") for text in texts[5:]]
+    rows = [f"{t};{k};{'ab'[k % 2]}" for k, t in enumerate(texts)]
+    Path("t.csv").write_text("x;k;y\n" + "\n".join(rows) + "\n", "utf-8")
+    told = refused("train", "t.csv", "m")
+    shown = thousands if thousands in ",." else repr(thousands)
+    assert f"; give --thousands {shown}" in told
+    call("train", "t.csv", "m", "--thousands", thousands, "--standardize")
+    X = np.column_stack([values, np.arange(40)])
+    labels = np.array([*"ab"])[np.arange(40) % 2]
+    same = LinearSVC(random_state=0).fit((X - X.mean(0)) / X.std(0), labels)
+    np.testing.assert_allclose(load_model("m")[-1].coef_, same.coef_, rtol=1e-9)
+    assert call("predict", "t.csv", "m").stdout.count("\n") == 40
+    call("convert", "t.csv", "s", "--thousands", thousands, "--no-shuffle")
+    (block,) = RowStore.open("s").blocks()
+    np.testing.assert_array_equal(block.X, X)
+    Path("t.csv").write_text(f"x;y\n1{thousands}00;a\n2;b\n", "utf-8")
+    train = ("train", "t.csv", "m2", "--decimal", decimal, "--thousands")
+    assert "t.csv, line 2, column 1 ('x')" in refused(*train, thousands)
+    assert "--thousands x is unknown; use" in refused(*train, "x")
+    told = f"--decimal {decimal} is the mark between thousands too"
+    assert told in refused(*train, decimal)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["id", "index", "Unnamed: 0", "PassengerId", "row_id"])
+def test_a_column_that_numbers_the_rows_is_left_out(name: str, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    frame["label"] = ["no"] * 60 + ["yes"] * 60
+
+    def save(column: Any) -> None:
+        other = frame.copy()
+        other.insert(1 if name == "PassengerId" else 0, name, column)
+        save_as = other.to_parquet if kind == "parquet" else plain_of(other)
+        save_as(f"t.{kind}")
+
+    first = 0 if name == "index" else 1
+    save(np.arange(first, first + 120))
+    place = 2 if name == "PassengerId" else 1
+    for command in ("train", "convert"):
+        told = call(command, f"t.{kind}", f"out.{command}").stderr
+        assert f"column {place} ({name}) numbers the rows: left out" in told
+    assert load_model("out.train").feature_names_in_.tolist() == ["a", "b"]
+    call("train", f"t.{kind}", "m", "--columns", f"{name},a")
+    assert load_model("m").feature_names_in_.tolist() == [name, "a"]
+    save(np.arange(120) * 2)  # a feature, unless pandas alone names a column so
+    if name != "Unnamed: 0":
+        assert "numbers the rows" not in call("train", f"t.{kind}", "m").stderr
+
+
+def plain_of(frame: Any) -> Any:
+    return lambda name: plain(frame, name)
+
+
+def test_inspect_counts_missing_values() -> None:
+    frame = adult()
+    plain(frame, "t.csv")
+    nullable(frame, "t.parquet")
+    gaps = {"workclass": int(frame.workclass.isna().sum())}
+    for data in ("t.csv", "t.parquet"):
+        facts = json.loads(call("inspect", data, "--label", "income", "--json").stdout)
+        assert (facts["n"], facts["missing"]) == (len(frame), gaps)
+    told = call("inspect", "t.csv", "--label", "income")
+    assert f"missing    workclass: {gaps['workclass']}; train needs" in told.stdout
+    assert "filled" not in told.stderr
+    assert "missing" not in call("inspect", "t.csv", "--columns", "age,hours").stdout
+
+
 def test_too_many_words_are_refused_with_the_columns_to_keep() -> None:
     plain(titanic(), "t.csv")
     told = refused("train", "t.csv", "m", "--label", "Survived", "--missing", "mean")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from .data import table_options, told_of_text, weights_in
 from .files import DASH, refuse_model
@@ -12,6 +14,9 @@ from .options import WEIGHTS, Options
 from .parser import Argument, Values
 from .report import print_json
 from .values import whole
+
+if TYPE_CHECKING:
+    from ..data.table_file import TableOptions
 
 EPILOG = (
     "dualgap convert big.svm.xz big.store --single",
@@ -69,7 +74,7 @@ def run(o: Values) -> None:
         raise ValueError("a store cannot be '-'; give a path, such as ./-")
     for path in o.inputs:
         refuse_model(path)
-    said = _said_of(o.inputs[0])
+    said = _said_of(o.inputs[0], table_options(o))
     weight = None if o.weights is None else weights_in(o.weights).values
     begun = time.perf_counter()
     store = convert(
@@ -116,14 +121,20 @@ def run(o: Values) -> None:
     )
 
 
-def _said_of(path: str) -> list[str]:
+def _said_of(path: str, options: TableOptions) -> list[str]:
     """Return sentences about what is not used of a file; a pipe is read only once."""
     from ..data.opening import open_data
+    from ..data.tables import TABLES, open_table
 
     if not os.path.isfile(path):
         return []
     with open_data(path) as file:
-        return told_of_text(file)
+        if file.kind not in TABLES:
+            return told_of_text(file)
+        marks = options.decimal, options.thousands
+        table = open_table(file.content, file.kind, path, *marks)
+        with contextlib.closing(table):
+            return table.left_out(table.layout(options, True))
 
 
 COMMANDS = {"convert": (EPILOG, add, run)}

@@ -164,7 +164,7 @@ def option_of(key: str, value: object = None) -> str:
 
 def parameters_of(options: Values, estimator: str) -> Parameters:
     """Return the parameters that were given, after refusing what an estimator lacks."""
-    table = stored()
+    table, wrong = stored(), list[str]()
     found: Parameters = {}
     own = table[estimator]
     keys = dict.fromkeys(key for fields in table.values() for key in fields)
@@ -175,17 +175,20 @@ def parameters_of(options: Values, estimator: str) -> Parameters:
         option = option_of(key, value)
         if key not in own:
             holders = [name for name, fields in table.items() if key in fields]
-            raise UsageError(f"{option} {_remedy(estimator, holders)}.")
+            wrong.append(f"{option} {_remedy(estimator, holders)}.")
+            continue
         words = words_of(own[key])
         if isinstance(value, str) and words and value not in words:
             holders = [
                 n for n, f in table.items() if key in f and value in f[key]["words"]
             ]
-            raise UsageError(
+            wrong.append(
                 f"{option} {spelled(value)} {_remedy(estimator, holders)}; use "
                 f"{', '.join(map(spelled, words))}."
             )
         found[key] = value
+    if wrong:
+        raise UsageError(" ".join(wrong))
     return found
 
 
@@ -230,6 +233,8 @@ _TEXT = """
 Data:
   --decimal ,|.
     Decimal point of text. [default: as the first lines are]
+  --thousands MARK
+    Mark between thousands in text: , or . or ' or a blank. [default: none]
   --zero-based /--one-based
     Whether the indices in {} start at 0 or at 1. [default: {}]
 """
@@ -402,7 +407,7 @@ def _named() -> tuple[dict[str, str], re.Pattern[str]]:
     """Return parameters with their options, and a pattern of a parameter's value."""
     keys = {key for fields in stored().values() for key in fields} - _LEFT_OUT
     keys |= {"n_jobs", "label", "columns", "memory", "weight", "n_features", "seed"}
-    keys |= {"one_hot", "missing", "decimal"}
+    keys |= {"one_hot", "missing", "decimal", "thousands"}
     found = {key: option_of(key) for key in keys}
     found |= {"y": "--labels", "n_Cs": "--n-Cs"}
     return found, re.compile(
@@ -420,7 +425,9 @@ def in_options(sentence: str) -> str:
         name, value = names[found[1]], found[2].strip("'")
         if value in ("True", "False"):
             return name if value == "True" else f"--no-{name[2:]}"
-        return f"{name} {'...' if value[:3] == '...' else spelled(value)}"
+        if value[:3] == "..." or not value.strip():
+            return f"{name} {'...' if value[:3] == '...' else repr(value)}"
+        return f"{name} {spelled(value)}"
 
     sentence = re.sub(
         r"\b([A-Z]\w+)\((\w+)='(\w+)'\)",

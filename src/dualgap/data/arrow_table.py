@@ -12,10 +12,13 @@ import numpy as np
 
 from .chunks import _named
 from .features import Column, Words
-from .table_file import TableFile, Want
+from .table_file import IDS, TableFile, Want, numbers_rows
 
 if TYPE_CHECKING:
     import pyarrow
+
+#: Rows that tell whether a column numbers the rows.
+_LOOK = 100
 
 
 class ArrowTable(TableFile):
@@ -40,9 +43,20 @@ class ArrowTable(TableFile):
         # pandas writes the numbers of the rows into columns of their own.
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = about.get("index_columns", [])
-        self.index = [j for j, title in enumerate(names) if title in index]
+        self.index = [
+            j
+            for j, title in enumerate(names)
+            if title in index or (IDS.fullmatch(title) and self._counts(j, title))
+        ]
         types = pyarrow.types
         self.texts = [j for j, f in enumerate(schema) if _is_text(types, f.type)]
+
+    def _counts(self, j: int, title: str) -> bool:
+        """Whether a column numbers the rows, by the first ones."""
+        with self._told():
+            batch = next(self._batches([j], _LOOK), None)
+        first = [] if batch is None else batch.column(title).slice(0, _LOOK).to_pylist()
+        return numbers_rows(title, j, first)
 
     def _told(self) -> contextlib.AbstractContextManager[None]:
         return _named(f"{self.name} cannot be read", self._kinds)

@@ -72,6 +72,7 @@ def convert(
     one_hot: Sequence[str] = (),
     missing: Literal["mean", "most-frequent", "drop"] | None = None,
     decimal: Literal[".", ","] | None = None,
+    thousands: Literal[",", ".", "'", " "] | None = None,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     buffer: int = BUFFER,
@@ -122,6 +123,8 @@ def convert(
         What to do about missing values in tables. None refuses them.
     decimal : {".", ","}, optional
         Decimal point of CSV files; None looks at the first lines.
+    thousands : {",", ".", "'", " "}, optional
+        Mark between thousands in CSV files.
     y : array-like or path of a .npy file, optional
         Labels of ``.npy`` and ``.npz`` files that do not contain them.
     sample_weight : array-like or path of a .npy file, optional
@@ -169,7 +172,9 @@ def convert(
         chunk=memory // Gather.settings.chunks,
         zero_based=zero_based,
         n_features=n_features,
-        table=TableOptions(label, columns, weight, one_hot, missing, decimal),
+        table=TableOptions(
+            label, columns, weight, one_hot, missing, decimal, thousands
+        ),
         y=y,
         sample_weight=sample_weight,
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import numpy as np
 
 from .features import Column, Words, look_of
-from .table_file import LABEL_NAMES, TableFile, Want, is_index
+from .table_file import LABEL_NAMES, TableFile, Want, numbers_rows
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -59,14 +59,37 @@ def _with_comma(text: str) -> float:
     return float(text.replace(",", "."))
 
 
+def _grouped(mark: str, number: Number) -> Number:
+    """Return a reader of numbers whose thousands are apart by a mark."""
+    # A blank stands for those that do not break a line too.
+    marks = {" ": "[ \u00a0\u202f]", "'": "['’]"}.get(mark, re.escape(mark))
+    groups = re.compile(rf"\s*[-+]?\d{{1,3}}({marks}\d{{3}})+(?!\d)")
+
+    def read(text: str) -> float:
+        found = groups.match(text)
+        head = "" if found is None else re.sub(marks, "", found[0].strip())
+        rest = text if found is None else text[found.end() :]
+        if mark != " " and mark in rest:
+            raise ValueError
+        return number(head + rest)
+
+    return read
+
+
 class CsvTable(TableFile):
     """A table in text.
 
     `content`: the open file. `name`: its name, for messages. `decimal`: decimal point;
-    None looks at the first lines.
+    None looks at the first lines. `thousands`: mark between thousands, if there is one.
     """
 
-    def __init__(self, content: BinaryIO, name: str, decimal: str | None) -> None:
+    def __init__(
+        self,
+        content: BinaryIO,
+        name: str,
+        decimal: str | None,
+        thousands: str | None = None,
+    ) -> None:
         self.name = name
         buffered = io.BufferedReader(cast(io.RawIOBase, content))
         wide = buffered.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -95,8 +118,13 @@ class CsvTable(TableFile):
         reader = csv.reader(head, delimiter=self.separator)
         with self._told(reader):
             sample = [row for row in reader if any(row)]
-        self.decimal = decimal or self._decimal(sample[:-1] or sample)
+        if thousands in (",", "."):  # the other one is the decimal point
+            decimal = decimal or ".,"[",.".index(thousands)]
+        marks = "[ \u00a0\u202f'’]" if thousands in ("'", " ") else "$^"
+        self.decimal = decimal or self._decimal(sample[:-1] or sample, marks)
         self._number: Number = _with_comma if self.decimal == "," else float
+        if thousands is not None:
+            self._number = _grouped(thousands, self._number)
         self._reader = csv.reader(
             chain(head, lines), delimiter=self.separator, strict=True
         )
@@ -111,8 +139,11 @@ class CsvTable(TableFile):
             [field.strip() for field in column] for column in zip(*rows, strict=True)
         ]
         self.texts = [j for j, column in enumerate(columns) if self._is_text(column)]
-        counts = columns and is_index(self.names, columns[0])
-        self.index = [0] if named or counts else []
+        self.index = [
+            j
+            for j, column in enumerate(columns if self.count > 1 else ())
+            if self.names and (numbers_rows(self.names[j], j, column) or j < named)
+        ]
         self.empty = [
             j
             for j, column in enumerate(columns)
@@ -141,9 +172,9 @@ class CsvTable(TableFile):
         names.insert(self.count if ended else 0, "")
         return not ended
 
-    def _decimal(self, sample: Sequence[Sequence[str]]) -> str:
-        """Return the decimal point of the numbers in the first lines."""
-        fields = [field for row in sample for field in row]
+    def _decimal(self, sample: Sequence[Sequence[str]], marks: str) -> str:
+        """Return the decimal point of the numbers in the first lines, without marks."""
+        fields = [re.sub(marks, "", field) for row in sample for field in row]
         comma = self.separator != "," and any(map(_DECIMAL_COMMA.fullmatch, fields))
         return "," if comma and not any(map(_DECIMAL_POINT.fullmatch, fields)) else "."
 

@@ -48,14 +48,17 @@ _LOOKS = {
         "with columns=..."
     ),
     r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?": (
-        "has thousands separators; remove them (1,000 is read as 1 with decimal=',', "
-        "which is for decimal commas alone)"
+        "has thousands separators; give thousands=',' (decimal=',' reads 1,000 as 1)"
     ),
     r"[-+]?\d{1,3}(\.\d{3})+(,\d*)?": (
-        "has thousands separators; remove them (1.000 is read as 1 with decimal='.', "
-        "which is for decimal points alone)"
+        "has thousands separators; give thousands='.' (decimal='.' reads 1.000 as 1)"
     ),
-    r"[-+]?\d{1,3}([\s'’]\d{3})+([.,]\d*)?": "has thousands separators; remove them",
+    r"[-+]?\d{1,3}([ \u00a0\u202f]\d{3})+([.,]\d*)?": (
+        "has thousands separators; give thousands=' '"
+    ),
+    r"[-+]?\d{1,3}(['’]\d{3})+([.,]\d*)?": (
+        'has thousands separators; give thousands="\'"'
+    ),
     r"[-+]?\d*,\d+([eE][-+]?\d+)?": "has a decimal comma; give decimal=','",
     r"[-+]?\d*\.\d+([eE][-+]?\d+)?": "has a decimal point; give decimal='.'",
     r"[-+]?0[xX][\da-fA-F]+": "is a hexadecimal number; write it in decimal",
@@ -138,6 +141,7 @@ class Features:
     #: What was done about missing values: "mean", "most-frequent", "drop" or None.
     missing: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
 
     @property
     def width(self) -> int:
@@ -245,8 +249,8 @@ class Features:
             sound = False
         strings = (str, type(None))
         if not sound or not all(
-            isinstance(value, strings)
-            for value in (found.label, found.weight, found.missing, found.decimal)
+            isinstance(getattr(found, name), strings)
+            for name in ("label", "weight", "missing", "decimal", "thousands")
         ):
             raise ValueError("its description of the columns was damaged or edited")
         return found

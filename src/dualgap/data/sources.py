@@ -214,7 +214,8 @@ def _learnt(paths: list[str], options: TableOptions) -> Features:
 @contextlib.contextmanager
 def _opened(path: str, options: TableOptions) -> Iterator[TableFile]:
     with open_data(path) as file:
-        table = open_table(file.content, file.kind, path, options.decimal)
+        marks = options.decimal, options.thousands
+        table = open_table(file.content, file.kind, path, *marks)
         with contextlib.closing(table):
             yield table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,6 +15,10 @@ from .features import Column, Features, Words
 #: Default names of the column with the labels.
 LABEL_NAMES = ("label", "target", "class", "y")
 _UNNAMED = ("", "Unnamed: 0")
+#: Names of columns that may number the rows.
+IDS = re.compile(r"(.*[ _-])?([iI][dD]|[iI]ndex|INDEX)|.*[a-z]I[dD]|Unnamed: 0")
+#: Marks between thousands.
+THOUSANDS = (",", ".", "'", " ")
 
 
 class TableOptions(NamedTuple):
@@ -32,11 +37,19 @@ class TableOptions(NamedTuple):
     missing: str | None = None
     #: Decimal point of text; None looks at the first lines.
     decimal: str | None = None
+    #: Mark between thousands in text.
+    thousands: str | None = None
 
     def check(self) -> None:
         """Raise an error for values that are unknown."""
         check_option("missing", self.missing, (None, "mean", "most-frequent", "drop"))
         check_option("decimal", self.decimal, (None, ".", ","))
+        check_option("thousands", self.thousands, (None, *THOUSANDS))
+        if self.thousands is not None and self.thousands == self.decimal:
+            raise ValueError(
+                f"decimal={self.decimal!r} is the mark between thousands too; use "
+                "another one"
+            )
 
 
 class Want(NamedTuple):
@@ -244,8 +257,16 @@ class TableFile(ABC):
         return "" if self.names is None else self.names[j]
 
 
-def is_index(names: Sequence[str] | None, values: Sequence[str]) -> bool:
-    """Whether the first column of text counts the rows, as pandas writes it."""
-    if not names or names[0] not in _UNNAMED or len(names) < 2:
+def numbers_rows(name: str, j: int, values: Sequence[object]) -> bool:
+    """Whether the first values of a column number the rows, as its name says.
+
+    pandas writes the numbers of rows, in any order, into a nameless first column. A
+    column named like an index or an id has to count from 0 or 1.
+    """
+    whole = [int(v) for v in map(str, values) if v.isdecimal()]
+    if not whole or len(whole) < len(values):
         return False
-    return all(v.isdecimal() for v in values) and len(set(values)) == len(values)
+    if name in _UNNAMED and j == 0:
+        return len(set(whole)) == len(whole)
+    counts = whole[0] in (0, 1) and whole == [*range(whole[0], whole[0] + len(whole))]
+    return counts and IDS.fullmatch(name) is not None

@@ -28,6 +28,8 @@ from .features import (
 from .table_file import Layout, TableFile, TableOptions, Want
 from .types import Matrix
 
+#: Kinds of files that hold tables.
+TABLES = ("csv", "parquet", "arrow")
 #: Rows to read at a time.
 ROWS = 2**16
 _FILL = "fill it or drop the row"
@@ -52,11 +54,15 @@ class Table(NamedTuple):
 
 
 def open_table(
-    content: BinaryIO, kind: str, name: str, decimal: str | None = None
+    content: BinaryIO,
+    kind: str,
+    name: str,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> TableFile:
     """Open a table for one reading; see :func:`read_table` for errors."""
     if kind == "csv":
-        return CsvTable(content, name, decimal)
+        return CsvTable(content, name, decimal, thousands)
     return ArrowTable(content, kind, name)
 
 
@@ -83,8 +89,10 @@ def read_table(
     """
     options = options or TableOptions()
     options.check()
-    decimal = options.decimal or (None if known is None else known.decimal)
-    table = open_table(content, kind, name, decimal)
+    decimal, thousands = options.decimal, options.thousands
+    if known is not None:
+        decimal, thousands = decimal or known.decimal, thousands or known.thousands
+    table = open_table(content, kind, name, decimal, thousands)
     with contextlib.closing(table):
         return _read(table, options, known, needs_label, training, weight)
 
@@ -335,6 +343,7 @@ class TableLearner:
             self.named,
             self.options.missing,
             self.options.decimal,
+            self.options.thousands,
         )
 
 
