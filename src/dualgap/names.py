@@ -16,8 +16,9 @@ ALIASES = {
     },
     "solver": dict.fromkeys(("smo", "libsvm", "liblinear"), "auto"),
 }
-#: Words that are less similar than this are not taken for misspellings.
-_SIMILAR = 0.66
+#: Words that are less similar than this are not taken for misspellings, or than this if
+#: they begin with different letters.
+_SIMILAR = (0.66, 0.76)
 
 
 def nearest(word: str, known: Collection[str], parameter: str = "") -> str | None:
@@ -32,10 +33,12 @@ def nearest(word: str, known: Collection[str], parameter: str = "") -> str | Non
     aliases = ALIASES.get(parameter, {}).items()
     folded = {alias: name for alias, name in aliases if name in known}
     folded |= {name.lower().replace("_", "-"): name for name in known}
-    near = difflib.get_close_matches(
-        word.lower().replace("_", "-"), folded, n=1, cutoff=_SIMILAR
-    )
-    return folded[near[0]] if near else None
+    word = word.lower().replace("_", "-")
+    for cutoff, start in zip(_SIMILAR, (word[:1], ""), strict=True):
+        likely = [name for name in folded if name.startswith(start)]
+        if near := difflib.get_close_matches(word, likely, n=1, cutoff=cutoff):
+            return folded[near[0]]
+    return None
 
 
 # ------------------------------------------------ names in modules of other packages

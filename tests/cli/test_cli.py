@@ -600,7 +600,11 @@ def test_n_features() -> None:
             ("--multi-class", "crammer-singer", "--no-penalize-intercept"),
             "--no-penalize-intercept is not supported by --multi-class",
         ),
-        (("--unknown",), "No such option: --unknown. See --help."),
+        (("--version",), "No such option: --version. See --help."),
+        (("--encoding", "latin1"), "No such option: --encoding. See --help."),
+        (("--foo", "--C", "0"), "--foo. See --help. --C 0 is invalid; give a pos"),
+        (("--C", "0", "--tol", "a"), "a positive number. --tol a is invalid; give a"),
+        (("--cache", "1GB", "-n", "1"), "for --task one-class. --cache needs --kernel"),
         (("third",), "third"),
     ],
 )

@@ -93,6 +93,23 @@ def test_a_kernel_is_tuned() -> None:
     assert f"gamma {report['best_gamma']}" in lines[-2]
 
 
+def test_a_best_value_at_an_end_of_the_grid_is_told() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    y = X[:, 0] + rng.normal(size=200) > 0
+    dump_svmlight_file(X, np.where(y, 1, -1), "data", zero_based=False)
+    arguments = ("tune", "data", "--kernel", "rbf", "--C", "1")
+    arguments += ("--gamma", "1,10,100,scale", "--json")
+    result = call(*arguments)
+    scores = {r["gamma"]: r["mean_score"] for r in json.loads(result.stdout)["models"]}
+    assert scores[1.0] > scores[10.0]
+    advice = "The best gamma is the smallest that was tried: try --gamma 1,0.1,0.01 too"
+    best = json.loads(result.stdout)["best_gamma"]
+    assert (advice in result.stderr) == (best == 1.0)
+    told = call("tune", "data", "--C", "1e-6,1e-5,1e-3,1").stderr
+    assert "The best C" not in told  # inside, or as good as its neighbour
+
+
 def test_a_path_that_is_not_certified_is_status_3() -> None:
     write("data", [-1, 1], n=3000)
     call("path", "data", "--C", "1", "--tol", "1e-14", "--time-limit", "1e-3", status=3)
@@ -233,6 +250,26 @@ def test_linear_models_for_liblinear() -> None:
     assert Path("same").read_bytes() == Path("out").read_bytes()
 
 
+def test_labels_that_are_words_become_numbers_in_files_of_peers() -> None:
+    X, y = write("data", [3, 1, 7])
+    for model in (LinearSVC(random_state=0), SVC()):
+        model.fit(X, np.array(["", "low", "", "mid", "", "", "", "top"])[y.astype(int)])
+        save_model(model, "m")
+        told = call("export", "m", "out").stderr
+        assert (
+            told == "Labels are numbers in this file: 1 is low, 2 is mid, 3 is top.\n"
+        )
+        assert json.loads(call("export", "m", "out", "--json").stdout)["labels"] == [
+            *("low", "mid", "top")
+        ]
+        if isinstance(model, SVC):
+            labels, *_ = libsvm.svm_predict([], X, libsvm.svm_load_model("out"), "-q")
+        else:
+            labels, *_ = liblinear.predict([], X, liblinear.load_model("out"), "-q")
+        words = np.array(["", *model.classes_])[np.array(labels, int)]
+        np.testing.assert_array_equal(words, model.predict(X))
+
+
 def test_the_extension_or_the_format_decides() -> None:
     write("data", [-1, 1])
     call("train", "data", "model", "--kernel", "linear")
@@ -282,7 +319,7 @@ def test_onnx_graphs_are_written(
         (["model", "out.libsvm"], 1, "for kernel models"),
         (["model", "data"], 1, "is not a model file"),
         (["model", "model"], 1, "is the input"),
-        (["strings", "out"], 1, "whole numbers"),
+        (["halves", "out"], 1, "whole numbers"),
     ],
 )
 def test_wrong_exports_are_refused(
@@ -291,7 +328,9 @@ def test_wrong_exports_are_refused(
     X, y = write("data", [-1, 1])
     save_model(LinearSVC().fit(X, y), "model")
     save_model(SVC().fit(X, y), "kernel")
-    save_model(LinearSVC().fit(X, np.where(y > 0, "a", "b")), "strings")
+    halves = LinearSVC().fit(X, np.where(y > 0, "a", "b"))
+    halves.classes_ = np.array([0.5, 1.5])
+    save_model(halves, "halves")
     assert text in refused("export", *arguments, status=status)
 
 

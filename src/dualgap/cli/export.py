@@ -53,6 +53,8 @@ def add(command: Options) -> None:
 
 def run(o: Values) -> None:
     """Write the file."""
+    import numpy as np
+
     output = o.output
     format_ = o.format or _format_of(output)
     if output.lower().endswith(".onnx"):
@@ -66,11 +68,19 @@ def run(o: Values) -> None:
     if whole is not fitted and format_ == "onnx":
         whole.estimator_ = fitted  # without the scaling
         fitted = whole
+    labels, words = getattr(fitted, "classes_", None), list[str]()
+    if format_ != "onnx" and labels is not None and labels.dtype.kind in "UO":
+        words, fitted = labels.tolist(), copy.copy(fitted)
+        fitted.classes_ = np.arange(1, len(words) + 1)
     _write(fitted, output, format_, trained.notes.get("columns"))
     if o.json:
-        print_json({"model": o.model, "output": output, "format": format_})
+        facts = {"model": o.model, "output": output, "format": format_}
+        print_json(facts | ({"labels": words} if words else {}))
         return
     print(f"{output} written for {_NAMES[format_]}")
+    if words:
+        pairs = ", ".join(f"{k} is {word}" for k, word in enumerate(words, 1))
+        print(f"Labels are numbers in this file: {pairs}.", file=sys.stderr)
     if trained.notes["zero_based"] and format_ in ("liblinear", "libsvm"):
         print(
             "Features are numbered from 1 in this file, but were numbered from 0 in "

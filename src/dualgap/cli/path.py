@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import NOT_CERTIFIED
 from .data import read_data, refuse_untrainable, save, standardized
@@ -166,7 +166,38 @@ def tune(o: Values) -> int:
 
         draw(PathDisplay.from_estimator(found), o.picture)
     _show(o, rows, facts | {"certified": proved}, examples)
+    for option, key in (("--C", "C"), ("--gamma", "gamma")):
+        if advice := _beyond(option, key, rows, found.best_params_):
+            print(advice, file=sys.stderr)
     return 0 if proved else NOT_CERTIFIED
+
+
+def _beyond(
+    option: str,
+    key: str,
+    rows: Sequence[Mapping[str, Any]],
+    best: Mapping[str, Any],
+) -> str:
+    """Return advice if the best value is the least or largest, and alone the best."""
+    scores = {
+        row[key]: row["mean_score"]
+        for row in rows
+        if isinstance(row.get(key), float)
+        and all(row[name] == value for name, value in best.items() if name != key)
+    }
+    values = sorted(scores)
+    if len(values) < 2 or best.get(key) not in (values[0], values[-1]):
+        return ""
+    low = best[key] == values[0]
+    end, neighbour = (values[0], values[1]) if low else (values[-1], values[-2])
+    if scores[end] == scores[neighbour]:
+        return ""
+    step = end / neighbour
+    more = ",".join(f"{end * step**k:.3g}" for k in range(3))
+    return (
+        f"The best {key} is the {'smallest' if low else 'largest'} that was tried: "
+        f"try {option} {more} too."
+    )
 
 
 def _grid(o: Values, search: str) -> Parameters:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..papers.names import MODULES
 from .options import Options
 from .parser import Argument, UsageError, Values
@@ -72,6 +74,10 @@ def run(o: Values) -> None:
         print_json({"paper": o.paper, "claims": claims, "results": page.results})
         return
     print(page.text(), end="")
+    if o.output is not None:
+        names = (f"{page.name}{end}" for end in (".md", ".png", ".json"))
+        files = [name for name in names if os.path.isfile(os.path.join(o.output, name))]
+        print(f"\nWritten to the folder {o.output}: {', '.join(files)}")
 
 
 COMMANDS = {"reproduce": (EPILOG, add, run)}
