@@ -398,29 +398,50 @@ def test_errors_speak_of_options(python: str, option: str) -> None:
         (["train", "--multi-class", "cr"], {"crammer-singer"}),
         (["train", "--task", "r"], {"regression"}),
         (["nothing", ""], set()),
+        (["train", "a", "--loss=sm"], {"--loss=smoothed_hinge"}),
+        (["train", "a", "--loss", "=", "sm"], {"smoothed_hinge"}),
+        (["train", "--task", "="], {"classification", "regression", "one-class"}),
+        (["--v"], {"--version"}),
+        (["--completion", ""], {"bash", "zsh", "fish"}),
+        (["reproduce", "pegasos2011-"], {"pegasos2011-kernels"}),
     ],
 )
 def test_completion_of_names(words: list[str], found: set[str]) -> None:
     assert set(call("--complete", *words).stdout.split()) == found
 
 
+SHELLS = {
+    "bash": "COMP_WORDS=(dualgap {0}) COMP_CWORD={1}; _dualgap\necho ${{COMPREPLY[@]}}",
+    "zsh": "words=(dualgap {0}) CURRENT=$#words\ncompadd() {{ shift; echo $@ }}\n_dualgap",
+    "fish": "complete -C 'dualgap {0}'",
+}
+
+
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_bash_completes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shells_complete(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
     program = tmp_path / "dualgap"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dualgap "$@"\n')
     program.chmod(0o755)
-    lines = (
-        'eval "$(dualgap --completion bash)"',
-        "COMP_WORDS=(dualgap train a b --solver inter) COMP_CWORD=5",
-        '_dualgap; echo "${COMPREPLY[@]}"',
-    )
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(lines)],
-        env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.split() == ["interior-point"], done.stderr
+    script = call("--completion", shell).stdout
+    if shell == "zsh":
+        script = f"compdef() {{ }}\n{script}"
+    for line, found in {
+        "tr": ["train"],
+        "help exp": ["export"],
+        "train a b --solver inter": ["interior-point"],
+        "tune a --class": ["--class-weight"],
+        "export m o --format lib": ["liblinear", "libsvm"],
+    }.items():
+        count = len(line.split())
+        done = subprocess.run(
+            [shell, "-c", script + "\n" + SHELLS[shell].format(line, count)],
+            env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.stdout.split() == found, done.stderr
     assert "bash, zsh or fish" in call("--completion", status=2).stderr
 
 

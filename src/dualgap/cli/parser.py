@@ -6,7 +6,7 @@ import getopt
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from keyword import iskeyword
@@ -86,6 +86,8 @@ class Argument:
     help: str
     required: bool = True
     many: bool = False
+    #: Values for the completion of a shell.
+    words: Sequence[str] = ()
 
 
 @dataclass
@@ -224,15 +226,6 @@ class Command:
         others = [line for line in self.epilog if not line.startswith(PROGRAMS)]
         parts += [textwrap.fill(s, width(), break_on_hyphens=False) for s in others]
         return "\n\n".join(parts)
-
-    def complete(self, words: Sequence[str]) -> Iterable[str]:
-        """Return what may stand for the last word of a line, after the others."""
-        *before, last = words
-        option = self.known.get(before[-1]) if before else None
-        if option is not None and option.read is not None:
-            return [word for word in option.words if word.startswith(last)]
-        names = [name for name in self.known if name[:2] == "--"] if last else []
-        return [name for name in names if name.startswith(last)]
 
 
 def width() -> int:

@@ -41,9 +41,9 @@ Output:
 
 def add(command: Options) -> None:
     """Add the options."""
-    command.arguments.append(
-        Argument("paper", "PAPER", f"One of {', '.join(MODULES)}.", required=False)
-    )
+    text = f"One of {', '.join(MODULES)}."
+    paper = Argument("paper", "PAPER", text, required=False, words=list(MODULES))
+    command.arguments.append(paper)
     command.add(OPTIONS)
     command.common()
 
