@@ -252,7 +252,7 @@ def test_too_many_words_are_refused_with_the_columns_to_keep() -> None:
     assert "--columns Pclass,Sex,Age,Embarked" in told
     assert "--one-hot" in told
     told = refused("train", "t.csv", "m", "--label", "Survived")
-    assert "--missing mean" in told
+    assert "--missing mean or most-frequent, or leave such rows out with drop" in told
 
 
 def test_columns_go_by_name_in_any_order_and_words_may_be_new() -> None:

@@ -412,7 +412,7 @@ def test_completion_of_names(words: list[str], found: set[str]) -> None:
 
 SHELLS = {
     "bash": "COMP_WORDS=(dualgap {0}) COMP_CWORD={1}; _dualgap\necho ${{COMPREPLY[@]}}",
-    "zsh": "words=(dualgap {0}) CURRENT=$#words\ncompadd() {{ shift; echo $@ }}\n_dualgap",
+    "zsh": "words=(dualgap {0}) CURRENT={1}+1\ncompadd() {{ echo $@[2,-1] }}\n_dualgap",
     "fish": "complete -C 'dualgap {0}'",
 }
 

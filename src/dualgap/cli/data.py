@@ -377,8 +377,9 @@ def refuse_untrainable(examples: FileExamples, task: str = "classification") -> 
         raise ValueError(f"{path} has only labels and no values; add features")
     if task == "regression" and kind not in "if":
         raise ValueError(
-            f"{path} has labels that are not numbers, such as {examples.y[0]!s}; leave "
-            "--task regression out to train a classifier"
+            f"{path} has labels that are not numbers, such as {examples.y[0]!s}; name "
+            "a column of numbers with --label, or leave --task regression out to "
+            "train a classifier"
         )
     if task != "classification":
         return

@@ -434,4 +434,4 @@ def in_options(sentence: str) -> str:
         lambda f: f"--solver {f[1].lower()} --solver-option {f[2]}={f[3]}",
         sentence,
     )
-    return re.sub(r"\b(or|,) '([\w-]+)'", r"\1 \2", pattern.sub(told, sentence))
+    return re.sub(r"\b(or|,|with) '([\w-]+)'", r"\1 \2", pattern.sub(told, sentence))
