@@ -463,19 +463,19 @@ class Certificate:
         return f"Certificate({', '.join(words)})"
 
     def _repr_html_(self) -> str:
-        rows = [part._cells(part.name) for part in self.parts]
+        rows = [part.cells(part.name) for part in self.parts]
         if self.several:
-            rows.append(self._cells("all together"))
+            rows.append(self.cells("all together"))
         return (
             # scikit-learn's classes, with which an estimator shows its parameters
             '<div class="estimator-table"><details class="dualgap-certificate">'
             f"<summary>{html.escape(self.message)}</summary>"
-            f'<table class="parameters-table">{_row(_HEAD, "th")}'
+            f'<table class="parameters-table">{_row(COLUMNS, "th")}'
             f"{''.join(_row(row, 'td') for row in rows)}</table></details></div>"
         )
 
-    def _cells(self, name: str) -> list[str]:
-        """Return the row of this certificate in the table of a notebook."""
+    def cells(self, name: str) -> list[str]:
+        """Return the row of this certificate in a table with these `COLUMNS`."""
         gap = self.relative_gap
         within = percent(gap) if gap < math.inf else "unknown"
         if self.about:
@@ -487,7 +487,8 @@ class Certificate:
         ]
 
 
-_HEAD = ("", "status", "within", "primal", "dual", "epochs", "seconds", "solver")
+#: Names of the columns of tables of certificates.
+COLUMNS = ("", "status", "within", "primal", "dual", "epochs", "seconds", "solver")
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

@@ -142,7 +142,7 @@ def test_several_classes() -> None:
     assert lines[0].startswith("Converged: all 3 classes within ")
     assert len(lines) == 3
     head, *lines = call("train", "data", "model", "--verbose").stdout.splitlines()[1:5]
-    assert head.split()[:3] == ["problem", "status", "primal"]
+    assert head.split()[:4] == ["problem", "status", "within", "primal"]
     assert [line.split()[:3] for line in lines] == [
         ["class", str(label), "certified"] for label in (1, 3, 7)
     ]

@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from ..data.types import Parameters
     from .data import FileExamples
 
+_STATUS = (
+    "Exit status: 0 all models are certified to --tol; 3 some are not; 1 bad data or "
+    "files; 2 wrong usage."
+)
 PATH = (
     "dualgap path a9a",
     "dualgap path a9a path.png --C 0.01,0.1,1,10 --loss squared_hinge",
     "dualgap path a9a --n-Cs 9 --class-weight balanced",
     "Each C starts from the solution of the previous, smaller one, which saves most of "
     "the work. Each model has its own certificate. dualgap tune chooses one of them.",
-    "Exit status: 0 every model is certified to --tol; 3 some are not; 1 bad data or "
-    "files; 2 wrong usage.",
+    _STATUS,
 )
 TUNE = (
     "dualgap tune a9a a9a.model",
@@ -42,8 +45,7 @@ TUNE = (
     "dualgap tune a9a a9a.model --kernel rbf --C 0.1,1,10 --gamma 0.01,0.1,scale",
     "Every fold trains all values of C, each from the solution of the previous one, "
     "and proves every model. MODEL is trained on all of DATA with the best parameters.",
-    "Exit status: 0 all models are certified to --tol; 3 some are not; 1 bad data or "
-    "files; 2 wrong usage.",
+    _STATUS,
 )
 #: Values of C without --C.
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..certificate import Status, distance, percent
+from ..certificate import COLUMNS, Status, distance, percent
 from .options import in_options
 
 if TYPE_CHECKING:
@@ -184,21 +184,8 @@ _FINE = 1e-6
 
 def print_details(certificate: Certificate) -> None:
     """Print a table of all certificates."""
-    head = ("problem", "status", "primal", "dual", "gap", "epochs", "seconds", "solver")
-    rows = [
-        [
-            c.name,
-            c.status.label if c.status else "",
-            f"{c.primal:.9g}",
-            f"{c.dual:.9g}",
-            f"{c.relative_gap:.2e}",
-            f"{c.epochs:,}",
-            f"{c.seconds:.3g}",
-            c.solver,
-        ]
-        for c in certificate.parts
-    ]
-    for line in table(head, rows):
+    head = ["problem", *COLUMNS[1:]]
+    for line in table(head, [part.cells(part.name) for part in certificate.parts]):
         print(line)
 
 
