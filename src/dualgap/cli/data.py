@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .files import DASH, check_files, is_store, refuse_no_model, refuse_store
 
@@ -166,33 +166,18 @@ def read_data(
         width = trained.model.n_features_in_ if trained.kind != "LIBSVM" else None
     options, weights = table_options(o), getattr(o, "weights", None)
     if is_store(path):
-        return _opened(o, options, width, remedy)
-    weight = None if weights is None else weights_in(weights)
-    from ..data.opening import open_data
-
-    with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
-        name = file.name
-        if file.kind == "svmlight":
-            what = "svmlight text, not a table"
-            _refuse_options(name, what, **options._asdict())
-            content = path if file.plain else file.content  # a path is mapped
-            found = _svmlight(content, name, base, o.n_jobs, width, remedy)
-            found = replace(found, said=told_of_text(file))
-        else:
-            what = "a table, not svmlight text"
-            _refuse_options(name, what, zero_based=o.zero_based)
-            if file.kind in ("npz", "npy"):
-                what = "a file of arrays X and y, not a table"
-                _refuse_options(name, what, **options._asdict())
-                found = _arrays(file, needs_label)
-            else:
-                features = None if trained is None else trained.features
-                found = _table(file, options, features, needs_label, training, weight)
-    n, d = found.shape
+        weight, found = None, _opened(o, options)
+    else:
+        weight = None if weights is None else weights_in(weights)
+        features = None if trained is None else trained.features
+        columns = _Columns(options, features, needs_label, training, weight)
+        found = _of_file(o, base, width, columns)
+    name, (n, d) = found.path, found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
-    if width not in (None, d):
-        raise ValueError(f"{name} has {d} features, not {width}; {remedy}")
+    if width is not None and d != width:
+        than = "more than" if d > width else "not"
+        raise ValueError(f"{name} has {d} features, {than} {width}; {remedy}")
     if weight is not None:
         if found.weight is None:
             found = replace(found, weight=weight.numbers(n))
@@ -219,43 +204,53 @@ def weights_in(path: str) -> Given:
             ) from None
 
 
-def _arrays(file: DataFile, needs_label: bool) -> FileExamples:
-    """Read arrays of NumPy."""
-    import numpy as np
+class _Columns(NamedTuple):
+    """How to read the columns of a table, in the order of `read_table`."""
 
-    from ..data.chunks import read_arrays
-
-    X, y, weight = read_arrays(file.content, file.kind, file.name)
-    if y is None and needs_label:
-        raise ValueError(f"{file.name} has no labels; save an array y with X")
-    labels = np.zeros(X.shape[0]) if y is None else y
-    return FileExamples(
-        file.name, X, _whole(labels), False, y is not None, weight=weight
-    )
+    options: TableOptions
+    known: Features | None
+    needs_label: bool
+    training: bool
+    weight: Given | None
 
 
-def _table(
-    file: DataFile,
-    options: TableOptions,
-    known: Features | None,
-    needs_label: bool,
-    training: bool,
-    weight: Given | None,
+def _of_file(
+    o: Values, base: bool | None, width: int | None, columns: _Columns
 ) -> FileExamples:
-    """Read a table; with `known` features, those of a model."""
+    """Read the examples of a file or of standard input."""
+    from ..data.chunks import read_arrays
+    from ..data.opening import open_data
+    from ..data.tables import TABLES, read_table
+
+    path = o.data
+    with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
+        name, kind, options = file.name, file.kind, columns.options._asdict()
+        if kind == "svmlight":
+            _refuse_options(name, "svmlight text, not a table", **options)
+            return _svmlight(file, base, o.n_jobs, width)
+        what = "a table, not svmlight text"
+        _refuse_options(name, what, zero_based=o.zero_based)
+        if kind in TABLES:
+            rows, features, said = read_table(
+                file.content, kind, name, **columns._asdict()
+            )
+            more = {"features": features, "weight": rows.weight, "said": said}
+            return _examples(name, rows.X, rows.y, **more)
+        _refuse_options(name, "a file of arrays X and y, not a table", **options)
+        X, y, weight = read_arrays(file.content, kind, name)
+        if y is None and columns.needs_label:
+            raise ValueError(f"{name} has no labels; save an array y with X")
+        return _examples(name, X, y, weight=weight)
+
+
+def _examples(
+    name: str, X: MatrixLike, y: NDArray[np.generic] | None, **more: Any
+) -> FileExamples:
+    """Return examples whose indices start at 1, perhaps without labels."""
     import numpy as np
 
-    from ..data.tables import read_table
-
-    rows, features, said = read_table(
-        file.content, file.kind, file.name, options, known, needs_label=needs_label,
-        training=training, weight=weight,
-    )  # fmt: skip
-    y = np.zeros(rows.X.shape[0]) if rows.y is None else rows.y
-    return FileExamples(
-        file.name, rows.X, _whole(y), False, rows.y is not None, features, rows.weight,
-        said,
-    )  # fmt: skip
+    labels = _whole(np.zeros(X.shape[0]) if y is None else y)
+    return FileExamples(name, X, labels, False, y is not None, **more)
 
 
 def told_of_text(file: DataFile) -> list[str]:
@@ -267,15 +262,11 @@ def told_of_text(file: DataFile) -> list[str]:
 
 
 def _svmlight(
-    content: str | BinaryIO,
-    name: str,
-    zero_based: bool | None,
-    n_jobs: int | None,
-    n_features: int | None,
-    remedy: str,
+    file: DataFile, zero_based: bool | None, n_jobs: int | None, width: int | None
 ) -> FileExamples:
     from ..data import load_svmlight
 
+    content = file.name if file.plain else file.content  # a path is mapped
     # If the base is unknown, read the indices as written, and then look for index 0.
     X, y = load_svmlight(
         content, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
@@ -285,15 +276,10 @@ def _svmlight(
         if not zero_based and X.nnz:
             X.indices -= 1
             X.resize((X.shape[0], X.shape[1] - 1))
-    if X.shape[0] == 0:
-        raise ValueError(f"{name} has no examples; give a file with data")
-    if n_features is not None:
-        if X.shape[1] > n_features:
-            raise ValueError(
-                f"{name} has {X.shape[1]} features, more than {n_features}; {remedy}"
-            )
-        X.resize((X.shape[0], n_features))  # features that do not occur are 0
-    return FileExamples(name, X, _whole(y), zero_based)
+    if width is not None and X.shape[1] < width:
+        X.resize((X.shape[0], width))  # features that do not occur are 0
+    said = told_of_text(file)
+    return FileExamples(file.name, X, _whole(y), zero_based, said=said)
 
 
 def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -340,9 +326,7 @@ def rescaled(examples: FileExamples, scaling: Scaling | None) -> FileExamples:
     return replace(examples, X=scaling.apply(examples.X))
 
 
-def _opened(
-    o: Values, options: TableOptions, width: int | None, remedy: str
-) -> FileExamples:
+def _opened(o: Values, options: TableOptions) -> FileExamples:
     """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
@@ -357,10 +341,6 @@ def _opened(
             "convert, and the store keeps them"
         )
     store = RowStore.open(path)
-    if width not in (None, store.n_features):
-        raise ValueError(
-            f"{path} has {store.n_features} features, not {width}; {remedy}"
-        )
     y = store.y
     y = y.astype(np.int64) if y.dtype.kind == "i" else y
     if store.classes is not None:

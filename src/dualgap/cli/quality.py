@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -91,9 +90,14 @@ def quality(
     fitted: Model, examples: FileExamples, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:
     """Return accuracies or errors, None where they are undefined, and a remark."""
-    if is_regression(fitted):
-        return _errors(examples, labels.astype("float64", copy=False))
-    return _accuracies(fitted, examples, labels)
+    numbers = is_regression(fitted)
+    names = _ERRORS if numbers else ("accuracy", "balanced_accuracy")
+    found, remark = dict[str, "float | None"](), "DATA has no labels"
+    if examples.labelled and numbers:
+        found, remark = _errors(examples, labels.astype("float64", copy=False))
+    elif examples.labelled:
+        found, remark = _accuracies(fitted, examples, labels)
+    return dict.fromkeys(names) | found, remark
 
 
 def auc(
@@ -181,24 +185,17 @@ def classes_of(fitted: Model) -> list[Label]:
 _ERRORS = ("mean_squared_error", "mean_absolute_error", "r2")
 
 
-def _none(names: Sequence[str]) -> Figures:
-    return dict.fromkeys(names)
-
-
 def _accuracies(
     fitted: Model, examples: FileExamples, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:
     import numpy as np
 
-    none = _none(("accuracy", "balanced_accuracy"))
-    if not examples.labelled:
-        return none, "DATA has no labels"
     found, known = examples.labels, set(classes_of(fitted))
     strange = [label for label in found if label not in known]
     if found == [0]:
-        return none, "every label is 0, which counts as missing"
+        return {}, "every label is 0, which counts as missing"
     if len(strange) == len(found):
-        return none, (
+        return {}, (
             f"the model has none of the labels ({shortened(found)}); "
             f"its classes are {shortened(sorted(known))}"
         )
@@ -222,13 +219,11 @@ def _errors(
 ) -> tuple[Figures, str]:
     import numpy as np
 
-    if not examples.labelled:
-        return _none(_ERRORS), "DATA has no labels"
     if examples.y.dtype.kind not in "if":
-        return _none(_ERRORS), "the labels of DATA are not numbers"
+        return {}, "the labels of DATA are not numbers"
     y = np.asarray(examples.y, np.float64)
     if not y.any():
-        return _none(_ERRORS), "every target is 0, which counts as missing"
+        return {}, "every target is 0, which counts as missing"
     residuals, spread = y - predicted, float(np.var(y))
     square = float(np.mean(residuals**2))
     return {
