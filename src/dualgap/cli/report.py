@@ -62,23 +62,22 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
     if quiet:
         yield None
         return
-    if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
-        room = shutil.get_terminal_size().columns - 1
+    live = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    room = shutil.get_terminal_size().columns - 1
 
-        def draw(text: str, seconds: float) -> None:
-            line = f"{seconds:.1f} s: {text}"[:room]
-            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+    def show(text: str, seconds: float) -> None:
+        line = f"{seconds:.1f} s: {text}"
+        line = f"\r{line[:room]}\x1b[K" if live else f"{line}\n"
+        print(line, end="", file=sys.stderr, flush=True)
 
-        try:
-            yield _Paced(tol, problems, draw, lambda seconds: seconds + 0.1)
-        finally:
+    def later(seconds: float) -> float:
+        return seconds + 0.1 if live else 2 * max(seconds, 0.5)
+
+    try:
+        yield _Paced(tol, problems, show, later)
+    finally:
+        if live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        return
-
-    def write(text: str, seconds: float) -> None:
-        print(f"{seconds:.1f} s: {text}", file=sys.stderr, flush=True)
-
-    yield _Paced(tol, problems, write, lambda seconds: 2 * max(seconds, 0.5))
 
 
 class _Paced:
