@@ -48,17 +48,8 @@ REPORT = (
 )
 _OF_OTHERS = """
 Model:
-  --C -C -c X
-    C that a model of LIBLINEAR or LIBSVM was trained with. [default: from the model
-    file]
-  --epsilon -p X
-    epsilon that a model of LIBLINEAR or LIBSVM was trained with. [default: from the
-    model file]
-"""
-_NU = """
-Model:
-  --nu -n X
-    nu that a model of LIBLINEAR or LIBSVM was trained with. [default: from the model
+  {} X
+    Value that a model of LIBLINEAR or LIBSVM was trained with. [default: from the model
     file]
 """
 _TOL = """
@@ -81,7 +72,7 @@ Output:
 
 def add_certify(command: Options) -> None:
     """Add the options of certify."""
-    _add(command, _NU + _TIME + _VERBOSE)
+    _add(command, _TIME + _VERBOSE, "--nu -n")
 
 
 def add_prove(command: Options) -> None:
@@ -92,11 +83,11 @@ def add_prove(command: Options) -> None:
 
 def add_report(command: Options) -> None:
     """Add the options of report."""
-    _add(command, _NU + _TIME)
+    _add(command, _TIME, "--nu -n")
     command.output("PAGE", "HTML file to write.", "page", shown="report.html")
 
 
-def _add(command: Options, more: str = "") -> None:
+def _add(command: Options, more: str = "", *told: str) -> None:
     """Add what all three take; a bound may run out of time, a proof cannot."""
     command.data()
     command.trained_model(
@@ -104,7 +95,8 @@ def _add(command: Options, more: str = "") -> None:
         "(-s 0, 2, 3).",
     )
     readers = {key: reader_for(key) for key in ("epsilon", "nu", "tol", "time_limit")}
-    command.add(_OF_OTHERS + _TOL + more + WEIGHTS, **readers)
+    others = "".join(map(_OF_OTHERS.format, ("--C -C -c", "--epsilon -p", *told)))
+    command.add(others + _TOL + more + WEIGHTS, **readers)
     command.table_options(trained=True)
     command.jobs("predicting with a kernel")
     command.common()

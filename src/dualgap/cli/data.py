@@ -218,9 +218,7 @@ def _of_file(
     o: Values, base: bool | None, width: int | None, columns: _Columns
 ) -> FileExamples:
     """Read the examples of a file or of standard input."""
-    from ..data.chunks import read_arrays
     from ..data.opening import open_data
-    from ..data.tables import TABLES, read_table
 
     path = o.data
     with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
@@ -228,6 +226,9 @@ def _of_file(
         if kind == "svmlight":
             _refuse_options(name, "svmlight text, not a table", **options)
             return _svmlight(file, base, o.n_jobs, width)
+        from ..data.chunks import read_arrays
+        from ..data.tables import TABLES, read_table
+
         what = "a table, not svmlight text"
         _refuse_options(name, what, zero_based=o.zero_based)
         if kind in TABLES:
