@@ -366,13 +366,29 @@ REFUSED: dict[str, Kind] = {
     ),
     "one class": Kind(edited("no\n", "yes\n"), words="only one class"),
     "targets": Kind(column("label", np.arange(60) / 7), words="--task regression"),
-    "label:weight": Kind(lambda: b"1:0.5 1:1 2:2\n", words="(label:weight)"),
-    "several labels": Kind(lambda: b"1,3 1:1\n2 1:2\n", words="several labels"),
+    "label:weight": Kind(
+        lambda: b"1:0.5 1:1 2:2\n",
+        words="put a label (0, say) before the features, and give weights of examples "
+        "(label:weight) in a file with --weights FILE",
+    ),
+    "several labels": Kind(
+        lambda: b"1,3 1:1\n2 1:2\n", words="train LinearSVC in Python: read them with"
+    ),
+    "a word after numbers": Kind(
+        lambda: b"1 1:1\nspam 1:2\n", words="line 2, column 1: expected a label (a fin"
+    ),
     "no svmlight labels": Kind(lambda: b"1:1 2:2\n1:2\n", words="put a label"),
     "svmlight, wrong order": Kind(lambda: b"1 2:1 1:1\n", words="larger than the one"),
     "svmlight, a gap": Kind(lambda: b"1 2:\n", words="a value"),
     "svmlight, a cost": Kind(lambda: b"1 cost:2 2:1\n-1 1:1\n", words="cost:2"),
     "a model": Kind(lambda: b"solver_type L2R\n", words="is a model file"),
+}
+
+
+#: Files that convert refuses in the same words.
+OTHERS = {
+    *("JSON", "JSON records", "JSON lines", "ARFF", "workbook", "svmlight in UTF-16"),
+    *("a picture", "HTML", "label:weight", "several labels", "a word after numbers"),
 }
 
 
@@ -384,3 +400,5 @@ def test_a_file_is_refused_in_a_sentence(name: str) -> None:
     words = refused("train", "data", "m", "--quiet", *kind.options)
     assert str(kind.words) in words
     assert len(words) < 400
+    if name in OTHERS:
+        assert str(kind.words) in refused("convert", "data", "s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
@@ -440,29 +439,6 @@ def test_a_csv_in_a_zip_and_svmlight_text_with_a_mark() -> None:
     np.testing.assert_array_equal(*coef)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b'{"a": 1}\n', "is JSON; save the table as CSV"),
-        (b"@relation iris\n@data\n", "is ARFF (Weka)"),
-        ("1 1:2\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
-    ],
-)
-def test_other_formats_are_named(content: bytes, words: str) -> None:
-    Path("t").write_bytes(content)
-    for command in ("train", "convert"):
-        assert words in refused(command, "t", "out")
-
-
-def test_a_workbook_is_named() -> None:
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w") as archive:
-        archive.writestr("[Content_Types].xml", "<x/>")
-    Path("t.xlsx").write_bytes(sink.getvalue())
-    for command in ("train", "convert"):
-        assert "is a workbook of Excel; save" in refused(command, "t.xlsx", "out")
-
-
 WORDS = "spam qid:1 1:3 2:1\nham qid:1 1:-1\nspam qid:2 1:2\nham qid:2 1:-2 2:1\n" * 6
 
 
@@ -486,21 +462,6 @@ def test_svmlight_text_with_words_and_queries(command: str) -> None:
         assert "proved" not in call("certify", "t", "m").stderr
         assert "ham: 12, spam: 12" in call("inspect", "t").stdout
         assert call("path", "t", "--n-Cs", "2").stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("1:0.5 1:1\n", "put a label (0, say) before the features, and give weights of "
-         "examples (label:weight) in a file with --weights FILE"),
-        ("1,3 2:0.5\n2 1:1\n", "train LinearSVC in Python: read them with sklearn."),
-        ("1 1:1\nspam 1:2\n", "line 2, column 1: expected a label (a finite decimal"),
-    ],
-)  # fmt: skip
-def test_labels_that_are_not_read(text: str, words: str) -> None:
-    Path("t").write_text(text)
-    for command in ("train", "convert"):
-        assert words in refused(command, "t", "out")
 
 
 def test_onnx_has_the_description_of_the_columns() -> None:
