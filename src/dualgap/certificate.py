@@ -463,9 +463,9 @@ class Certificate:
         return f"Certificate({', '.join(words)})"
 
     def _repr_html_(self) -> str:
-        rows = [part.cells(part.name) for part in self.parts]
+        rows = [cells_of(part, part.name) for part in self.parts]
         if self.several:
-            rows.append(self.cells("all together"))
+            rows.append(cells_of(self, "all together"))
         return (
             # scikit-learn's classes, with which an estimator shows its parameters
             '<div class="estimator-table"><details class="dualgap-certificate">'
@@ -474,21 +474,22 @@ class Certificate:
             f"{''.join(_row(row, 'td') for row in rows)}</table></details></div>"
         )
 
-    def cells(self, name: str) -> list[str]:
-        """Return the row of this certificate in a table with these `COLUMNS`."""
-        gap = self.relative_gap
-        within = percent(gap) if gap < math.inf else "unknown"
-        if self.about:
-            within += f" of the optimum of {self.about}"
-        return [
-            *(name, self.status.label if self.status else "", within),
-            *(f"{self.primal:.9g}", f"{self.dual:.9g}"),
-            *(str(self.epochs), f"{self.seconds:.3g}", self.solver),
-        ]
-
 
 #: Names of the columns of tables of certificates.
 COLUMNS = ("", "status", "within", "primal", "dual", "epochs", "seconds", "solver")
+
+
+def cells_of(certificate: Certificate, name: str) -> list[str]:
+    """Return the row of a certificate in a table with these `COLUMNS`."""
+    c, gap = certificate, certificate.relative_gap
+    within = percent(gap) if gap < math.inf else "unknown"
+    if c.about:
+        within += f" of the optimum of {c.about}"
+    return [
+        *(name, c.status.label if c.status else "", within),
+        *(f"{c.primal:.9g}", f"{c.dual:.9g}"),
+        *(str(c.epochs), f"{c.seconds:.3g}", c.solver),
+    ]
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
 from .data import read_data, refuse_untrainable, save, standardized
@@ -177,15 +177,15 @@ def tune(o: Values) -> int:
 def _beyond(
     option: str,
     key: str,
-    rows: Sequence[Mapping[str, Any]],
-    best: Mapping[str, Any],
+    rows: Sequence[Mapping[str, float | str]],
+    best: Mapping[str, float | str],
 ) -> str:
     """Return advice if the best value is the least or largest, and alone the best."""
     scores = {
-        row[key]: row["mean_score"]
+        value: row["mean_score"]
         for row in rows
-        if isinstance(row.get(key), float)
-        and all(row[name] == value for name, value in best.items() if name != key)
+        if isinstance(value := row.get(key), float)
+        and all(row[name] == best[name] for name in best if name != key)
     }
     values = sorted(scores)
     if len(values) < 2 or best.get(key) not in (values[0], values[-1]):
@@ -195,7 +195,7 @@ def _beyond(
     if scores[end] == scores[neighbour]:
         return ""
     step = end / neighbour
-    more = ",".join(f"{end * step**k:.3g}" for k in range(3))
+    more = ",".join(f"{end * step**k:.6g}" for k in range(3))
     return (
         f"The best {key} is the {'smallest' if low else 'largest'} that was tried: "
         f"try {option} {more} too."

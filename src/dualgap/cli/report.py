@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..certificate import COLUMNS, Status, distance, percent
+from ..certificate import COLUMNS, Status, cells_of, distance, percent
 from .options import in_options
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ _FINE = 1e-6
 def print_details(certificate: Certificate) -> None:
     """Print a table of all certificates."""
     head = ["problem", *COLUMNS[1:]]
-    for line in table(head, [part.cells(part.name) for part in certificate.parts]):
+    for line in table(head, [cells_of(part, part.name) for part in certificate.parts]):
         print(line)
 
 
