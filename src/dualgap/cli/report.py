@@ -27,18 +27,17 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print warnings about degenerate optima and folds as sentences, with options."""
-    from ..problems.degenerate import DegenerateWarning
-
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DegenerateWarning)
+        warnings.simplefilter("always", UserWarning)
         yield
     for one in caught:
         # The other category is of scikit-learn, which may not be imported.
-        if one.category.__name__ not in ("DegenerateWarning", "ConvergenceWarning"):
-            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
-            continue
-        sentence = in_options(str(one.message).partition(": ")[2])
-        print(f"Warning: {sentence.rstrip('.')}.", file=sys.stderr)
+        if one.category.__name__ in ("DegenerateWarning", "ConvergenceWarning"):
+            sentence = in_options(str(one.message).partition(": ")[2])
+            print(f"Warning: {sentence.rstrip('.')}.", file=sys.stderr)
+        else:
+            place = one.filename, one.lineno
+            warnings.warn_explicit(one.message, one.category, *place)
 
 
 @contextlib.contextmanager

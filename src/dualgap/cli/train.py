@@ -130,7 +130,10 @@ def run(o: Values) -> int:
         if o.bounds:
             model.bound_optimum(examples.X, examples.y, examples.weight)
         if o.probability:
-            whole = _calibrated(model, examples)
+            from ..estimators import calibrated
+
+            weight = examples.weight
+            whole = calibrated(model, examples.X, examples.y, sample_weight=weight)
     save(whole, o.model, examples, scaling)
     certificate = model.certificate_
     figures = on_training_rows(whole, examples, o.n_jobs)
@@ -229,18 +232,6 @@ def _fit(model: Model, examples: FileExamples, quiet: bool) -> None:
         if weight is None:
             weight = getattr(examples.X, "sample_weight", None)  # of a store
         model._fit(examples.X, examples.y, weight, on_epoch=on_epoch)
-
-
-def _calibrated(model: Model, examples: FileExamples) -> Model:
-    """Return a model with probabilities; it warns of folds that did not converge."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    from ..estimators import calibrated
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", ConvergenceWarning)
-        weight = examples.weight
-        return calibrated(model, examples.X, examples.y, sample_weight=weight)
 
 
 def _told(model: Model, o: Values) -> Parameters:
