@@ -122,10 +122,16 @@ def own(tmp_path):
     return str(path)
 
 
-def test_a_file_of_ones_own_is_measured_beside_the_published_figures(own, capsys):
+def test_a_file_of_ones_own_is_measured_beside_the_published_figures(
+    own, tmp_path, capsys
+):
     options = ["--table", "1", "--data", own, "--quick", "--seeds", "1"]
-    assert run(["reproduce", "pegasos2011", *options]) == 0
+    folder = tmp_path / "pages"
+    assert run(["reproduce", "pegasos2011", *options, "-o", str(folder)]) == 0
     told = capsys.readouterr().out
+    place, files = told.splitlines()[-1].split(": ")
+    assert place == f"Written to the folder {folder}"
+    assert sorted(files.split(", ")) == sorted(p.name for p in folder.iterdir())
     assert re.search(r"^\| \S*mine.svm \| .* epochs", told, re.M)
     cells = " | ".join(published("pegasos2011", "1")["rows"]["CCAT"])
     assert f"| CCAT, published | {cells} |" in told
