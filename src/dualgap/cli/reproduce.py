@@ -75,7 +75,8 @@ def run(o: Values) -> None:
         return
     print(page.text(), end="")
     if o.output is not None:
-        names = (f"{page.name}{end}" for end in (".md", ".png", ".json"))
+        names = [f"{page.name}{end}" for end in (".md", ".png", ".json")]
+        names += page.files
         files = [name for name in names if os.path.isfile(os.path.join(o.output, name))]
         print(f"\nWritten to the folder {o.output}: {', '.join(files)}")
 
