@@ -194,7 +194,7 @@ def test_thousands_are_read_with_an_option_that_the_message_names(
     Path("t.csv").write_text(f"x;y\n1{thousands}00;a\n2;b\n", "utf-8")
     train = ("train", "t.csv", "m2", "--decimal", decimal, "--thousands")
     assert "t.csv, line 2, column 1 ('x')" in refused(*train, thousands)
-    assert "--thousands x is unknown; use" in refused(*train, "x")
+    assert "--thousands x: use one of" in refused(*train, "x")
     told = f"--decimal {decimal} is the mark between thousands too"
     assert told in refused(*train, decimal)
 

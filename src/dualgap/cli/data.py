@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .files import DASH, check_files, is_store, refuse_no_model, refuse_store
 
@@ -235,23 +235,26 @@ def _of_file(
             rows, features, said = read_table(
                 file.content, kind, name, **columns._asdict()
             )
-            more = {"features": features, "weight": rows.weight, "said": said}
-            return _examples(name, rows.X, rows.y, **more)
+            found = _examples(name, rows.X, rows.y, rows.weight)
+            return replace(found, features=features, said=said)
         _refuse_options(name, "a file of arrays X and y, not a table", **options)
         X, y, weight = read_arrays(file.content, kind, name)
         if y is None and columns.needs_label:
             raise ValueError(f"{name} has no labels; save an array y with X")
-        return _examples(name, X, y, weight=weight)
+        return _examples(name, X, y, weight)
 
 
 def _examples(
-    name: str, X: MatrixLike, y: NDArray[np.generic] | None, **more: Any
+    name: str,
+    X: MatrixLike,
+    y: NDArray[np.generic] | None,
+    weight: NDArray[np.float64] | None,
 ) -> FileExamples:
     """Return examples whose indices start at 1, perhaps without labels."""
     import numpy as np
 
     labels = _whole(np.zeros(X.shape[0]) if y is None else y)
-    return FileExamples(name, X, labels, False, y is not None, **more)
+    return FileExamples(name, X, labels, False, y is not None, weight=weight)
 
 
 def told_of_text(file: DataFile) -> list[str]:

@@ -121,7 +121,8 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     begun = time.perf_counter()
     # With the squared hinge all rows of overlapping classes may matter, which are too
     # many here.
-    sure = not math.isinf(rows.loss.slope) or _few_enough(batch)
+    bounded = not math.isinf(rows.loss.slope)
+    sure = not batch.many or bounded or _few_enough(batch)
     newton = SmoothingNewton.settings
     settings = core.LabellingSettings(
         newton.first_tau,
