@@ -2,7 +2,7 @@
 
     python benchmarks/kernel/half_million.py [kdd99 donors checkerboard] [--threads 1]
     python benchmarks/kernel/half_million.py --cache 200 --limit 4000 \
-        surface:50000 surface:100000 surface:200000 surface:1000000
+        surface:50000 surface:100000 surface:200000 surface:400000 surface:1000000
 
 Hinge with a free bias, RBF, C = 10, a gap of 1e-3 proved in float64, at most --limit
 seconds a fit, each in a process of its own. gamma is "scale", for the checkerboard (4 x
