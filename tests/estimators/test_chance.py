@@ -11,7 +11,7 @@ from sklearn import svm
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from dualgap import SVC, LinearOneClassSVM, OneClassSVM, patch_sklearn
+from dualgap import SVC, LinearOneClassSVM, LinearSVC, OneClassSVM, patch_sklearn
 
 with patch_sklearn():
     PATCHED = svm.OneClassSVM, svm.SVC
@@ -50,6 +50,17 @@ def test_an_optimum_of_zero_is_told(kind: Any, settings: Any, size: float) -> No
     assert "Use the rbf kernel" in message
     assert model.certificate_.certified
     assert model.certificate_.dual <= 0.0 <= model.certificate_.primal
+
+
+@pytest.mark.parametrize("scale_of_C", [1e-3, 1.0])
+def test_a_joint_problem_tells_of_scores_that_are_equal(scale_of_C: float) -> None:
+    joint = {"multi_class": "crammer_singer", "loss": "hinge", "C": scale_of_C}
+    for X, y in ((np.zeros((8, 2)), np.arange(8) % 4), (XOR, np.array([0, 0, 1, 1]))):
+        (message,) = told(LinearSVC(**joint), X, y)
+        assert "no better than w = 0" in message
+        # A class with more rows than others wins everywhere.
+        more = np.r_[y, np.zeros(9, int)]
+        assert not told(LinearSVC(**joint), np.vstack([X, np.zeros((9, 2))]), more)
 
 
 @pytest.mark.parametrize("kind", [LinearOneClassSVM, OneClassSVM, PATCHED[0]])

@@ -22,7 +22,7 @@ from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
 from ..memory import make_room
 from ..problems.batch import MANY, LinearBatch
-from ..problems.constant import constant_sentence, label_sentence
+from ..problems.constant import constant_sentence, joint_sentence, label_sentence
 from ..problems.duals import Table, expanded
 from ..problems.reductions import MultiLabel, Reduction, has_labels, reduction_of
 from ..solvers import SequentialDual, Solver, get_solver
@@ -446,8 +446,10 @@ class LinearSVC(
         return linear_problems(terms, batch, table_of(self, X.shape[0]))
 
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
-        if batch.joint or is_silent():  # a joint problem compares the classes
+        if is_silent():
             return ""
+        if batch.joint:
+            return joint_sentence(batch, found.bounds[0], self.tol, self.atol)
         labels = batch.several == MultiLabel.several
         sentence = label_sentence if labels else constant_sentence
         return sentence(

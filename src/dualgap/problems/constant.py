@@ -211,6 +211,18 @@ def label_sentence(
     return ". Moreover, ".join(sentences)
 
 
+def joint_sentence(batch: LinearBatch, bounds: Bounds, tol: float, atol: float) -> str:
+    """Return a sentence if w = 0 is an optimum of Crammer and Singer's problem."""
+    # The loss of w = 0 is 1 at every row.
+    nothing = float(batch.rows.cost.sum()) * (1.0 - SETTINGS.rounding)
+    if not bounds.meets(tol, atol) or nothing > bounds.primal + bounds.rounding:
+        return ""
+    return (
+        "the model is no better than w = 0, which gives all classes the same score, so "
+        "rounding may decide the predictions; use other features or a larger C"
+    )
+
+
 def constant_sentence(
     batch: LinearBatch,
     models: Sequence[Vector],
