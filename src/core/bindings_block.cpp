@@ -118,9 +118,10 @@ struct BoxProblem {
   ResidualLoss loss;
   Array<const double> linear;
   double total;
-  bool two_sided;
+  bool two_sided, two_sums;
 
   BlockProblem taken(Index n) const {
+    if (two_sums && two_sided) n *= 2;  // two variables for each row
     const auto take = [&](const Array<const double> &a, const char *name) {
       const double *data = sized(a, n, name);
       return Vec(data, data + n);
@@ -129,7 +130,8 @@ struct BoxProblem {
     problem.squared = !std::isfinite(loss.form.slope);
     problem.epsilon = loss.epsilon;
     problem.total = total;
-    problem.two_sided = two_sided;
+    problem.two_sided = two_sided && !two_sums;
+    problem.two_sums = two_sums;
     problem.above = loss.above;
     problem.below = loss.below;
     problem.y = take(y, "y");
@@ -298,11 +300,13 @@ void bind_block(nb::module_ &m) {
   nb::class_<BoxProblem>(
       m, "BlockProblem",
       "Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of "
-      "the variables, and whether they have both signs.")
+      "the variables, and whether they have both signs. With two sums it is the sum "
+      "for y = 1, and the negative of the other; a row with both signs then has two "
+      "variables, first all with y = 1.")
       .def(nb::init<Array<const double>, Array<const double>, Array<const double>,
-                    const ResidualLoss &, Array<const double>, double, bool>(),
+                    const ResidualLoss &, Array<const double>, double, bool, bool>(),
            "y"_a, "cost"_a, "diagonal"_a, "loss"_a, "linear"_a, "total"_a,
-           "two_sided"_a);
+           "two_sided"_a, "two_sums"_a = false);
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
           "__init__",
@@ -341,6 +345,8 @@ void bind_block(nb::module_ &m) {
                    "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("threshold",
                    [](const BlockSolver &self) { return self.last_scan().threshold; })
+      .def_prop_ro("apart",
+                   [](const BlockSolver &self) { return self.last_scan().apart; })
       .def_prop_ro("primal",
                    [](const BlockSolver &self) { return self.last_scan().primal; })
       .def_prop_ro("dual",

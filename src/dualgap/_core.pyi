@@ -324,10 +324,10 @@ class KernelRows(RowSource):
 
 class BlockProblem:
     """
-    Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of the variables, and whether they have both signs.
+    Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of the variables, and whether they have both signs. With two sums it is the sum for y = 1, and the negative of the other; a row with both signs then has two variables, first all with y = 1.
     """
 
-    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: ResidualLoss, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], total: float, two_sided: bool) -> None: ...
+    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: ResidualLoss, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], total: float, two_sided: bool, two_sums: bool = False) -> None: ...
 
 class BlockSolver:
     """State of the block solver."""
@@ -374,6 +374,9 @@ class BlockSolver:
 
     @property
     def threshold(self) -> float: ...
+
+    @property
+    def apart(self) -> float: ...
 
     @property
     def primal(self) -> float: ...

@@ -73,11 +73,6 @@ MODULES = {
 
 #: Names in modules of other packages.
 INSTEAD = {
-    "NuSVC": "use SVC; NuSVC(nu) has the model of SVC(C) with the C at which the dual "
-    "variables, np.abs(dual_coef_), sum to nu n C, so a smaller nu is a larger C",
-    "NuSVR": "use SVR; NuSVR(nu, C) has the model of SVR(C, epsilon) with the epsilon "
-    "at which the dual variables, np.abs(dual_coef_), sum to nu n C, so a larger nu is "
-    "a smaller epsilon",
     "SGDClassifier": "use LinearSVC(penalize_intercept=False) with "
     "C = 1/(alpha n_samples)",
     "SGDRegressor": "use LinearSVR with C = 1/(alpha n_samples)",

@@ -31,10 +31,11 @@ __all__ = ["patch_sklearn", "unpatch_sklearn"]
 def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     """Let dualgap train the classes of `sklearn.svm`.
 
-    `LinearSVC`, `SVC`, `LinearSVR`, `SVR` and `OneClassSVM` of scikit-learn are
-    replaced by subclasses with the same signatures, defaults and attributes, whose
-    fits are dualgap's and have a ``certificate_``. What dualgap does not train, such as
-    ``penalty="l1"``, scikit-learn trains as before, and the logger "dualgap" says so.
+    `LinearSVC`, `SVC`, `NuSVC`, `LinearSVR`, `SVR`, `NuSVR` and `OneClassSVM` of
+    scikit-learn are replaced by subclasses with the same signatures, defaults and
+    attributes, whose fits are dualgap's and have a ``certificate_``. What dualgap does
+    not train, such as ``penalty="l1"``, scikit-learn trains as before, and the logger
+    "dualgap" says so.
 
     Call it before ``from sklearn.svm import ...``: a name that was imported earlier
     stays scikit-learn's.
@@ -42,7 +43,7 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     Parameters
     ----------
     names : str or iterable of str, optional
-        Classes to replace; all five if left out.
+        Classes to replace; all seven if left out.
 
     Returns
     -------
@@ -52,7 +53,7 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     Raises
     ------
     ValueError
-        If a name is none of the five.
+        If a name is none of the seven.
 
     See Also
     --------
@@ -83,12 +84,12 @@ def unpatch_sklearn(names: str | Iterable[str] | None = None) -> None:
     Parameters
     ----------
     names : str or iterable of str, optional
-        Classes to put back; all five if left out.
+        Classes to put back; all seven if left out.
 
     Raises
     ------
     ValueError
-        If a name is none of the five.
+        If a name is none of the seven.
     """
     for name in _checked(names):
         exchange(name, DROP_INS[name], DROP_INS[name]._original)

@@ -12,7 +12,15 @@ from libsvm import svmutil
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dualgap import SVR, LinearOneClassSVM, LinearSVR, OneClassSVM, load_model
+from dualgap import (
+    SVR,
+    LinearOneClassSVM,
+    LinearSVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    load_model,
+)
 
 from .running import call, refused
 
@@ -123,6 +131,32 @@ def test_quantiles(kernel):
     text = "--quantile needs --loss quantile."
     given = ("train", "data", "model", *how[:2], "--quantile", "0.9")
     assert text in refused(*given, status=2)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_nu(task):
+    X, y = write()
+    labels = np.where(y > np.median(y), 1, -1) if task == "classification" else y
+    dump_svmlight_file(X, labels, "data", zero_based=False)
+    how = ("--task", task, "--kernel", "rbf", "--nu", "0.3")
+    told = call("train", "data", "model", *how)
+    assert told.stdout.startswith("Converged: within ")
+    found = load_model("model")
+    assert type(found) is (NuSVC if task == "classification" else NuSVR)
+    expected = type(found)(nu=0.3, random_state=0).fit(X, labels)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-6)
+    again = json.loads(call("certify", "data", "model", "--json").stdout)
+    assert abs(again["certificates"][0]["relative_gap"]) < 2e-3
+    call("export", "model", "peer")
+    theirs = svmutil.svm_load_model("peer")
+    values = svmutil.svm_predict(labels, X, theirs, "-q")[0]
+    np.testing.assert_allclose(values, found.predict(X), rtol=1e-5)
+    for extra in (("--bounds",), ("--loss", "hinge"), ("--epsilon", "0.1")):
+        sentence = refused("train", "data", "model", *how, *extra, status=2)
+        assert f"{extra[0]} is not for --nu." in sentence
+    if task == "classification":
+        sentence = refused("train", "data", "model", *how, "--C", "2", status=2)
+        assert "--C is not for --nu." in sentence
 
 
 def test_inspect_tells_targets_from_classes():

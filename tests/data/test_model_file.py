@@ -464,7 +464,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
         ("format_version", 2, "pip install --upgrade dualgap"),
         ("format_version", True, "pip install --upgrade dualgap"),
         ("extra", 1, "has unexpected fields"),
-        ("estimator", "NuSVC", "estimator 'NuSVC' is unknown"),
+        ("estimator", "RidgeSVM", "estimator 'RidgeSVM' is unknown"),
         ("estimator", ["LinearSVC"], "estimator in its record is a list"),
         ("parameters.C", -1.0, "'C' parameter"),
         ("parameters.C", 1e999, "its record contains Infinity"),

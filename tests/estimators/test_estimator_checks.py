@@ -19,6 +19,8 @@ from dualgap import (
     LinearSVC,
     LinearSVR,
     LogisticRegression,
+    NuSVC,
+    NuSVR,
     OneClassSVM,
 )
 from dualgap.kernel import KERNEL_SOLVERS
@@ -75,6 +77,7 @@ FACES = [
     LinearOneClassSVM(),
     OneClassSVM(),
     LogisticRegression(),
+    NuSVR(),
 ]
 SETTINGS = [
     LinearSVC(loss="hinge", solver="dcd", tol=1e-10, max_iter=100_000),
@@ -105,6 +108,15 @@ def checked(estimator, check):
     if OF_WEIGHTS in str(check) and "gamma" in estimator.get_params():
         estimator.set_params(gamma="auto")
     check(estimator)
+
+
+def test_every_check_that_a_feasible_nu_can_pass():
+    # Weights of 0, and classes of a weight of 1e-4, make nu = 0.5 infeasible.
+    infeasible = {"check_class_weight_classifiers"}
+    for estimator, check in estimator_checks_generator(NuSVC()):
+        name = check.func.__name__
+        if name not in infeasible and OF_WEIGHTS not in name:
+            check(estimator)
 
 
 def test_the_optimum_of_sdca():

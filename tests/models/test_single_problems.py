@@ -215,8 +215,8 @@ def fitted(model):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"model": fitted(svm.NuSVR())}, "train SVR"),
-        ({"model": svm.NuSVC()}, "train SVC"),
+        ({"model": fitted(svm.NuSVR()), "C": 2.0}, "C=2.0"),
+        ({"model": fitted(svm.NuSVR()), "nu": 0.3}, "nu=0.3"),
         ({"model": fitted(SGDRegressor("huber"))}, "loss='huber'"),
         ({"model": fitted(SGDRegressor(SQUARED, penalty="l1"))}, "penalty='l1'"),
         ({"model": fitted(SGDRegressor(SQUARED, penalty=None))}, "penalty=None"),

@@ -41,7 +41,7 @@ from dualgap.losses import RESIDUAL_LOSSES
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
-from . import logistic, squares
+from . import logistic, nu, squares
 from .attacks import (
     ATTACKS,
     Group,
@@ -76,7 +76,7 @@ from .verifier import (
 )
 
 #: All attacks, those of the other modules included, and what runs them.
-__all__ = ["ATTACKS", "Tally", "counts", "logistic", "run", "squares"]
+__all__ = ["ATTACKS", "Tally", "counts", "logistic", "nu", "run", "squares"]
 
 #: The least and the largest decision of all optima.
 Interval = tuple[Any, Any]

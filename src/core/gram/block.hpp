@@ -11,6 +11,10 @@
 //                                       lo_i <= c_i <= hi_i,  sum_i c_i = total:
 //            regression (p the targets, -C_i <= c_i <= C_i, or the two sides of the
 //            pinball loss), one class (p = 0, 0 <= c_i <= C_i, total > 0)
+//            two sums               the same, but sum_i c_i = total over the variables
+//                                   with y_i = 1, and -total over those with y_i = -1:
+//            nu-SVC (p = 0) and, with two variables for each row, both with the kernel
+//            row of that row, nu-SVR (p the targets)
 // Update     the working set of q rows has the newest q - q/4 rows of the last one, and
 //            the rows that violate most among the others. Its problem is solved on a
 //            q x q matrix in cache (inner_steps.hpp) to a tenth of the violation. Then
@@ -75,6 +79,7 @@ struct BlockProblem {
   double epsilon = 0.0, total = 0.0;
   // -below C_i <= c_i <= above C_i, whatever y_i; then alpha is c
   bool two_sided = false;
+  bool two_sums = false;
   double above = 1.0, below = 1.0;
 };
 
@@ -82,6 +87,9 @@ struct BlockProblem {
 struct BlockScan {
   double violation = 0.0;  // largest v that may rise minus smallest v that may fall
   double threshold = 0.0;  // half way between these two: the bias of the hinge
+  // With two sums the violation is that of the worse group, and the thresholds of the
+  // groups are `threshold` plus and minus this.
+  double apart = 0.0;
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
 };
 
@@ -118,18 +126,19 @@ class BlockSolver : private BlockTuning {
       : rows_(rows),
         problem_(std::move(problem)),
         n_(rows.n()),
+        variables_(problem_.y.size()),
         largest_q_(std::min(largest_q, largest(cache_bytes))),
         cache_bytes_(cache_bytes),
-        c_(n_, 0.0),
-        lo_(n_, 0.0),
-        hi_(n_, 0.0),
+        c_(variables_, 0.0),
+        lo_(variables_, 0.0),
+        hi_(variables_, 0.0),
         F_(rows.stride(), 0.0),
-        exact_(n_, 0.0),
-        order_(n_),
-        slot_(n_, kNone) {
+        exact_(variables_, 0.0),
+        order_(variables_),
+        slot_(variables_, kNone) {
     Index used = 0;
     double largest_cost = 0.0;
-    for (Index i = 0; i < n_; ++i) {
+    for (Index i = 0; i < variables_; ++i) {
       used += problem_.cost[i] > 0.0;
       largest_cost = std::max(largest_cost, problem_.cost[i]);
     }
@@ -138,7 +147,7 @@ class BlockSolver : private BlockTuning {
     q_ = std::min(q, largest_q_);
     inner_ = Inner(q_);
     unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
-    for (Index i = 0; i < n_; ++i) {
+    for (Index i = 0; i < variables_; ++i) {
       const double cost = problem_.cost[i];
       if (!(cost > 0.0)) continue;
       const auto bound = [&](double side) {
@@ -149,7 +158,7 @@ class BlockSolver : private BlockTuning {
     }
     problem_.total = on_grid(problem_.total);
     std::iota(order_.begin(), order_.end(), Order{0});
-    random.shuffle(order_.data(), n_);
+    random.shuffle(order_.data(), variables_);
     scan();
   }
 
@@ -171,13 +180,15 @@ class BlockSolver : private BlockTuning {
   double drift() const {
     double sum = 0.0;
     for (Index i = 0; i < n_; ++i) {
-      const double by = c_[i] - exact_[i];
+      double by = c_[i] - exact_[i];
+      if (paired()) by += c_[i + n_] - exact_[i + n_];
       sum += by * by;
     }
     return std::sqrt(sum);
   }
   void alpha(double *out) const {
-    for (Index i = 0; i < n_; ++i) out[i] = problem_.y[i] * c_[i] + 0.0;
+    for (Index i = 0; i < n_; ++i)
+      out[i] = paired() ? c_[i] + c_[i + n_] + 0.0 : problem_.y[i] * c_[i] + 0.0;
   }
   const Vec &gradient() const { return F_; }
 
@@ -185,21 +196,32 @@ class BlockSolver : private BlockTuning {
   // the grid and its sum is corrected; for a sum of 0 rows of the heavier sign are
   // lowered. The caller must set F next.
   void set_alpha(const double *alpha) {
-    for (Index i = 0; i < n_; ++i) {
-      const double a = problem_.squared ? alpha[i] : on_grid(alpha[i]);
-      c_[i] = std::clamp(problem_.y[i] * a, lo_[i], hi_[i]);
+    for (Index i = 0; i < variables_; ++i) {
+      const double a = problem_.squared ? alpha[i] : on_grid(alpha[at(i)]);
+      c_[i] = std::clamp(paired() ? a : problem_.y[i] * a, lo_[i], hi_[i]);
     }
-    // A sum far from 0 has fewer digits than the grid, so repeat. Stop if all rows are
-    // at their bounds, whose sum may be too small by a rounding.
+    if (paired()) fill_pairs();
+    for (int group = 0; group <= problem_.two_sums; ++group) correct(group);
+    forget_block();
+  }
+
+ private:
+  // Moves the variables of a group to the right sum. A sum far from 0 has fewer digits
+  // than the grid, so repeat. Stop if all are at their bounds, whose sum may be too
+  // small by a rounding.
+  void correct(int group) {
+    const double total = group == 0 ? problem_.total : -problem_.total;
     for (bool moved = !problem_.squared; moved;) {
       Sum sum;
-      sum += -problem_.total;
-      for (const double c : c_) sum += c;
+      sum += -total;
+      for (Index i = 0; i < variables_; ++i)
+        if (this->group(i) == group) sum += c_[i];
       double off = sum.value();
       moved = false;
-      for (Index i = 0; i < n_ && off != 0.0; ++i) {
+      for (Index i = 0; i < variables_ && off != 0.0; ++i) {
+        if (this->group(i) != group) continue;
         double &c = c_[i];
-        const double end = problem_.total == 0.0 ? 0.0 : (off > 0.0 ? lo_ : hi_)[i];
+        const double end = total == 0.0 ? 0.0 : (off > 0.0 ? lo_ : hi_)[i];
         if ((c - end) * off <= 0.0) continue;
         const double t = std::copysign(std::min(std::abs(c - end), std::abs(off)), off);
         c -= t;
@@ -207,8 +229,23 @@ class BlockSolver : private BlockTuning {
         moved = true;
       }
     }
-    forget_block();
   }
+  // Raises the two variables of rows together, up to the sum, where F stays the same.
+  void fill_pairs() {
+    Sum sum;
+    sum += problem_.total;
+    for (Index i = 0; i < n_; ++i) sum += -c_[i];
+    double lack = sum.value();
+    for (Index i = 0; i < n_ && lack > 0.0; ++i) {
+      const double t =
+          std::min({hi_[i] - c_[i], c_[i + n_] - lo_[i + n_], on_grid(lack)});
+      c_[i] += t;
+      c_[i + n_] -= t;
+      lack -= t;
+    }
+  }
+
+ public:
   // Sets F = K c, n entries computed elsewhere.
   void set_gradient(const double *F) {
     std::copy(F, F + n_, F_.begin());
@@ -235,8 +272,9 @@ class BlockSolver : private BlockTuning {
     // to seven digits.
     const double tolerance = inner_tolerance * scan_.violation;
     const Index most = kMostSteps * std::max(q_, kFewest);
-    const Index steps = problem_.squared
-                            ? coordinate_steps(inner_, tolerance, most, poll)
+    const Index steps =
+        problem_.squared    ? coordinate_steps(inner_, tolerance, most, poll)
+        : problem_.two_sums ? pair_steps<2>(inner_, unit_, tolerance, most, poll)
                             : pair_steps(inner_, unit_, tolerance, most, poll);
     clock_of_.add(Phase::kInner);
     if (steps == 0) return 0;
@@ -273,7 +311,7 @@ class BlockSolver : private BlockTuning {
   // Returns v_i. At the optimum the largest v that may rise and the smallest v that may
   // fall meet (hinge), or are 0 (squared hinge).
   double v(Index i) const {
-    const double v = problem_.p[i] - F_[i];
+    const double v = problem_.p[i] - F_[at(i)];
     return problem_.squared ? v - bias_ - delta(i) * c_[i] : v;
   }
   // Return v_i for a row that may rise or fall, with the derivative of -epsilon |c_i|
@@ -285,6 +323,13 @@ class BlockSolver : private BlockTuning {
     return v(i) + (c_[i] > 0.0 ? -problem_.epsilon : problem_.epsilon);
   }
   double delta(Index i) const { return 0.5 / problem_.cost[i]; }
+  // Whether each row has two variables, and the row of a variable.
+  bool paired() const { return variables_ > n_; }
+  Index at(Index i) const { return i < n_ ? i : i - n_; }
+  int group(Index i) const { return problem_.two_sums && problem_.y[i] < 0.0; }
+  double threshold(Index i) const {
+    return scan_.threshold + (group(i) == 0 ? scan_.apart : -scan_.apart);
+  }
   bool may_rise(Index i) const { return c_[i] < hi_[i]; }
   bool may_fall(Index i) const { return c_[i] > lo_[i]; }
 
@@ -296,30 +341,40 @@ class BlockSolver : private BlockTuning {
     struct Ends {
       double top = -kInf, bottom = kInf;
     };
+    using Groups = std::array<Ends, 2>;
     const auto ends = [&](Index begin, Index end) {
-      Ends of;
+      Groups groups;
       for (Index i = begin; i < end; ++i) {
         if (!(problem_.cost[i] > 0.0)) continue;
+        Ends &of = groups[group(i)];
         if (may_rise(i)) of.top = std::max(of.top, v_rising(i));
         if (may_fall(i)) of.bottom = std::min(of.bottom, v_falling(i));
       }
-      return of;
+      return groups;
     };
-    Ends all;
-    for (const Ends &of : by_pieces<Ends>(ends)) {
-      all.top = std::max(all.top, of.top);
-      all.bottom = std::min(all.bottom, of.bottom);
+    Groups all;
+    for (const Groups &of : by_pieces<Groups>(ends))
+      for (int g = 0; g < 2; ++g) {
+        all[g].top = std::max(all[g].top, of[g].top);
+        all[g].bottom = std::min(all[g].bottom, of[g].bottom);
+      }
+    scan_ = BlockScan{};
+    std::array<double, 2> thresholds{};
+    for (int g = 0; g <= problem_.two_sums; ++g) {
+      const auto [top, bottom] = all[g];
+      if (problem_.squared) {
+        scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
+      } else if (std::isfinite(top) && std::isfinite(bottom)) {
+        scan_.violation = std::max(scan_.violation, top - bottom);
+        thresholds[g] = 0.5 * (top + bottom);
+      } else {  // rows of one class only, or no row
+        thresholds[g] = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
+      }
     }
-    const auto [top, bottom] = all;
-    if (problem_.squared) {
-      scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
-      scan_.threshold = 0.0;
-    } else if (std::isfinite(top) && std::isfinite(bottom)) {
-      scan_.violation = top - bottom;
-      scan_.threshold = 0.5 * (top + bottom);
-    } else {  // rows of one class only, or no row
-      scan_.violation = 0.0;
-      scan_.threshold = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
+    scan_.threshold = thresholds[0];
+    if (problem_.two_sums) {
+      scan_.threshold = 0.5 * (thresholds[0] + thresholds[1]);
+      scan_.apart = 0.5 * (thresholds[0] - thresholds[1]);
     }
     evaluate();
   }
@@ -328,20 +383,21 @@ class BlockSolver : private BlockTuning {
     struct Terms {
       double norm = 0.0, sum = 0.0, loss = 0.0, diagonal = 0.0;
     };
-    const double b = problem_.squared ? bias_ : scan_.threshold;
     const auto terms = [&](Index begin, Index end) {
       Terms of;
       for (Index i = begin; i < end; ++i) {
         const double c = c_[i], cost = problem_.cost[i];
         // The loss of the row per unit of cost: the maximum over its box of
         // (p - F - b) c - epsilon |c|, divided by the cost.
-        const double r = problem_.p[i] - (F_[i] + b);
+        const double F = F_[at(i)];
+        const double r =
+            problem_.p[i] - (F + (problem_.squared ? bias_ : threshold(i)));
         const double above =
             hi_[i] > 0.0 ? problem_.above * (r - problem_.epsilon) : 0.0;
         const double below =
             lo_[i] < 0.0 ? problem_.below * (-r - problem_.epsilon) : 0.0;
         const double u = std::max({0.0, above, below});
-        of.norm += c * F_[i];
+        of.norm += c * F;
         of.sum += problem_.p[i] * c - problem_.epsilon * std::abs(c);
         of.loss += cost * (problem_.squared ? u * u : u);
         if (problem_.squared && c != 0.0) of.diagonal += delta(i) * c * c;
@@ -356,7 +412,12 @@ class BlockSolver : private BlockTuning {
       all.diagonal += of.diagonal;
     }
     if (problem_.squared) all.norm += bias_ * bias_;
+    const double b = problem_.squared    ? bias_
+                     : problem_.two_sums ? 2.0 * scan_.apart
+                                         : scan_.threshold;
     scan_.primal = 0.5 * all.norm + all.loss + b * problem_.total;
+    // A classifier may be multiplied by 0.
+    if (problem_.two_sums && !paired()) scan_.primal = std::min(scan_.primal, 0.0);
     scan_.dual = all.sum - 0.5 * (all.norm + all.diagonal);
   }
 
@@ -364,12 +425,12 @@ class BlockSolver : private BlockTuning {
   // on the number of threads.
   template <class Result, class Body>
   Vector<Result> by_pieces(const Body &body) {
-    const Index pieces = (n_ + kRows - 1) / kRows;
+    const Index pieces = (variables_ + kRows - 1) / kRows;
     Vector<Result> results(pieces);
     const Index parts = std::clamp<Index>(pieces, 1, rows_.team().shares());
     rows_.team().run(parts, pieces, [&](Index, Index begin, Index end) {
       for (Index k = begin; k < end; ++k)
-        results[k] = body(k * kRows, std::min((k + 1) * kRows, n_));
+        results[k] = body(k * kRows, std::min((k + 1) * kRows, variables_));
     });
     return results;
   }
@@ -389,39 +450,46 @@ class BlockSolver : private BlockTuning {
     struct Sides {
       Vector<Candidate> rising, falling;
     };
+    using Groups = std::array<Sides, 2>;
     const auto violating = [&](Index begin, Index end) {
-      Sides of;
+      Groups groups;
       for (Index t = begin; t < end; ++t) {
         // At first whole classes violate equally, so a random order decides.
         const Order row = have == 0 ? order_[t] : static_cast<Order>(t);
         const auto i = static_cast<Index>(row);
         if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
-        const double rise = v_rising(i) - scan_.threshold;
-        const double fall = v_falling(i) - scan_.threshold;
+        const double rise = v_rising(i) - threshold(i);
+        const double fall = v_falling(i) - threshold(i);
         const double weight =
             problem_.squared ? 1.0 / std::sqrt(problem_.diagonal[row] + 1.0 + delta(i))
                              : 1.0;
+        Sides &of = groups[group(i)];
         if (rise > 0.0 && may_rise(i)) of.rising.push_back({rise * weight, row});
         if (fall < 0.0 && may_fall(i)) of.falling.push_back({-fall * weight, row});
       }
-      return of;
+      return groups;
     };
-    Sides all;
-    for (const Sides &of : by_pieces<Sides>(violating)) {
-      all.rising.insert(all.rising.end(), of.rising.begin(), of.rising.end());
-      all.falling.insert(all.falling.end(), of.falling.begin(), of.falling.end());
-    }
-    const Index rising = all.rising.size();
-    const Index falling = all.falling.size();
-    Index up = std::min(rising, wanted / 2);
-    const Index down = std::min(falling, wanted - up);
-    up = std::min(rising, wanted - down);
-    keep_first(all.rising, up);
-    keep_first(all.falling, down);
-
+    Groups all;
+    for (const Groups &groups : by_pieces<Groups>(violating))
+      for (int g = 0; g < 2; ++g) {
+        const Sides &of = groups[g];
+        all[g].rising.insert(all[g].rising.end(), of.rising.begin(), of.rising.end());
+        all[g].falling.insert(all[g].falling.end(), of.falling.begin(),
+                              of.falling.end());
+      }
     Vector<Order> enter;
-    for (const auto *side : {&all.rising, &all.falling})
-      for (const Candidate &candidate : *side) enter.push_back(candidate.row);
+    for (int g = 0; g <= problem_.two_sums; ++g) {
+      // Pairs are of one group, so each group has its share of the places.
+      const Index places = g < problem_.two_sums ? wanted / 2 : wanted - enter.size();
+      const Index rising = all[g].rising.size(), falling = all[g].falling.size();
+      Index up = std::min(rising, places / 2);
+      const Index down = std::min(falling, places - up);
+      up = std::min(rising, places - down);
+      keep_first(all[g].rising, up);
+      keep_first(all[g].falling, down);
+      for (const auto *side : {&all[g].rising, &all[g].falling})
+        for (const Candidate &candidate : *side) enter.push_back(candidate.row);
+    }
     return replace(enter, poll);
   }
 
@@ -472,13 +540,14 @@ class BlockSolver : private BlockTuning {
     std::sort(places.begin(), places.end());
     const Index m = who_.size(), stride = inner_.stride();
     float *H = inner_.H.data();
-    Vector<Order> rows;
+    Vector<Order> rows, columns(m);
     Vector<float *> to;
+    for (Index s = 0; s < m; ++s) columns[s] = static_cast<Order>(at(who_[s]));
     for (const Index s : places) {
-      rows.push_back(who_[s]);
+      rows.push_back(columns[s]);
       to.push_back(H + s * stride);
     }
-    if (!rows_.cross(rows.data(), rows.size(), who_.data(), m, to.data(), poll))
+    if (!rows_.cross(rows.data(), rows.size(), columns.data(), m, to.data(), poll))
       return false;
     Vector<char> fresh(m, 0);
     for (const Index s : places) fresh[s] = 1;
@@ -502,7 +571,8 @@ class BlockSolver : private BlockTuning {
   void load(Index s) {
     const Order row = who_[s];
     const auto i = static_cast<Index>(row);
-    const double lead = v(i) - scan_.threshold;
+    const double lead = v(i) - threshold(i);
+    inner_.group[s] = static_cast<std::uint8_t>(group(i));
     const bool positive = c_[row] > 0.0 || (c_[row] == 0.0 && lead > 0.0);
     inner_.epsilon = problem_.epsilon;
     inner_.shift[s] = positive ? -problem_.epsilon : problem_.epsilon;
@@ -522,6 +592,7 @@ class BlockSolver : private BlockTuning {
     inner_.s[s] = 1.0f;
     inner_.c[s] = inner_.lo[s] = inner_.hi[s] = inner_.delta[s] = 0.0;
     inner_.shift[s] = 0.0;
+    inner_.group[s] = 0;
   }
 
   // Applies the change of the working set to F at all rows. Only kernel rows of changed
@@ -535,10 +606,22 @@ class BlockSolver : private BlockTuning {
   bool apply(const Vec &before, RowCache<Value> &cache, Poll &poll) {
     // Scale of the cached values.
     constexpr double kScale = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
+    // The other variable of a row is in the working set at this place, if it is.
+    const auto other = [&](Index s) {
+      const Index i = who_[s];
+      return paired() ? slot_[i < n_ ? i + n_ : i - n_] : kNone;
+    };
+    const auto row_of = [&](Index s) { return static_cast<Order>(at(who_[s])); };
+    const auto change_of = [&](Index s) { return inner_.c[s] - before[s]; };
+    // The kernel row of two variables is added once, at the first of their places.
+    const auto by = [&](Index s) {
+      return change_of(s) + (other(s) == kNone ? 0.0 : change_of(other(s)));
+    };
     Vector<Index> moved;
-    for (Index s = 0; s < before.size(); ++s)
-      if (inner_.c[s] != before[s]) moved.push_back(s);
-    const auto by = [&](Index s) { return inner_.c[s] - before[s]; };
+    for (Index s = 0; s < before.size(); ++s) {
+      const bool again = other(s) != kNone && static_cast<Index>(other(s)) < s;
+      if (by(s) != 0.0 && !again) moved.push_back(s);
+    }
     // Rows that entered the working set last stay in it longest, so they are cached
     // first.
     std::stable_sort(moved.begin(), moved.end(),
@@ -547,7 +630,7 @@ class BlockSolver : private BlockTuning {
     FloatVec change;
     Vector<Index> absent;
     for (const Index s : moved)
-      if (const Value *row = cache.find(who_[s])) {
+      if (const Value *row = cache.find(row_of(s))) {
         rows.push_back(row);
         change.push_back(static_cast<float>(kScale * by(s)));
       } else {
@@ -557,7 +640,7 @@ class BlockSolver : private BlockTuning {
     Vector<Order> missing;
     Vector<Value *> to;
     for (Index a = 0; a < room; ++a) {
-      missing.push_back(who_[absent[a]]);
+      missing.push_back(row_of(absent[a]));
       to.push_back(cache.claim(missing.back()));
       rows.push_back(to.back());
       change.push_back(static_cast<float>(kScale * by(absent[a])));
@@ -569,7 +652,7 @@ class BlockSolver : private BlockTuning {
     Vec coef;
     missing.clear();
     for (Index a = room; a < absent.size(); ++a) {
-      missing.push_back(who_[absent[a]]);
+      missing.push_back(row_of(absent[a]));
       coef.push_back(by(absent[a]));
     }
     computed_ += absent.size();
@@ -578,10 +661,8 @@ class BlockSolver : private BlockTuning {
                                             sums_.data(), poll))
       return false;
     clock_of_.add(Phase::kRows);
-    for (const Index s : moved) {
-      c_[who_[s]] = inner_.c[s];
-      moved_ += std::abs(by(s));
-    }
+    for (const Index s : moved) moved_ += std::abs(by(s));
+    for (Index s = 0; s < before.size(); ++s) c_[who_[s]] = inner_.c[s];
     for (Index j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
     spent_outside_ +=
         static_cast<double>(n_) * (static_cast<double>(moved.size()) +
@@ -645,7 +726,7 @@ class BlockSolver : private BlockTuning {
 
   RowSource &rows_;
   BlockProblem problem_;
-  Index n_, q_ = 0, largest_q_;
+  Index n_, variables_, q_ = 0, largest_q_;
   Index cache_bytes_;
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
   double unit_ = 1.0, bias_ = 0.0, moved_ = 0.0;

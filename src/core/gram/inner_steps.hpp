@@ -11,6 +11,8 @@
 //     With a term -epsilon |c_i| in the objective, v_i is replaced by v_i - epsilon if
 //     c_i > 0 and by v_i + epsilon if c_i < 0. At c_i = 0 the first decides whether c_i
 //     may rise, the second whether it may fall. A step ends at 0.
+//     If the variables of each group have a sum of their own, i and j are of one group,
+//     the one where the gain is larger, and v is relative to its threshold.
 // Squared hinge      v_i = y_i - F_i - b - delta_i c_i, b = sum_j c_j the penalised
 //     bias. i = argmax of v_i^2 / s_i over rows that can move, s_i = K_ii + 1 +
 //     delta_i; c_i += t with t = v_i/s_i, or c_i <- 0 if y_i c_i would be negative;
@@ -25,7 +27,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -120,8 +124,9 @@ struct InnerOf {
   Floats H;     // [q][stride()]
   Floats v, s;  // s: diagonal of K; for the squared hinge s_i
   // Hinge: the number to add to v if c may rise (fall), which is 0 without epsilon;
-  // -inf (+inf) if it may not.
-  Floats up, low;
+  // -inf (+inf) if it may not, or is of the other group.
+  std::array<Floats, 2> up, low;
+  Vector<std::uint8_t> group;  // with several sums
   // Squared hinge: the label; inf if alpha_i > 0, else 0; y_i / sqrt(s_i).
   Floats y, room, scale;
   Vec c, lo, hi, delta, shift;
@@ -134,7 +139,11 @@ struct InnerOf {
     const auto n = q;
     const Index entries = n * stride();
     if (H.size() < entries) H.assign(entries, T(0));
-    for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, T(0));
+    for (auto *a : {&v, &s, &y, &room, &scale}) a->assign(n, T(0));
+    constexpr T kInf = std::numeric_limits<T>::infinity();
+    for (Floats &a : up) a.assign(n, -kInf);
+    for (Floats &a : low) a.assign(n, kInf);
+    group.assign(n, 0);
     for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
   }
   // Not a power of two, because then all entries of a column would compete for the same
@@ -145,8 +154,8 @@ struct InnerOf {
 using Inner = InnerOf<float>;
 
 // Makes steps until no pair violates by more than tol. `unit` is the grid of c. `poll`
-// is a Poll or a SharedPoll. `row(i)` returns row i of H.
-template <class T, class AnyPoll, class Row>
+// is a Poll or a SharedPoll. `row(i)` returns row i of H. kGroups: 1 or 2.
+template <int kGroups = 1, class T, class AnyPoll, class Row>
 Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &poll,
                  const Row &row) {
   using V = simd::Pack<T>;
@@ -155,43 +164,63 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
     const double c = p.c[i], shift = p.shift[i];
     const double rising = (c < 0.0 ? p.epsilon : -p.epsilon) - shift;
     const double falling = (c > 0.0 ? -p.epsilon : p.epsilon) - shift;
-    p.up[i] = c < p.hi[i] ? static_cast<T>(rising) : -kInf;
-    p.low[i] = c > p.lo[i] ? static_cast<T>(falling) : kInf;
+    const int group = kGroups > 1 ? p.group[i] : 0;
+    p.up[group][i] = c < p.hi[i] ? static_cast<T>(rising) : -kInf;
+    p.low[group][i] = c > p.lo[i] ? static_cast<T>(falling) : kInf;
   };
-  for (Index i = 0; i < p.q; ++i) mark(i);
+  for (Index i = 0; i < p.q; ++i) {
+    mark(i);
+    if constexpr (kGroups > 1) {  // a place may have had a row of the other group
+      p.up[1 - p.group[i]][i] = -kInf;
+      p.low[1 - p.group[i]][i] = kInf;
+    }
+  }
   T lanes[V::kLanes];
   for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<T>(l);
   const V first = V::load(lanes), step = V::all(static_cast<T>(V::kLanes));
-  const T *up = p.up.data(), *low = p.low.data(), *s = p.s.data();
+  const T *s = p.s.data();
   T *v = p.v.data();
 
-  LaneMaximum<T> top;
+  std::array<LaneMaximum<T>, kGroups> top;
+  const auto see = [&](Index k, V value, V index) {
+    for (int g = 0; g < kGroups; ++g)
+      top[g].see(value + V::load(p.up[g].data() + k), index);
+  };
   V index = first;
   for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
-    top.see(V::load(v + k) + V::load(up + k), index);
+    see(k, V::load(v + k), index);
 
   for (Index steps = 0; steps < most; ++steps) {
-    const Index i = top.index();
-    if (!(top.value() > -kInf) || poll(p.q)) return steps;
-    const T *Hi = row(i);
-    const V vi = V::all(v[i] + up[i]), si = V::all(s[i]);
+    std::array<Index, kGroups> tops;
+    bool some = false;
     V widest = V::all(T(0));
     LaneGain<T> gain;
-    index = first;
-    for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
-      const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(T(0)));
-      const V sum = si + V::load(s + k);
-      const V Hk = V::load(Hi + k);
-      // Keep s_ij away from 0, as rounding may make it tiny or negative.
-      const V bend =
-          max(sum - (Hk + Hk), sum * V::all(kBend<T>) + V::all(kZeroBend<T>));
-      gain.see(lead, bend, index);
-      widest = max(widest, lead);
+    for (int g = 0; g < kGroups; ++g) {
+      const Index i = tops[g] = top[g].index();
+      if (!(top[g].value() > -kInf)) continue;
+      some = true;
+      const T *Hi = row(i), *low = p.low[g].data();
+      const V vi = V::all(v[i] + p.up[g][i]), si = V::all(s[i]);
+      index = first;
+      for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
+        const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(T(0)));
+        const V sum = si + V::load(s + k);
+        const V Hk = V::load(Hi + k);
+        // Keep s_ij away from 0, as rounding may make it tiny or negative.
+        const V bend =
+            max(sum - (Hk + Hk), sum * V::all(kBend<T>) + V::all(kZeroBend<T>));
+        gain.see(lead, bend, index);
+        widest = max(widest, lead);
+      }
     }
+    if (!some || poll(p.q)) return steps;
     T lead[V::kLanes];
     widest.store(lead);
     if (!(*std::max_element(lead, lead + V::kLanes) > tol)) return steps;
     const Index j = gain.index();
+    const int of = kGroups > 1 ? p.group[j] : 0;
+    const Index i = tops[of];
+    const T *Hi = row(i), *up = p.up[of].data(), *low = p.low[of].data();
     const T sum = s[i] + s[j];
     refuse_negative(sum - T(2) * Hi[j], std::abs(sum) + T(2) * std::abs(Hi[j]));
     const double bend = std::max(sum - T(2) * Hi[j], sum * kBend<T> + kZeroBend<T>);
@@ -210,20 +239,21 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
     mark(j);
     const T *Hj = row(j);
     const V by = V::all(static_cast<T>(-t));
-    top = LaneMaximum<T>();
+    top = {};
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
       const V moved = fma(by, V::load(Hi + k) - V::load(Hj + k), V::load(v + k));
       moved.store(v + k);
-      top.see(moved + V::load(up + k), index);
+      see(k, moved, index);
     }
   }
   return most;
 }
 
-template <class T>
+template <int kGroups = 1, class T>
 Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll) {
-  return pair_steps(p, unit, tol, most, poll, [&](Index i) { return p.row(i); });
+  const auto row = [&](Index i) { return p.row(i); };
+  return pair_steps<kGroups>(p, unit, tol, most, poll, row);
 }
 
 // Makes steps until no row that can move has |v_i| above tol.

@@ -16,7 +16,7 @@ from typing import TypedDict
 #: Estimators of the commands, whose parameters become options.
 ESTIMATORS = (
     *("LinearSVC", "SVC", "LinearSVR", "SVR", "LinearOneClassSVM", "OneClassSVM"),
-    *("LinearSVCCV", "SVCCV"),
+    *("NuSVC", "NuSVR", "LinearSVCCV", "SVCCV"),
 )
 _SECTION = re.compile(r"Parameters\n-+\n(.*?)\n\n[A-Z]", re.DOTALL)
 #: Marks, and how to give a record in the place of a word.

@@ -30,6 +30,8 @@ PLACES = {
     "SVC": ("classification", True),
     "LinearSVR": ("regression", False),
     "SVR": ("regression", True),
+    "NuSVC": ("classification", True),
+    "NuSVR": ("regression", True),
     "LinearOneClassSVM": ("one-class", False),
     "OneClassSVM": ("one-class", True),
     "LinearSVCCV": ("classification", False),

@@ -17,7 +17,15 @@ from .data import (
     standardized,
 )
 from .files import check_files, is_store, refuse_store
-from .options import PLACES, STANDARDIZE, WEIGHTS, Options, in_options, parameters_of
+from .options import (
+    PLACES,
+    STANDARDIZE,
+    WEIGHTS,
+    Options,
+    in_options,
+    option_of,
+    parameters_of,
+)
 from .parser import UsageError, Values
 from .quality import in_words, on_training_rows
 from .records import configured_loss, configured_solver, refuse_shape
@@ -57,7 +65,11 @@ EPILOG = (
     "Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; 130 "
     "interrupted outside the training, nothing is written.",
 )
-_ESTIMATORS = {place: name for name, place in PLACES.items() if not name.endswith("CV")}
+_ESTIMATORS = {
+    place: name
+    for name, place in PLACES.items()
+    if not name.startswith("Nu") and not name.endswith("CV")
+}
 
 
 OPTIONS = """
@@ -93,7 +105,7 @@ def add(command: Options) -> None:
     command.writes["checkpoint"] = ""
     command.table_options()
     command.add(WEIGHTS + STANDARDIZE)
-    command.fields_of(*_ESTIMATORS.values())
+    command.fields_of(*_ESTIMATORS.values(), "NuSVC", "NuSVR")
     command.add(OPTIONS)
     command.n_features("DATA")
     command.jobs("training several classes", "all for reading, 1 for training")
@@ -103,6 +115,9 @@ def add(command: Options) -> None:
 def run(o: Values) -> int:
     """Train, write the model, and tell what was proved."""
     name = _ESTIMATORS[o.task, o.kernel is not None]
+    if o.nu is not None and o.kernel is not None and o.task != "one-class":
+        name = f"Nu{name}"
+        _refuse_with_nu(o, name)
     parameters = _parameters(o, name)
     check_files(o)
     for option, given in (
@@ -157,6 +172,18 @@ def run(o: Values) -> int:
         print(f"On {drawn}the training rows: {in_words(figures)}.")
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
     return 0 if certificate.certified else NOT_CERTIFIED
+
+
+def _refuse_with_nu(o: Values, name: str) -> None:
+    """Refuse options that a nu-SVM has no use for."""
+    given = {"--bounds": o.bounds, "--probability": o.probability}
+    if name == "NuSVC":
+        given |= {"--C": o.C is not None, "--lambda": o.lambda_ is not None}
+    for key in ("epsilon", "loss", "quantile", "penalize_intercept", "fit_intercept"):
+        given[option_of(key)] = getattr(o, key) is not None
+    for option, present in given.items():
+        if present:
+            raise UsageError(f"{option} is not for --nu.")
 
 
 def _parameters(o: Values, name: str) -> Parameters:

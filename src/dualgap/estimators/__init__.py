@@ -10,6 +10,7 @@ from .linear_svc_cv import LinearSVCCV
 from .logistic import LogisticRegression
 from .meta import unwrap
 from .novelty import LinearOneClassSVM, OneClassSVM
+from .nu import NuSVC, NuSVR
 from .path import SVMPath, svm_path
 from .regression import SVR, LinearSVR
 from .svc import SVC
@@ -25,6 +26,8 @@ __all__ = [
     "LinearSVCCV",
     "LinearSVR",
     "LogisticRegression",
+    "NuSVC",
+    "NuSVR",
     "OneClassSVM",
     "SVCPath",
     "SVMPath",

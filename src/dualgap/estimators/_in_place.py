@@ -17,6 +17,7 @@ from ..certificate import Certificate, Status
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
+from ..problems.kernel_nu import InfeasibleNuError
 from .base import silent_failures
 from .parameters import ClassWeight
 
@@ -83,7 +84,7 @@ def train(
                 found = estimator.fit(X, y, sample_weight=weight)
         except ValueError as error:
             reason = str(error)
-            if not isinstance(error, IndefiniteKernelError):
+            if not isinstance(error, (IndefiniteKernelError, InfeasibleNuError)):
                 warnings.warn(
                     f"scikit-learn trains this {type(model).__name__}, because dualgap "
                     f"failed: {reason}",
@@ -107,7 +108,8 @@ def _unsupported(
 ) -> str | None:
     """Return why dualgap does not train a model, from its parameters and weights.
 
-    Only an indefinite kernel matrix is found during a fit. After any other error there
+    Only an indefinite kernel matrix and an infeasible nu, which scikit-learn reports,
+    are found during a fit. After any other error there
     `train` warns.
     """
     if len(y) != n or (weight is not None and weight.shape != (n,)):
@@ -130,6 +132,8 @@ def _unsupported(
         hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
     ):
         return "sample_weight leaves a class, or the whole fit, without a row"
+    if wants_probabilities(model) and "nu" in model.get_params():
+        return "probability=True: dualgap has no folds for nu"
     if wants_probabilities(model) and np.unique(left, return_counts=True)[1].min() < 2:
         return "probability=True with a class of one row, which folds cannot hold out"
     return None

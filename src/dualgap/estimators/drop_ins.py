@@ -428,28 +428,8 @@ class _KernelMachine(_base.BaseLibSVM):
         return np.repeat(n_support, 2)
 
 
-class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
-    __doc__ = _classes.SVC.__doc__
-    _original = originals.SVC
-
-    def _trained(
-        self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
-    ) -> Trained | None:
-        found = super()._trained(X, y, sample_weight)
-        if found is None or not wants_probabilities(self):
-            return found
-        model = self._counterpart(kernel=self._record(), **self._common())
-        given = self.random_state
-        seed = int(given) if isinstance(given, Integral) else 0
-        with config_context(skip_parameter_validation=False), silent_failures():
-            curves = curves_of_pairs(
-                model, X, _labels(self, y), np.maximum(sample_weight, 0.0), seed
-            )
-        return *found[:4], *curves, *found[6:]
-
-    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVC:
-        weights = by_label(self, self.class_weight_)
-        return estimators.SVC(C=self.C, class_weight=weights, **common)
+class _KernelClassifier(_KernelMachine):
+    """A drop-in for a classifier that LIBSVM trains."""
 
     def _as_own(self) -> BaseEstimator:
         return (
@@ -478,12 +458,58 @@ class SVC(_KernelMachine, _classes.SVC, metaclass=_DropIn):
         return OneVsOne(len(self.classes_), libsvm=True).decide(values)
 
 
+class SVC(_KernelClassifier, _classes.SVC, metaclass=_DropIn):
+    __doc__ = _classes.SVC.__doc__
+    _original = originals.SVC
+
+    def _trained(
+        self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
+    ) -> Trained | None:
+        found = super()._trained(X, y, sample_weight)
+        if found is None or not wants_probabilities(self):
+            return found
+        model = self._counterpart(kernel=self._record(), **self._common())
+        given = self.random_state
+        seed = int(given) if isinstance(given, Integral) else 0
+        with config_context(skip_parameter_validation=False), silent_failures():
+            curves = curves_of_pairs(
+                model, X, _labels(self, y), np.maximum(sample_weight, 0.0), seed
+            )
+        return *found[:4], *curves, *found[6:]
+
+    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVC:
+        weights = by_label(self, self.class_weight_)
+        return estimators.SVC(C=self.C, class_weight=weights, **common)
+
+
+class NuSVC(_KernelClassifier, _classes.NuSVC, metaclass=_DropIn):
+    __doc__ = _classes.NuSVC.__doc__
+    _original = originals.NuSVC
+
+    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.NuSVC:
+        # scikit-learn's ignores its class_weight.
+        return estimators.NuSVC(nu=self.nu, **common)
+
+    def _as_own(self) -> BaseEstimator:
+        own = super()._as_own()
+        own.class_weight_ = np.ones_like(own.class_weight_)
+        return own
+
+
 class SVR(_KernelMachine, _classes.SVR, metaclass=_DropIn):
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
     def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
+
+
+class NuSVR(_KernelMachine, _classes.NuSVR, metaclass=_DropIn):
+    __doc__ = _classes.NuSVR.__doc__
+    _original = originals.NuSVR
+
+    def _counterpart(self, **common: Unpack[CounterpartParameters]) -> estimators.NuSVR:
+        return estimators.NuSVR(C=self.C, nu=self.nu, **common)
 
 
 class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
@@ -509,7 +535,7 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM, metaclass=_DropIn):
 #: The drop-ins by their names, each with ``_original``, the class that it replaces.
 DROP_INS: dict[str, type[BaseEstimator]] = {
     drop_in.__name__: drop_in
-    for drop_in in (LinearSVC, SVC, LinearSVR, SVR, OneClassSVM)
+    for drop_in in (LinearSVC, SVC, NuSVC, LinearSVR, SVR, NuSVR, OneClassSVM)
 }
 # Tools that look up a class by its module, such as m2cgen, find scikit-learn's. The
 # full name leads to the drop-in itself, which cloudpickle would copy otherwise.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,12 @@ from ..problems.binary import BinaryProblem
 from ..problems.duals import Table, expanded
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
+from ..problems.kernel_nu import NuClassification, NuRegression
 from ..problems.reductions import OneVsOne, has_labels, reduction_of
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
+from . import originals
 from .arguments import check_array
 from .input import checked_weights, encode, multilabelled, weights
 from .parameters import kernel_named
@@ -325,7 +327,9 @@ def kernel_pairs(
     X, kernel = rows_of(model, X, sample_weight)
     classes, codes = labels_of(y, X.shape[0], model.classes_)
     class_weight = model.class_weight
-    if hasattr(model, "class_weight_"):  # scikit-learn's "balanced" counts no weights
+    if isinstance(model, originals.NuSVC):
+        class_weight = None  # scikit-learn's ignores it
+    elif hasattr(model, "class_weight_"):  # scikit-learn's "balanced" counts no weights
         class_weight = dict(zip(classes.tolist(), model.class_weight_, strict=True))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
     reduction = OneVsOne(len(classes), libsvm=True)
@@ -341,17 +345,25 @@ def kernel_pairs(
             rows = _in_use(costs, coef, np.isin(codes, pair))
         elif not whole:
             rows = np.flatnonzero(np.isin(codes, pair))
-        problem = KernelProblem(
-            gram,
-            reduction.signs(codes[rows], k),
-            model.C,
-            loss=loss,
-            sample_weight=costs[rows],
-            rows=rows,
-            **kind_of_bias,
-        )
-        signed: Vector = coef[rows]
-        alpha = np.clip(signed * problem.y, 0.0, problem.upper)
+        signs = reduction.signs(codes[rows], k)
+        own, signed = costs[rows], coef[rows]
+        problem: KernelProblem | NuClassification
+        if "nu" in model.get_params(deep=False):
+            problem = NuClassification(
+                gram, signs, model.nu, sample_weight=own, rows=rows
+            )
+            alpha = problem.duals_of(signed)
+        else:
+            problem = KernelProblem(
+                gram,
+                signs,
+                model.C,
+                loss=loss,
+                sample_weight=own,
+                rows=rows,
+                **kind_of_bias,
+            )
+            alpha = np.clip(signed * problem.y, 0.0, problem.upper)
         bias = float(model.intercept_[k])
         yield FittedProblem(problem, signed, alpha, rows, labels[k], bias)
 
@@ -378,9 +390,15 @@ def single_kernel(
         rows = some = _in_use(weight, np.abs(coef).max(axis=0), np.ones(n, bool))
         weight, coef = weight[rows], coef[:, rows]
         values = None if values is None else values[rows]
-    problems: list[KernelOneClass] | list[KernelRegression]
+    problems: Sequence[KernelOneClass | KernelRegression | NuRegression]
     if values is None:
         problems = [KernelOneClass(gram, model.nu, sample_weight=weight, rows=some)]
+    elif "nu" in model.get_params(deep=False):
+        problems = [
+            NuRegression(
+                gram, values, model.C, model.nu, sample_weight=weight, rows=some
+            )
+        ]
     else:
         problems = [
             KernelRegression(

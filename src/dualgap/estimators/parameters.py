@@ -275,7 +275,13 @@ class NoProbabilitiesError(AttributeError):
     """The classifier has no probabilities."""
 
     def __init__(self, model: object, method: str) -> None:
-        super().__init__(f"{type(model).__name__} has no {method}: {_CALIBRATE}")
+        remedy = _CALIBRATE
+        if hasattr(model, "nu"):  # its folds share no work
+            remedy = (
+                "for probabilities fit sklearn.calibration.CalibratedClassifierCV("
+                "model, ensemble=False)"
+            )
+        super().__init__(f"{type(model).__name__} has no {method}: {remedy}")
 
 
 class ProbabilityHints:

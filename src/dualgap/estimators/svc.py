@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations, pairwise
@@ -31,7 +32,7 @@ from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.kernel import Bias
 from ..problems.kernel_batch import KernelBatch
-from ..problems.reductions import OneVsOne
+from ..problems.reductions import OneVsOne, Reduction
 from ..solvers import Auto, Solver
 from ..solvers.kernel.nystroem import LandmarkBatch
 from ..training import Solution
@@ -48,13 +49,170 @@ from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
 
 
 @dataclass(eq=False, repr=False)
-class SVC(
-    CertainLabels,
-    ProbabilityHints,
-    ClassifierMixin,
-    KernelModel,
-    Estimator[KernelBatch],
+class KernelClassifier(
+    ProbabilityHints, ClassifierMixin, KernelModel, Estimator[KernelBatch]
 ):
+    """Base of kernel classifiers, which train the pairs of their classes."""
+
+    _: KW_ONLY
+    cache_size: Megabytes = 200
+    class_weight: ClassWeight = None
+    decision_function_shape: Literal["ovr", "ovo"] = "ovr"
+    break_ties: Flag = False
+
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> TrainingData:
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        self._refuse_ovo_ties()
+        X, labels, items = self._training_rows(X, y, True)
+        assert labels is not None
+        return labelled(self.class_weight, X, labels, sample_weight, items)
+
+    def _batch(self, data: TrainingData, job: Job) -> KernelBatch:
+        record = self._kernel_of(data)
+        points = points_of(data.X, record)  # before sorting: errors name rows of X
+        return self._kernel_batch(points, record.resolve(points.X), data, job=job)
+
+    @abstractmethod
+    def _kernel_batch(
+        self,
+        points: Points,
+        kernel: Kernel,
+        data: TrainingData,
+        whole: Matrix | None = None,
+        job: Job | None = None,
+    ) -> KernelBatch:
+        """Return the problems, if need be over the kernel matrix of all rows."""
+
+    def _room(self, solver: KernelSolver | Nystroem, threads: int) -> Parameters:
+        """Return the memory of the pairs, and how many are in use at a time."""
+        cache = self.cache_size
+
+        def room(rows: int) -> int:
+            if threads == 1:
+                return 1
+            return min(threads, rows_in(cache, rows) // solver.rows_held(rows))
+
+        return {"cache_size": cache, "room": room}
+
+    def _reduction_of(self, classes: int) -> Reduction:
+        return self._pairs(classes)
+
+    def _pairs(self, classes: int) -> OneVsOne:
+        return OneVsOne(classes, libsvm=True, break_ties=self.break_ties)
+
+    def _keep(self, data: TrainingData, batch: KernelBatch, found: Solutions) -> None:
+        table = found.table
+        if table is None:
+            table = batch.table(
+                [batch.coef(k, one.coefficients) for k, one in enumerate(found)]
+            )
+        self.classes_, self.class_weight_ = data.classes, data.factor
+        self.shape_fit_ = data.X.shape
+        self.intercept_ = np.array(found.bias)
+        used = self._keep_table(table, batch.order, batch.bounds)
+        rows = self.support_ if batch.precomputed else used
+        self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
+
+    def _keep_table(
+        self, table: Vector, rows: NDArray[np.intp], bounds: Sequence[int]
+    ) -> NDArray[np.intp]:
+        """Keep the columns of a table that are not 0; return their indices.
+
+        `rows`: training rows of the columns. Class c has the columns bounds[c] to
+        bounds[c + 1] - 1.
+        """
+        used = np.asarray(table.any(axis=0))
+        self.support_ = rows[used]
+        sizes = [np.count_nonzero(used[a:b]) for a, b in pairwise(bounds)]
+        self.n_support_ = np.array(sizes, np.int32)
+        self.dual_coef_ = np.ascontiguousarray(table[:, used])
+        return np.flatnonzero(used)
+
+    @property
+    def coef_(self) -> Vector:
+        """Weights of the features, shape (n_pairs, n_features); linear kernel only.
+
+        The array is read-only, because predictions use `dual_coef_`.
+        """
+        self._refuse_coef()
+        check_is_fitted(self)
+        coef = pair_weights(self.support_vectors_, self.dual_coef_, self.n_support_)
+        coef = np.asarray(coef.toarray() if issparse(coef) else coef)
+        coef.flags.writeable = False
+        return coef
+
+    def predict(self, X: MatrixLike) -> NDArray[np.generic]:
+        """Predict the class labels of rows: each pair of classes has a vote.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; see :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the type of `classes_`.
+        """
+        return self._decide(self._values(X))
+
+    def decision_function(self, X: MatrixLike) -> Vector:
+        """Return the decision values of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+            (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Decision values, float64. With two classes, positive values mean
+            ``classes_[1]``. With more, see `decision_function_shape`; for a pair,
+            positive values mean the first class.
+        """
+        return self._shaped(self._values(X))
+
+    def _shaped(self, values: Vector) -> Vector:
+        """Return the pairs' decision values in the shape that the parameter sets."""
+        if len(self.classes_) > 2 and self.decision_function_shape == "ovo":
+            return values
+        return self._reduction.scores(values)
+
+    @property
+    def _reduction(self) -> Reduction:
+        return self._reduction_of(len(self.classes_))
+
+    def _decide(self, values: Vector) -> NDArray[np.generic]:
+        self._refuse_ovo_ties()
+        return self.classes_[self._reduction.decide(values)]
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return the decision values of all pairs, (n_samples, n_pairs)."""
+        kernel, X = self._prediction_rows(X)
+        return pair_values(
+            kernel,
+            X,
+            self.support_vectors_,
+            self.dual_coef_,
+            self.n_support_,
+            self.intercept_,
+            support=self.support_,
+            n_jobs=self.n_jobs,
+        )
+
+    def _refuse_ovo_ties(self) -> None:
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo'"
+            )
+
+
+@dataclass(eq=False, repr=False)
+class SVC(CertainLabels, KernelClassifier):
     r"""Kernel support vector classifier with a certificate of optimality.
 
     It solves the C-SVC of LIBSVM and scikit-learn (hinge loss, unpenalised bias) or the
@@ -270,31 +428,14 @@ class SVC(
         KernelSolver,
         Nystroem,
     ] = "auto"
-    cache_size: Megabytes = 200
-    class_weight: ClassWeight = None
     fit_intercept: Flag = True
     penalize_intercept: Flag | None = None
-    decision_function_shape: Literal["ovr", "ovo"] = "ovr"
-    break_ties: Flag = False
 
     #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
     _may_be_unproved = True
+    _decide = KernelClassifier._decide
 
     # ------------------------------------------------------------------- training
-
-    def _read(
-        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> TrainingData:
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        self._refuse_ovo_ties()
-        X, labels, items = self._training_rows(X, y, True)
-        assert labels is not None
-        return labelled(self.class_weight, X, labels, sample_weight, items)
-
-    def _batch(self, data: TrainingData, job: Job) -> KernelBatch:
-        record = self._kernel_of(data)
-        points = points_of(data.X, record)  # before sorting: errors name rows of X
-        return self._kernel_batch(points, record.resolve(points.X), data, job=job)
 
     def _kernel_batch(
         self,
@@ -305,16 +446,12 @@ class SVC(
         job: Job | None = None,
     ) -> KernelBatch:
         """Return the problems, if need be over the kernel matrix of all rows."""
-        solver = get_kernel_solver(self.solver)
-        cache, threads = self.cache_size, 1 if job is None else job.threads
-
-        def room(rows: int) -> int:
-            if threads == 1:
-                return 1
-            return min(threads, rows_in(cache, rows) // solver.rows_held(rows))
-
+        solver, threads = (
+            get_kernel_solver(self.solver),
+            1 if job is None else job.threads,
+        )
         made: type[KernelBatch] = KernelBatch
-        options: Parameters = {"cache_size": cache, "room": room}
+        options: Parameters = {**self._room(solver, threads)}
         if isinstance(solver, Nystroem):
             made = LandmarkBatch
             pairs = len(data.classes) * (len(data.classes) - 1) // 2
@@ -327,7 +464,7 @@ class SVC(
             data.codes,
             data.costs,
             self.C,
-            self._reduction_of(len(data.classes)),
+            self._pairs(len(data.classes)),
             loss=self.loss,
             **self._bias_of_problems(),
             **options,
@@ -339,9 +476,6 @@ class SVC(
         if whole is not None:
             batch.share(whole)
         return batch
-
-    def _reduction_of(self, classes: int) -> OneVsOne:
-        return OneVsOne(classes, libsvm=True, break_ties=self.break_ties)
 
     def _solver(self, batch: KernelBatch, job: Job) -> Solver:
         if isinstance(batch, LandmarkBatch):
@@ -407,34 +541,6 @@ class SVC(
         """Return the problems of a fold whose rows have a positive weight."""
         return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
 
-    def _keep(self, data: TrainingData, batch: KernelBatch, found: Solutions) -> None:
-        table = found.table
-        if table is None:
-            table = batch.table(
-                [batch.coef(k, one.coefficients) for k, one in enumerate(found)]
-            )
-        self.classes_, self.class_weight_ = data.classes, data.factor
-        self.shape_fit_ = data.X.shape
-        self.intercept_ = np.array(found.bias)
-        used = self._keep_table(table, batch.order, batch.bounds)
-        rows = self.support_ if batch.precomputed else used
-        self._keep_vectors(batch.points, batch.kernel, rows, found, data.items)
-
-    def _keep_table(
-        self, table: Vector, rows: NDArray[np.intp], bounds: Sequence[int]
-    ) -> NDArray[np.intp]:
-        """Keep the columns of a table that are not 0; return their indices.
-
-        `rows`: training rows of the columns. Class c has the columns bounds[c] to
-        bounds[c + 1] - 1.
-        """
-        used = np.asarray(table.any(axis=0))
-        self.support_ = rows[used]
-        sizes = [np.count_nonzero(used[a:b]) for a, b in pairwise(bounds)]
-        self.n_support_ = np.array(sizes, np.int32)
-        self.dual_coef_ = np.ascontiguousarray(table[:, used])
-        return np.flatnonzero(used)
-
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
@@ -462,66 +568,3 @@ class SVC(
             "constant 0 is optimal within the proved gap: this kernel cannot tell the "
             "classes apart. Use another kernel, such as rbf, or other features"
         )
-
-    # ------------------------------------------------------------------ prediction
-
-    @property
-    def coef_(self) -> Vector:
-        """Weights of the features, shape (n_pairs, n_features); linear kernel only.
-
-        The array is read-only, because predictions use `dual_coef_`.
-        """
-        self._refuse_coef()
-        check_is_fitted(self)
-        coef = pair_weights(self.support_vectors_, self.dual_coef_, self.n_support_)
-        coef = np.asarray(coef.toarray() if issparse(coef) else coef)
-        coef.flags.writeable = False
-        return coef
-
-    def decision_function(self, X: MatrixLike) -> Vector:
-        """Return the decision values of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            Decision values, float64. With two classes, positive values mean
-            ``classes_[1]``. With more, see `decision_function_shape`; for a pair,
-            positive values mean the first class.
-        """
-        return self._shaped(self._values(X))
-
-    def _shaped(self, values: Vector) -> Vector:
-        """Return the pairs' decision values in the shape that the parameter sets."""
-        if len(self.classes_) > 2 and self.decision_function_shape == "ovo":
-            return values
-        return self._reduction.scores(values)
-
-    def _decide(self, values: Vector) -> NDArray[np.generic]:
-        self._refuse_ovo_ties()
-        return self.classes_[self._reduction.decide(values)]
-
-    def _values(self, X: MatrixLike) -> Vector:
-        """Return the decision values of all pairs, (n_samples, n_pairs)."""
-        kernel, X = self._prediction_rows(X)
-        return pair_values(
-            kernel,
-            X,
-            self.support_vectors_,
-            self.dual_coef_,
-            self.n_support_,
-            self.intercept_,
-            support=self.support_,
-            n_jobs=self.n_jobs,
-        )
-
-    def _refuse_ovo_ties(self) -> None:
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError(
-                "break_ties must be False when decision_function_shape is 'ovo'"
-            )

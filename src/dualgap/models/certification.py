@@ -20,7 +20,7 @@ from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
 from ..estimators.input import checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
-from ..estimators.svc import SVC
+from ..estimators.svc import KernelClassifier
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
 from ..problems.reductions import certificate_of
 from ..ranges import refuse_huge
@@ -208,12 +208,6 @@ def _certify(
     limits: ProofLimits,
 ) -> Certificate:
     loss, epsilon, nu = given["loss"], given["epsilon"], given["nu"]
-    if isinstance(model, (svm.NuSVC, svm.NuSVR)):
-        raise ValueError(
-            f"{type(model).__name__} cannot be certified, because nu replaces C or "
-            "epsilon in its objective; train "
-            + ("SVC" if isinstance(model, svm.NuSVC) else "SVR")
-        )
     if isinstance(model, KERNELS_OF_ONE):
         _refuse(given, model)
         check_is_fitted(model)
@@ -251,10 +245,10 @@ def _certify(
     if y is None:
         raise ValueError("y is missing; give the labels of the training rows")
     del given["epsilon"], given["nu"]
-    if isinstance(model, (_SVC, SVC)):
+    if isinstance(model, (_SVC, svm.NuSVC, KernelClassifier)):
         _refuse(given, model)
         check_is_fitted(model)
-        _agreed(C, model.C, model)
+        _agreed_of_one(C, model)
         pairs = kernel_pairs(model, X, y, sample_weight, used=True)
         return certify_kernel(model, pairs, limits)
     if isinstance(model, LOGISTIC):
@@ -331,8 +325,7 @@ def _agreed_of_one(
     given: float | None, model: BaseEstimator, own: float | None = None
 ) -> float | None:
     """Return the C of an estimator that may have none, if the given C agrees."""
-    if "nu" not in model.get_params():
-        own = getattr(model, "C", own)
+    own = getattr(model, "C", own)
     if own is None and given is not None:
         raise ValueError(
             f"C={given!r} does not apply to {type(model).__name__}; leave it out"

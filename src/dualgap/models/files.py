@@ -12,7 +12,7 @@ The file of a CalibratedClassifier is its model's file, with the tensors of
 ``calibration_files.py``.
 
 LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
-SVR and OneClassSVM are written like SVC. These four have no classes.
+SVR, NuSVR and OneClassSVM are written like SVC. These five have no classes.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..estimators.meta import final, own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
@@ -57,9 +58,11 @@ from .region_files import region_tensors, set_region, taken_region
 Model = (
     LinearSVC
     | SVC
+    | NuSVC
     | LinearSVR
     | LinearOneClassSVM
     | SVR
+    | NuSVR
     | OneClassSVM
     | CalibratedClassifier
 )
@@ -89,8 +92,8 @@ def save_model(
 
     Parameters
     ----------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
-CalibratedClassifier
+    model : LinearSVC, SVC, NuSVC, LinearSVR, SVR, NuSVR, LinearOneClassSVM, \
+OneClassSVM or CalibratedClassifier
         A fitted model, or a fitted pipeline of scikit-learn's StandardScaler and one of
         these. A patched model of scikit-learn is written as dualgap's own.
     path : str or path-like
@@ -236,8 +239,8 @@ def load_model(
 
     Returns
     -------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
-CalibratedClassifier
+    model : LinearSVC, SVC, NuSVC, LinearSVR, SVR, NuSVR, LinearOneClassSVM, \
+OneClassSVM or CalibratedClassifier
         The fitted model, or a pipeline of a StandardScaler and the model. It has
         ``certificate_`` but no ``history_``. A linear model has ``dual_coef_`` and
         ``support_`` if they were stored.
@@ -523,6 +526,8 @@ _FACES: dict[str, _Face] = {
         take_linear,
         make_linear,
     ),
+    "NuSVC": _Face(NuSVC, *_BOX[:-1]),
     "SVR": _Face(SVR, *_BOX),
+    "NuSVR": _Face(NuSVR, *_BOX),
     "OneClassSVM": _Face(OneClassSVM, *_BOX),
 }

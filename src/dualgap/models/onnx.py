@@ -31,6 +31,7 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.linear_svc_cv import LinearSVCCV
 from ..estimators.meta import final, own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
@@ -54,9 +55,11 @@ if TYPE_CHECKING:
     from skl2onnx.common._topology import Operator, Scope
 
 
-Model = LinearSVC | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
+Model = (
+    LinearSVC | SVC | NuSVC | LinearSVR | SVR | NuSVR | LinearOneClassSVM | OneClassSVM
+)
 
-_REGRESSORS = (LinearSVR, SVR)
+_REGRESSORS = (LinearSVR, SVR, NuSVR)
 
 _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
@@ -66,8 +69,8 @@ def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.Mode
 
     Parameters
     ----------
-    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM or \
-CalibratedClassifier
+    model : LinearSVC, SVC, NuSVC, LinearSVR, SVR, NuSVR, LinearOneClassSVM, \
+OneClassSVM or CalibratedClassifier
         A fitted model of dualgap, a patched one of scikit-learn, or a search that has
         trained one on all rows. For a pipeline, see :func:`register_skl2onnx`.
     dtype : {float32, float64}, default=float32
@@ -207,7 +210,8 @@ def register_skl2onnx() -> None:
             _single_shapes,
             _convert_single,
         )
-    for estimator in (LinearSVC, LinearSVCCV, SVC, SVCCV, CalibratedClassifier):
+    searches = (LinearSVCCV, SVCCV, CalibratedClassifier)
+    for estimator in (LinearSVC, SVC, NuSVC, *searches):
         update_registered_converter(
             estimator,
             f"Dualgap{estimator.__name__}",

@@ -22,7 +22,7 @@ from ..estimators.calibrators import (
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.novelty import LinearOneClassSVM
 from ..estimators.regression import LinearSVR
-from ..estimators.svc import SVC
+from ..estimators.svc import KernelClassifier
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
@@ -217,7 +217,7 @@ def _steps(graph: Graph, table: Vector, scores: str, column: int) -> str:
     return str(graph.node("Add", y, rise))
 
 
-def _pair_values(graph: Graph, model: SVC, X: str) -> str:
+def _pair_values(graph: Graph, model: KernelClassifier, X: str) -> str:
     """Add the decision values of the pairs, shape (n, K (K - 1) / 2)."""
     classes = len(model.classes_)
     vectors = _dense(model.support_vectors_)

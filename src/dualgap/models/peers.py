@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS, kernel_named
 from ..estimators.regression import SVR, LinearSVR
-from ..estimators.svc import SVC
+from ..estimators.svc import SVC, KernelClassifier
 from ..kernels.functions import Kernel
 from ..losses import get_loss
 from ..problems.reductions import refuse_labels
@@ -347,12 +348,12 @@ def _contents(rows: sparse.csr_matrix) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
+def write_libsvm(model: SVC | NuSVC | SVR | NuSVR | OneClassSVM, path: Path) -> None:
     """Write a kernel model as a file that LIBSVM's ``svm-predict`` reads.
 
     Parameters
     ----------
-    model : SVC, SVR or OneClassSVM
+    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
         A fitted model of dualgap, or a patched one of scikit-learn. Its classes must be
         whole numbers, and its kernel "linear", "poly", "rbf" or "sigmoid".
     path : str or path-like
@@ -375,10 +376,11 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
         remedy = "use write_liblinear" if linear else "give an SVC of dualgap"
         raise _other_kind(model, "LIBSVM", "kernel", remedy)
     labels: tuple[int, ...] = ()
-    kind, sizes = "epsilon_svr" if isinstance(model, SVR) else "one_class", ()
-    if isinstance(model, SVC):
+    kinds = {"SVR": "epsilon_svr", "NuSVR": "nu_svr", "NuSVC": "nu_svc", "SVC": "c_svc"}
+    kind, sizes = kinds.get(type(model).__name__, "one_class"), ()
+    if isinstance(model, KernelClassifier):
         labels = _whole(model.classes_, "LIBSVM")
-        kind, sizes = "c_svc", tuple(model.n_support_.tolist())
+        sizes = tuple(model.n_support_.tolist())
     if getattr(model, "loss", "") == "quantile":
         raise ValueError(
             "loss='quantile' is not supported by LIBSVM; use save_model or to_onnx"

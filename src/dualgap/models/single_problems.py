@@ -21,6 +21,7 @@ from ..estimators.arguments import check_array
 from ..estimators.fitted import SingleTerms, targets, terms_of_regression
 from ..estimators.input import ROWS, checked_weights
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVR
 from ..estimators.regression import SVR, LinearSVR
 from ..kernel import BlockSolver, KernelRegression, Linear
 from ..losses import RESIDUAL_LOSSES, Pinball, ResidualLoss, Vector, get_residual_loss
@@ -34,7 +35,10 @@ LINEAR_OF_ONE = (
     *(svm.LinearSVR, SGDRegressor, SGDOneClassSVM),
     *(LinearSVR, LinearOneClassSVM),
 )
-KERNELS_OF_ONE = (svm.SVR, svm.OneClassSVM, SVR, OneClassSVM)
+KERNELS_OF_ONE = (
+    *(svm.SVR, svm.NuSVR, svm.OneClassSVM),
+    *(SVR, NuSVR, OneClassSVM),
+)
 
 #: An unpenalised bias is approximated by a constant feature that is this many times as
 #: long as a row. The error is about the square of the inverse.

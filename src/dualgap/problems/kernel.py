@@ -108,7 +108,7 @@ class KernelProblem(MatrixProblem):
     cost: Vector
     # The block solver reads these from every problem; regression.py has other values.
     lower = centre = epsilon = total = lowest = 0.0
-    two_sided, sides = False, (1.0, 1.0)
+    two_sided, two_sums, sides = False, False, (1.0, 1.0)
 
     def __init__(
         self,

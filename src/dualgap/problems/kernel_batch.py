@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -18,11 +19,14 @@ from ..kernels.functions import Kernel, Precomputed
 from ..kernels.gram import Gram, Matrix, Pairs
 from ..losses import Vector
 from .base import Problem, Proof
-from .batch import Batch, SingleBatch
+from .batch import Batch, S, SingleBatch
 from .kernel import KernelProblem
+from .kernel_nu import InfeasibleNuError, NuClassification, largest_nu
 from .reductions import OneVsOne, refuse_missing
 from .rounding import Rounding
 from .starts import extrapolated
+
+Signs = NDArray[np.int8]
 
 
 class SingleKernelBatch(SingleBatch):
@@ -223,12 +227,11 @@ class KernelBatch(Batch):
             matrix = self.matrices(*self.reduction.subjects[k])
             if self.kept is not None:
                 self.kept[k] = matrix
+        return self._problem(matrix, self.signs(k), self.weights_of(k))
+
+    def _problem(self, matrix: Matrix, signs: Signs, weight: Vector) -> KernelProblem:
         return KernelProblem(
-            matrix,
-            self.signs(k),
-            self.C,
-            sample_weight=self.weights_of(k),
-            **self.options,
+            matrix, signs, self.C, sample_weight=weight, **self.options
         )
 
     def entries(self, table: Vector, k: int) -> Vector:
@@ -254,3 +257,43 @@ class KernelBatch(Batch):
 
     def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
         return extrapolated(cast(KernelProblem, problem), self.C, [(C, alpha)])
+
+
+class NuBatch(KernelBatch):
+    """Problems of the pairs of classes of a nu-SVC.
+
+    Their solutions are LIBSVM's models: all is divided by rho.
+    """
+
+    kind = "kernel-nu"
+
+    def refuse_infeasible(self) -> None:
+        """Raise an error if the classes of a pair do not allow the nu."""
+        weights = [self.weight[self.rows_of(c)] for c in range(len(self.classes))]
+        most = [largest_nu(weights[i], weights[j]) for i, j in self.reduction.subjects]
+        k, nu = int(np.argmin(most)), self.options["nu"]
+        if nu > most[k] * (1.0 + 1e-9):
+            raise InfeasibleNuError(nu, most[k], self.names[k])
+
+    def _problem(self, matrix: Matrix, signs: Signs, weight: Vector) -> KernelProblem:
+        found = NuClassification(
+            matrix, signs, self.options["nu"], sample_weight=weight
+        )
+        return cast(KernelProblem, found)
+
+    def unreached(self, k: int) -> Proof:
+        """Return a proof of the zero model, whose P is 0."""
+        problem = self.problem(k)
+        zero = np.zeros(problem.n)
+        bounds = Bounds.proved(0.0, 0.0, problem.lowest)
+        certificate = replace(bounds.certificate, floor=problem.floor)
+        return Proof(zero, zero, certificate, 0.0)
+
+    def finish(self, k: int, problem: Problem, solution: S) -> S:
+        found = vars(solution)
+        if not np.isfinite(found["decisions"]).all():  # stopped before any proof
+            return solution
+        nu_problem = cast(NuClassification, problem)
+        rho = nu_problem.scale(found["decisions"] - found["bias"])
+        scaled = {name: found[name] / rho for name in ("alpha", "bias", "decisions")}
+        return replace(solution, **scaled)  # type: ignore[type-var]

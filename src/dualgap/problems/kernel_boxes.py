@@ -65,6 +65,7 @@ class BoxProblem(MatrixProblem):
     """
 
     free_bias = True
+    two_sums = False
     centre = 0.0
     epsilon = 0.0
     total = 0.0
@@ -83,6 +84,12 @@ class BoxProblem(MatrixProblem):
         super().__init__(X, kernel, cache_size, rows)
         self.y = np.ones(self.n, np.int8)
         self._check_positive()
+
+    def _set_targets(self, y: ArrayLike) -> None:
+        y = check_vector("y", y, self.n)
+        used = y[self.cost > 0.0]
+        self.centre = float(0.5 * used.min() + 0.5 * used.max())
+        self.linear = y - self.centre
 
     @property
     def two_sided(self) -> bool:
@@ -255,10 +262,7 @@ class KernelRegression(BoxProblem):
         self.epsilon = self.loss.epsilon
         self.cost = check_costs(self.C, sample_weight, self.n)
         self.lower = -self.loss.below * self.cost
-        y = check_vector("y", y, self.n)
-        used = y[self.cost > 0.0]
-        self.centre = float(0.5 * used.min() + 0.5 * used.max())
-        self.linear = y - self.centre
+        self._set_targets(y)
 
 
 class KernelOneClass(BoxProblem):

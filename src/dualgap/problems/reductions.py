@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -582,7 +582,7 @@ def quantile_names(quantiles: Sequence[float]) -> list[str]:
     return [f"quantile {q:g}" for q in quantiles]
 
 
-def certificate_of(model: Any, parts: Sequence[Certificate]) -> Certificate:
+def certificate_of(model: Classifier, parts: Sequence[Certificate]) -> Certificate:
     """Join the certificates of the problems of a fitted model."""
     if len(parts) == 1:
         return parts[0]

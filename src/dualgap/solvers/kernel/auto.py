@@ -42,7 +42,10 @@ class KernelAutoSettings(BlockSettings):
     squared_goal: float = 1e-15
 
 
-@register("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex")
+@register(
+    *("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex"),
+    *("kernel-nu", "kernel-nu-regression"),
+)
 @dataclass(frozen=True)
 class KernelAuto(BlockSolver):
     """Default solver of kernel problems: the block solver.

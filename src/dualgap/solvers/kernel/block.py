@@ -1,8 +1,8 @@
 """Block solver: working sets of many rows, and the gradient at all rows.
 
 Problem    hinge with an unpenalised bias (the C-SVC of LIBSVM), or squared hinge with a
-           penalised bias (problem.py), regression or one class (regression.py); solved
-           through the dual
+           penalised bias (problem.py), regression or one class (regression.py), or nu
+           (kernel_nu.py); solved through the dual
 Update     the rows that violate the optimality conditions most join the newest rows of
            the last working set. The problem of the working set is solved in cache, by
            pairs (hinge) or coordinates (squared hinge), to a tenth of the violation.
@@ -53,6 +53,7 @@ from ...kernels.rows import row_source
 from ...losses import Vector
 from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
+from ...problems.kernel_nu import NuProblem
 from ..base import new_order
 from ..registry import register
 from .base import BoxedProblem, KernelSolver, KernelState
@@ -293,7 +294,10 @@ class BlockState(KernelState):
             self.primal = self.dual + gap
 
 
-@register("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex")
+@register(
+    *("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex"),
+    *("kernel-nu", "kernel-nu-regression"),
+)
 @dataclass(frozen=True)
 class BlockSolver(KernelSolver):
     """Block solver of the kernel SVM.
@@ -398,14 +402,24 @@ class BlockSolver(KernelSolver):
             else:
                 linear = linear - float(rest.sum())
         form = core.Loss(problem.loss.slope, problem.loss.curvature)
+        y, cost = problem.y[rows].astype(np.float64), problem.cost[rows]
+        diagonal = problem.gram.diagonal()[rows]
+        if isinstance(problem, NuProblem):
+            total = problem.half
+            if problem.two_sided:  # each row has two variables
+                y = np.concatenate([y, -y])
+                cost, diagonal, linear = (
+                    np.tile(a, 2) for a in (cost, diagonal, linear)
+                )
         box = core.BlockProblem(
-            problem.y[rows].astype(np.float64),
-            problem.cost[rows],
-            problem.gram.diagonal()[rows],
+            y,
+            cost,
+            diagonal,
             core.ResidualLoss(form, problem.epsilon, *problem.sides),
             linear,
             total,
             problem.two_sided,
+            problem.two_sums,
         )
         cache_bytes = int(problem.gram.cache_size * 1e6)
         return core.BlockSolver(
@@ -509,7 +523,7 @@ class BlockSolver(KernelSolver):
         # Shrinking discards the cache, so it waits until the cache is full.
         block = state.block
         full = block.held == block.capacity
-        many = block.n > self.settings.shrinking_rows
+        many = block.n > self.settings.shrinking_rows and not state.problem.two_sums
         if state.blurred:
             self._look_again(state, finer=True, stop=stop)
         elif full and many and block.computed >= state.due:
@@ -520,6 +534,8 @@ class BlockSolver(KernelSolver):
         n = state.problem.n
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
         if state.tried or n > self.settings.interior_rows or not room:
+            return
+        if state.problem.two_sums:  # the method has one sum
             return
         state.tried = True
         tol = 0.1 * min(state.tol, self.settings.interior_tol)
