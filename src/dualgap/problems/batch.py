@@ -229,6 +229,8 @@ class LinearBatch(Batch):
         self.same_costs = kind is not OneVsOne and bool((factor == 1.0).all())
         #: What `_proofs_of_zero` returns, once `unreached` needs it.
         self.zeros: tuple[list[float], float, Vector] | None = None
+        #: What a solver keeps for other values of C and other folds of the rows.
+        self.kept: dict[str, object] = {}
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]

@@ -114,6 +114,10 @@ class Limits(Protocol):
     threads: int
     models: Sequence[Vector]
 
+    @property
+    def told(self) -> bool:
+        """Whether somebody hears of the problems."""
+
     def tell(
         self,
         batch: Batch,

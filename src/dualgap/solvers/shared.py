@@ -31,6 +31,7 @@ from ..problems.reductions import OneVsRest
 from .auto import Auto, expected_cost, remaining
 from .base import TINY, Limits, Solver
 from .dcd import DCD, cost
+from .few_rows import FewRows, are_few
 from .shared_steps import SETTINGS as STEPS
 from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
@@ -78,6 +79,16 @@ class SharedSettings:
     #: `dcd` tries one of the problems while it is predicted to end within this many
     #: times the passes that sharing takes for one.
     doubtful: float = 3.0
+    #: Multiply-adds that the calls for a problem of few rows cost,
+    few_calls: float = 1e6
+    #: passes over their triangular factor for one,
+    few_own_passes: float = 4.0
+    #: and passes that other methods make over the rows at least, proofs included.
+    few_passes: float = 2.5
+    #: Speed of a proof over few rows, relative to a plain product.
+    few_speed: float = 9.0
+    #: Share of the cost of the factor that a second value of C has to pay.
+    few_again: float = 0.33
     #: `auto` shares passes if other methods are predicted to cost this many times more.
     margin: float = 1.4
 
@@ -88,17 +99,27 @@ SETTINGS = SharedSettings()
 class SharedFit:
     """Fit of the problems of a batch, chunk by chunk.
 
-    - `W`: shape (problems, width).
+    - `W`: models over the rows that steps are made with, shape (problems, width).
+    - `found`: the proved models, over the rows of the batch.
     - `proofs`, `duals`: by number, of the problems of all chunks that were begun: the
       first ones.
     - `statuses`: limits that ended the fits of these problems; None: none did.
     - `epochs`: estimates of each problem after each of its epochs.
     """
 
-    def __init__(self, rows: SharedRows, batch: LinearBatch, job: Limits) -> None:
-        self.rows, self.batch, self.job = rows, batch, job
-        dense, count = rows.dense, len(batch)
-        self.W = np.empty((count, dense.width))
+    def __init__(
+        self,
+        rows: SharedRows,
+        batch: LinearBatch,
+        job: Limits,
+        few: FewRows | None = None,
+    ) -> None:
+        self.rows, self.batch, self.job, self.few = rows, batch, job, few
+        count = len(batch)
+        self.W = self.found = np.empty((count, rows.dense.width))
+        self.dense = rows.dense
+        if few is not None:
+            self.dense, self.found = few.dense, np.empty((count, few.dense.width))
         self.proofs: dict[int, Bounds] = {}
         self.duals: dict[int, StoredDuals] = {}
         self.statuses: list[Status | None] = []
@@ -123,6 +144,8 @@ class SharedFit:
         self.statuses += [None] * count
         near = self.job.models
         W = np.array([near[k] for k in problems]) if near else self._rough(problems)
+        if self.few is not None:
+            W = self.few.begun(self.batch, problems, self.job)
         point = SharedPoint.start(self.rows, self.batch, problems, W)
         self._note(point)
         unproved = problems
@@ -166,11 +189,13 @@ class SharedFit:
         self.W[point.problems] = point.W
         point.look()
         values = zip(point.problems, point.primal, point.dual, strict=True)
-        gap = point.primal - point.dual
-        for k, primal, dual in values:
+        gap, models = point.primal - point.dual, point.W
+        if self.few is not None and self.job.told:
+            models = self.few.models(models)
+        for (k, primal, dual), w in zip(values, models, strict=True):
             own = self.epochs[k]
             own.append((primal, dual, len(own) + 1))
-            self.job.tell(self.batch, int(k), own, self.W[k])
+            self.job.tell(self.batch, int(k), own, w)
         halved = gap <= 0.5 * self.best[point.problems]
         self.idle[point.problems] += 1
         self.idle[point.problems[halved]] = 0
@@ -198,13 +223,16 @@ class SharedFit:
 
     def _prove(self, problems: Numbers) -> SharedPoint | None:
         """Prove some problems; return those that another step may bring nearer."""
-        W, dense, batch = self.W[problems], self.rows.dense, self.batch
-        found = prove_together(batch, problems.tolist(), W, dense)
+        W, batch = self.W[problems], self.batch
+        if self.few is not None:
+            self.found[problems] = self.few.models(W)
+        models = self.found[problems]
+        found = prove_together(batch, problems.tolist(), models, self.dense)
         for k, bounds, alpha in zip(
             problems.tolist(), found.bounds, found.alpha, strict=True
         ):
             if math.isinf(bounds.primal):  # w overflowed; the zero model does not
-                self.W[k] = alpha[:] = 0.0
+                self.found[k] = alpha[:] = 0.0
                 bounds = batch.unreached(k).certificate.bounds
             self.proofs[k] = bounds
             self.duals[k] = batch.stored(alpha) if batch.many else alpha
@@ -274,6 +302,8 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
         return False
     if passes == "shared" or needed_to_share(rows):
         return passes == "shared"
+    if len(batch) > 1 and are_few(rows.n, rows.width):
+        return few_pay(batch, job)
     if len(batch) < 2 or rows.n <= Auto.settings.separable_rows * rows.width:
         return False
     product = float(rows.rows.stored + rows.n)
@@ -293,6 +323,22 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
         solver.name, len(batch), together / product, alone / product,
     )  # fmt: skip
     return together <= alone
+
+
+def few_pay(batch: LinearBatch, job: Limits) -> bool:
+    """Predict whether few wide rows are worth their triangular factor.
+
+    A path has made it once for all its values of C.
+    """
+    rows, count, settings = batch.rows, len(batch), SETTINGS
+    n, product = float(rows.n), float(rows.rows.stored + rows.n)
+    first = 0.0 if batch.kept else (n * product + n**3) / settings.gram_speed
+    if job.models:  # this is not the only C
+        first *= settings.few_again
+    steps = count * (settings.few_calls + settings.few_own_passes * n**2)
+    proofs = 3.0 * count * product / settings.few_speed
+    alone = settings.few_passes * product * count
+    return settings.margin * (first + steps + proofs) <= alone
 
 
 def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
@@ -334,18 +380,21 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
         if job.threads > 1:
             pool = stack.enter_context(ThreadPoolExecutor(job.threads))
         X = batch.rows.rows.arrays[0]
-        rows = SharedRows.of(DenseRows(X, batch.rows.intercept_scaling, pool))
-        if rows is None:
-            return None
-        fit = SharedFit(rows, batch, job)
+        dense, few = DenseRows(X, batch.rows.intercept_scaling, pool), None
         with unchecked():
+            if are_few(dense.n, dense.width):
+                few = FewRows.of(dense, batch, lambda: job.stop.requested)
+            rows = SharedRows.of(dense) if few is None else few.rows
+            if rows is None:
+                return None
+            fit = SharedFit(rows, batch, job, few)
             fit.run()
     reached = len(fit.proofs)
     if not reached:
         return None
     epochs = fit.epochs[:reached]
     return Whole(
-        fit.W[:reached],
+        fit.found[:reached],
         [fit.duals[k] for k in range(reached)],
         [fit.proofs[k] for k in range(reached)],
         np.array([row for own in epochs for row in own]),
