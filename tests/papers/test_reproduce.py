@@ -204,7 +204,7 @@ def test_a_verdict_counts_the_sets_that_decide(found, word, p):
 
 def test_many_claims_are_counted_above_their_table():
     page = page_of("nanculef2014", stored("nanculef2014"))
-    told = re.findall(r"(\d+) ([a-z ]+)", page.counts.partition(" claims ")[2])
+    told = re.findall(r"(\d+) ([a-z ]+)", page.counts.partition(" claims: ")[2])
     counts = {kind: int(number) for number, kind in told}
     assert sum(counts.values()) == len(page.verdicts)
     assert counts["hold"] == sum(v.word == "holds" for v in page.verdicts)

@@ -189,9 +189,8 @@ def verdicts(sets: Parameters) -> list[Verdict]:
         parts = {n: one.get(f"proved, {kernel}", {}) for n, one in sets.items()}
         for pair in PROVED:
             each = on_sets(parts, {"ratio": "cpu", "of": pair})
-            words = "{} is faster than {}".format(*pair)
-            place = f"proved, {kernel}"
-            found.append(Verdict(words, place, MEASURED["cpu"], each))
+            words = "{} is faster than {} to a proved gap".format(*pair)
+            found.append(Verdict(words, kernel, MEASURED["cpu"], each))
     for words, what in (("accurate", "accuracy"), ("fast", "seconds")):
         text = f"With the polynomial kernel the methods are as {words} as with the"
         each = polynomial(sets, "cpu" if what == "seconds" else what)

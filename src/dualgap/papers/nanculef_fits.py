@@ -48,7 +48,7 @@ FAST = ("FW", "MFW", "SWAP", "SWAP-2o")
 
 @dataclass(frozen=True)
 class NanculefSettings:
-    """How fits are made and end, and what counts."""
+    """Settings of the fits, and thresholds of the verdicts."""
 
     #: eps of the sampled stop, and the one of the part "small eps".
     eps: float = 1e-4

@@ -28,7 +28,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What a page counts and shows."""
+    """Thresholds of the verdicts, and sizes of tables."""
 
     #: Share of the cases on a set that must agree, for or against a claim.
     agree: float = 0.8
@@ -189,11 +189,11 @@ class Page:
 
     @property
     def counts(self) -> str:
-        """How many claims there are, by their verdicts."""
+        """The number of claims by their verdicts."""
         some = "holds on some"
         kinds = Counter(v.word if v.word in KINDS else some for v in self.verdicts)
         told = [f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind]]
-        return f"Of {len(self.verdicts)} claims {', '.join(told)}."
+        return f"{len(self.verdicts)} claims: {', '.join(told)}."
 
     @property
     def many(self) -> bool:

@@ -34,7 +34,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class PegasosSettings:
-    """What is measured, and what counts."""
+    """Settings of the runs, and thresholds of the verdicts."""
 
     #: Epochs after which the errors are looked at.
     epochs: tuple[int, ...] = (2, 8, 32)
@@ -121,7 +121,7 @@ def output(name: str, budget: Budget) -> list[list[object]]:
 
 
 def flat(found: Parameters, errors: list[float]) -> int:
-    """Return the largest k whose error is that of k = 1, but for a factor."""
+    """Return the largest k whose error is at most a factor above the one of k = 1."""
     wide = zip(found["k"], errors, strict=True)
     return max(k for k, value in wide if value <= SETTINGS.same * errors[0])
 

@@ -38,7 +38,7 @@ FIRST, DRAWS, AVERAGE, _ = METHODS
 
 @dataclass(frozen=True)
 class KernelsSettings:
-    """How fits are made, and what counts."""
+    """Settings of the fits, and thresholds of the verdicts."""
 
     #: Memory of kernel rows, in megabytes.
     cache: float = 1500.0

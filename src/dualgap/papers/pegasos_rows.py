@@ -30,11 +30,11 @@ METHODS: dict[str, Callable[[int], Solver]] = {
 
 @dataclass(frozen=True)
 class RowsSettings:
-    """What is tried."""
+    """Settings of the runs, and thresholds of the verdicts."""
 
     #: Numbers of rows, besides all rows.
     rows: tuple[int, ...] = (1000, 5000, 25_000, 125_000)
-    #: Budgets of steps: four a decade. The second number is that of a quick run.
+    #: Budgets of steps: four a decade. The second number is for a quick run.
     budgets: tuple[int, ...] = tuple(round(10 ** (k / 4)) for k in range(8, 29))
     quick: int = 10**6
     #: Constant sizes of a step, and the largest budget of that loop in Python.

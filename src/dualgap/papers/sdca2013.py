@@ -31,7 +31,7 @@ Trace = tuple[list[int], list[float]]
 
 @dataclass(frozen=True)
 class SDCASettings:
-    """What is tried, and what counts."""
+    """Settings of the runs, and thresholds of the verdicts."""
 
     #: lambda and gamma, as in the paper.
     lambdas: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)

@@ -35,7 +35,7 @@ from .sgd_revisited_claims import (
 
 @dataclass(frozen=True)
 class SGDSettings:
-    """What is tried, and limits."""
+    """Settings of the runs."""
 
     #: Relative error of the objective, of all tables but the first, and of the optimum.
     target: float = 0.01

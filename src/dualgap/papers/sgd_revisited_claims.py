@@ -34,7 +34,7 @@ Runs = list[tuple[float | None, int] | None]
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """What counts as the same."""
+    """Thresholds of the verdicts."""
 
     #: Fewest runs whose range is compared with a published T.
     fewest: int = 5
