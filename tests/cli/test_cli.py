@@ -607,7 +607,7 @@ def test_n_features() -> None:
         (("--encoding", "latin1"), "No such option: --encoding. See --help."),
         (("--foo", "--C", "0"), "--foo. See --help. --C 0 is invalid; give a pos"),
         (("--C", "0", "--tol", "a"), "a positive number. --tol a is invalid; give a"),
-        (("--cache", "1GB", "-n", "1"), "for --task one-class. --cache needs --kernel"),
+        (("--cache", "1GB", "-n", "1"), "--nu needs --kernel. --cache needs --kernel"),
         (("third",), "third is one argument too many; the usage is: dualgap train"),
     ],
 )

@@ -30,10 +30,10 @@ PLACES = {
     "SVC": ("classification", True),
     "LinearSVR": ("regression", False),
     "SVR": ("regression", True),
-    "NuSVC": ("classification", True),
-    "NuSVR": ("regression", True),
     "LinearOneClassSVM": ("one-class", False),
     "OneClassSVM": ("one-class", True),
+    "NuSVC": ("classification", True),  # these two with --nu
+    "NuSVR": ("regression", True),
     "LinearSVCCV": ("classification", False),
     "SVCCV": ("classification", True),
 }
@@ -196,6 +196,8 @@ def parameters_of(options: Values, estimator: str) -> Parameters:
 
 def _remedy(estimator: str, holders: Sequence[str]) -> str:
     """Return which options give a parameter or value that an estimator lacks."""
+    if estimator.startswith("Nu"):
+        return "is not for --nu"
     task, kernel = PLACES[estimator]
     places = [PLACES[name] for name in holders]
     if (task, not kernel) in places:

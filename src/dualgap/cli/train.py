@@ -17,15 +17,7 @@ from .data import (
     standardized,
 )
 from .files import check_files, is_store, refuse_store
-from .options import (
-    PLACES,
-    STANDARDIZE,
-    WEIGHTS,
-    Options,
-    in_options,
-    option_of,
-    parameters_of,
-)
+from .options import PLACES, STANDARDIZE, WEIGHTS, Options, in_options, parameters_of
 from .parser import UsageError, Values
 from .quality import in_words, on_training_rows
 from .records import configured_loss, configured_solver, refuse_shape
@@ -65,11 +57,7 @@ EPILOG = (
     "Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; 130 "
     "interrupted outside the training, nothing is written.",
 )
-_ESTIMATORS = {
-    place: name
-    for name, place in PLACES.items()
-    if not name.startswith("Nu") and not name.endswith("CV")
-}
+_ESTIMATORS = {place: name for name, place in [*PLACES.items()][:6]}  # without --nu
 
 
 OPTIONS = """
@@ -117,7 +105,6 @@ def run(o: Values) -> int:
     name = _ESTIMATORS[o.task, o.kernel is not None]
     if o.nu is not None and o.kernel is not None and o.task != "one-class":
         name = f"Nu{name}"
-        _refuse_with_nu(o, name)
     parameters = _parameters(o, name)
     check_files(o)
     for option, given in (
@@ -174,18 +161,6 @@ def run(o: Values) -> int:
     return 0 if certificate.certified else NOT_CERTIFIED
 
 
-def _refuse_with_nu(o: Values, name: str) -> None:
-    """Refuse options that a nu-SVM has no use for."""
-    given = {"--bounds": o.bounds, "--probability": o.probability}
-    if name == "NuSVC":
-        given |= {"--C": o.C is not None, "--lambda": o.lambda_ is not None}
-    for key in ("epsilon", "loss", "quantile", "penalize_intercept", "fit_intercept"):
-        given[option_of(key)] = getattr(o, key) is not None
-    for option, present in given.items():
-        if present:
-            raise UsageError(f"{option} is not for --nu.")
-
-
 def _parameters(o: Values, name: str) -> Parameters:
     """Return the parameters of an estimator, after refusing what contradicts itself."""
     if o.C is not None and o.lambda_ is not None:
@@ -198,6 +173,9 @@ def _parameters(o: Values, name: str) -> Parameters:
         raise UsageError("--bounds is not for --task one-class.")
     if o.quantile is not None and o.loss != "quantile":
         raise UsageError("--quantile needs --loss quantile.")
+    for key in ("bounds", "probability", "lambda_") if name.startswith("Nu") else ():
+        if getattr(o, key):
+            raise UsageError(f"--{key.strip('_')} is not for --nu.")
     if o.fit_intercept is False and o.intercept_scaling is not None:
         raise UsageError("--intercept-scaling needs --intercept.")
     if o.multi_class == "crammer_singer" and o.loss is None and o.kernel is None:
