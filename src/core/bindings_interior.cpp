@@ -309,12 +309,12 @@ void bind_labellings(nb::module_ &m) {
   nb::class_<LabellingSettings>(m, "LabellingSettings",
                                 "The first smoothing; accuracies to reach: tol, atol, "
                                 "and `goal` while less than `free` entries are read; "
-                                "most steps, and steps of an epoch; whether problems "
-                                "in which most rows matter are solved too.")
-      .def(nb::init<double, double, double, double, double, int, int, bool,
-                    NewtonRules>(),
+                                "most steps, and steps of an epoch.")
+      .def(nb::init<double, double, double, double, double, int, int, NewtonRules>(),
            "tau"_a, "tol"_a, "atol"_a, "goal"_a, "free"_a, "most"_a, "epoch"_a,
-           "whole"_a, "rules"_a);
+           "rules"_a)
+      .def_rw("whole", &LabellingSettings::whole,
+              "whether problems in which most rows matter are solved too");
   nb::class_<LabellingTables>(m, "Labellings",
                               "Labels and costs of several problems over the same "
                               "rows, and room for w and alpha, one row each. A single "

@@ -48,8 +48,8 @@ struct LabellingTuning {
 struct LabellingSettings {
   double tau, tol, atol, goal, free;
   int most, epoch;
-  bool whole;
   NewtonRules rules;
+  bool whole = true;  // also problems in which most rows matter
 };
 
 // Labels and costs of all rows, and room for w and alpha.

@@ -1012,10 +1012,17 @@ class SmoothingNewton:
 
 class LabellingSettings:
     """
-    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch; whether problems in which most rows matter are solved too.
+    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch.
     """
 
-    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, whole: bool, rules: NewtonRules) -> None: ...
+    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, rules: NewtonRules) -> None: ...
+
+    @property
+    def whole(self) -> bool:
+        """whether problems in which most rows matter are solved too"""
+
+    @whole.setter
+    def whole(self, arg: bool, /) -> None: ...
 
 class Labellings:
     """

@@ -132,9 +132,9 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         SETTINGS.free_entries,
         min(SETTINGS.most_steps, ROWS.together * job.max_iter),
         ROWS.together,
-        sure,
         newton.rules,
     )
+    settings.whole = sure
     whole = range(len(batch))
     w, stored = np.empty((len(whole), rows.width)), list[StoredDuals]()
     proofs, ends, last = [], [], 0
