@@ -181,14 +181,11 @@ def test_labels_of_one_class_are_judged():
             ("--epsilon", "0.1"),
             "--epsilon is not for --task classification, but for --task regression.",
         ),
-        (
-            ("--nu", "0.1"),
-            "--nu is not for --task classification, but for --task one-class.",
-        ),
+        (("--nu", "0.1"), "--nu needs --kernel."),
         (("--loss", "epsilon_insensitive"), "but for --task regression; use squared_h"),
         (("--task", "one-class", "--C", "1"), "--C is not for --task one-class"),
         (("--task", "one-class", "--epsilon", "1"), "but for --task regression"),
-        (("--task", "regression", "--nu", "0.1"), "for --task one-class"),
+        (("--task", "regression", "--nu", "0.1"), "--nu needs --kernel."),
         (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
         (
             ("--task", "regression", "--solver", "sdca"),

@@ -145,7 +145,7 @@ def test_the_check_that_is_skipped_passes_where_scipy_has_the_array_api():
         "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
         "from dualgap import (\n"
         "    SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression,\n"
-        "    OneClassSVM)\n"
+        "    NuSVR, OneClassSVM)\n"
         f"for face in {FACES + SETTINGS}:\n"
         "    checks = [\n"
         "        (instance, check)\n"

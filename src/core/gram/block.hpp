@@ -87,7 +87,7 @@ struct BlockProblem {
 struct BlockScan {
   double violation = 0.0;  // largest v that may rise minus smallest v that may fall
   double threshold = 0.0;  // half way between these two: the bias of the hinge
-  // With two sums the violation is that of the worse group, and the thresholds of the
+  // With two sums the violation is the worse group's, and the thresholds of the
   // groups are `threshold` plus and minus this.
   double apart = 0.0;
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted

@@ -108,7 +108,7 @@ class Trained(NamedTuple):
 
     @property
     def features(self) -> Features | None:
-        """What the columns of a table became."""
+        """Return what the columns of a table became."""
         text = self.notes.get("columns")
         if not isinstance(text, str):
             return None
@@ -205,7 +205,7 @@ def weights_in(path: str) -> Given:
 
 
 class _Columns(NamedTuple):
-    """How to read the columns of a table, in the order of `read_table`."""
+    """Settings for the columns of a table, in the order of `read_table`."""
 
     options: TableOptions
     known: Features | None

@@ -20,7 +20,6 @@ from sklearn.base import (
     ClassifierMixin,
     MetaEstimatorMixin,
     clone,
-    is_classifier,
 )
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags
@@ -193,7 +192,8 @@ def curves_of_pairs(
 
 def _refuse_foreign(model: BaseEstimator) -> None:
     """Raise an error for what has no folds to share, before any work."""
-    patched = hasattr(model, "_as_own") and is_classifier(model)
+    name = type(model).__name__
+    patched = hasattr(model, "_as_own") and name in ("LinearSVC", "SVC")
     if not (patched or isinstance(model, (LinearSVC, SVC, ClassifierSearch))):
         remedy = "use sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)"
         if hasattr(model, "steps"):
@@ -202,7 +202,6 @@ def _refuse_foreign(model: BaseEstimator) -> None:
                 f"put CalibratedClassifier({last}(...)) in the place of its last step, "
                 "and fit the pipeline"
             )
-        name = type(model).__name__
         if name in ("LinearSVC", "SVC"):
             name += f" of {type(model).__module__.partition('.')[0]}"
         raise TypeError(

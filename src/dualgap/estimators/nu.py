@@ -79,7 +79,7 @@ class NuSVC(KernelClassifier):
               + \sum_i c_i \max(0, \rho - y_i (w \cdot x_i + b)),
 
     whose optimum is negative, or 0 if the classes cannot be told apart. The model is
-    that of an :class:`SVC` with C = 1/rho.
+    the one of an :class:`SVC` with C = 1/rho.
 
     References
     ----------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 
 from ..data.columns import StoredColumns
@@ -48,6 +49,12 @@ class QuantileColumns(CertainDecisions):
 
         def _values(self, X: MatrixLike) -> Vector: ...
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # The score is R^2, which a quantile other than the mean may fail.
+        tags.regressor_tags.poor_score = self.loss == "quantile"
+        return tags
+
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
 
@@ -74,7 +81,7 @@ class QuantileColumns(CertainDecisions):
 
 
 @dataclass(eq=False, repr=False)
-class LinearSVR(RegressorMixin, QuantileColumns, LinearSingle):
+class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
     r"""Linear support vector regressor with a certificate of optimality.
 
     It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
@@ -256,7 +263,7 @@ class LinearSVR(RegressorMixin, QuantileColumns, LinearSingle):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVR(RegressorMixin, QuantileColumns, KernelSingle):
+class SVR(QuantileColumns, RegressorMixin, KernelSingle):
     r"""Kernel support vector regressor with a certificate of optimality.
 
     It solves the epsilon-SVR of LIBSVM and scikit-learn, or quantile regression, with

@@ -325,7 +325,8 @@ def _agreed_of_one(
     given: float | None, model: BaseEstimator, own: float | None = None
 ) -> float | None:
     """Return the C of an estimator that may have none, if the given C agrees."""
-    own = getattr(model, "C", own)
+    if "C" in model.get_params():
+        own = getattr(model, "C", own)
     if own is None and given is not None:
         raise ValueError(
             f"C={given!r} does not apply to {type(model).__name__}; leave it out"

@@ -13,7 +13,7 @@ first loss is of the positive rows alone, the second of the negative ones, and
 
 P = 1/2 ||w||^2 - nu (sum_i c_i) rho + sum_i c_i max(0, rho - y_i (w.x_i + b)).
 
-The model is w/rho with the bias b/rho: that of the C-SVC with C = 1/rho.
+The model is w/rho with the bias b/rho, the model of the C-SVC with C = 1/rho.
 
 Regression: p are the targets, c_i = C sample_weight_i, total = nu/2 sum_i c_i, every
 row has both losses, and |a_i| <= c_i. The sums may be smaller: a row may have both
@@ -138,7 +138,7 @@ class NuProblem(BoxProblem):
     ) -> tuple[float, float]:
         """Return D and its error, given an upper bound on P* and the squared norm.
 
-        A remainder of a sum costs at most its size times that of an optimal offset.
+        A remainder of a sum costs at most its size times an optimal offset's.
         """
         squared, squared_error, size = norm
         signed = self._signed(alpha)
