@@ -99,6 +99,7 @@ INSTEAD = {
             "model_selection": ("GridSearchCV", "svm_path", "svc_path"),
             "models": (
                 *("loo_bounds", "cv_bounds", "what_if", "influence", "write_proof"),
+                "shapley_values",
                 *("read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"),
             ),
             "problems": ("BinaryProblem", "RegressionProblem", "OneClassProblem"),

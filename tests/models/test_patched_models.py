@@ -194,6 +194,11 @@ def run_unwrap(model, X, y, folder):
     return predictions(inner, X)
 
 
+def run_shapley_values(model, X, y, folder):
+    found = dualgap.models.shapley_values(model, X[:5], X[::9])
+    return found.values, found.base, found.error
+
+
 def run_calibrated(model, X, y, folder):
     return dualgap.calibrated(model, X, y, cv=2).predict_proba(X)
 
@@ -207,6 +212,7 @@ FUNCTIONS = {
     "loo_bounds": run_loo_bounds,
     "report": run_report,
     "save_model": run_save_model,
+    "shapley_values": run_shapley_values,
     "to_onnx": run_to_onnx,
     "what_if": run_what_if,
     "write_liblinear": run_write_liblinear,

@@ -218,7 +218,7 @@ def pair_weights(
     pairs = classes * (classes - 1) // 2
     wide = sparse.issparse(vectors) and pairs * d > SETTINGS.dense_weights
     if wide and pairs * d > vectors.nnz:
-        return _pair_coef(dual_coef, n_support) @ vectors.astype(np.float64)
+        return pair_coef(dual_coef, n_support) @ vectors.astype(np.float64)
     sums = np.zeros((classes, classes - 1, d))
     core.class_weights(
         accessor_of(vectors),
@@ -243,7 +243,7 @@ def _add_classes(sums: Vector, out: Vector) -> None:
         np.add(sums[i, i:], sums[i + 1 :, i], out=out[begin:end])
 
 
-def _pair_coef(dual_coef: Vector, n_support: NDArray[np.integer]) -> sparse.csr_matrix:
+def pair_coef(dual_coef: Vector, n_support: NDArray[np.integer]) -> sparse.csr_matrix:
     """Return the coefficients of all pairs, shape (K (K - 1) / 2, n_SV)."""
     ends = np.cumsum(n_support)
     of = [slice(end - many, end) for end, many in zip(ends, n_support, strict=True)]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .certification import certify
     from .changed_rows import WhatIf, what_if
     from .compression import compress
+    from .explanations import ShapleyValues, shapley_values
     from .files import load_model, save_model
     from .influential_rows import influence
     from .leave_one_out import ErrorBounds, cv_bounds, loo_bounds
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ErrorBounds": ".leave_one_out",
+    "ShapleyValues": ".explanations",
     "WhatIf": ".changed_rows",
     "certify": ".certification",
     "compress": ".compression",
@@ -32,6 +34,7 @@ _HOME = {
     "read_libsvm": ".peers",
     "register_skl2onnx": ".onnx",
     "save_model": ".files",
+    "shapley_values": ".explanations",
     "to_onnx": ".onnx",
     "what_if": ".changed_rows",
     "write_liblinear": ".peers",
@@ -41,6 +44,7 @@ _HOME = {
 
 __all__ = [
     "ErrorBounds",
+    "ShapleyValues",
     "WhatIf",
     "certify",
     "compress",
@@ -52,6 +56,7 @@ __all__ = [
     "read_libsvm",
     "register_skl2onnx",
     "save_model",
+    "shapley_values",
     "to_onnx",
     "what_if",
     "write_liblinear",
