@@ -26,6 +26,7 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
+    NuSVR,
     OneClassSVM,
     html_report,
     plot,
@@ -272,6 +273,16 @@ def test_regression(model):
     assert ("worse than the mean" in page.words) == (r2 < 0)
     own = getattr(model, "certificate_", None)
     check_certificate(page, own or dualgap.certify(model, X, y, random_state=0))
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("model", [NuSVR(nu=0.3), svm.NuSVR(nu=0.3)], ids=repr)
+def test_regression_that_chooses_its_tube(model):
+    X, y = load_diabetes(return_X_y=True)
+    page = checked(model.fit(X, y), X, y, random_state=0)
+    assert "at most nu = 0.3 of the rows lie outside the tube." in page.words
+    page = checked(model.set_params(nu=1.0).fit(X, y), X, y, random_state=0)
+    assert "Nearly every row is a support vector: try a smaller nu." in page.words
 
 
 @pytest.mark.cases(None)

@@ -421,7 +421,9 @@ def _regression(
 ) -> tuple[str, str]:
     targets, predicted = column_or_1d(y), np.ravel(model.predict(X))
     quantile = getattr(model, "loss", "") == "quantile"
-    r2, epsilon = r2_score(targets, predicted), model.epsilon
+    r2 = r2_score(targets, predicted)
+    # scikit-learn's SVR has an attribute nu, which is no parameter.
+    nu = model.get_params().get("nu")
     vectors, _ = _support(model, len(targets))
     if r2 < 0.0:
         advice.append(
@@ -429,16 +431,22 @@ def _regression(
             "standardise the columns, or try a larger C."
         )
     if vectors >= SETTINGS.most * len(targets) and not quantile:
-        advice.append("Nearly every row is a support vector: try a larger epsilon.")
-    ends_of_tube: tuple[float, ...] = (-epsilon, epsilon)
-    inside = np.mean(np.abs(targets - predicted) <= epsilon)
-    note = f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}."
+        wider = "larger epsilon" if nu is None else "smaller nu"
+        advice.append(f"Nearly every row is a support vector: try a {wider}.")
+    ends_of_tube: tuple[float, ...] = (0.0,)
     if quantile:
-        ends_of_tube, below = (0.0,), _share(np.mean(targets <= predicted))
+        below = _share(np.mean(targets <= predicted))
         q = float(np.ravel(model.quantile)[0])
         note = (
             f"{below} of the targets are at or below the prediction (quantile {q:g})."
         )
+    elif nu is not None:  # the model does not keep the epsilon that it chose
+        note = f"At the optimum at most nu = {nu:g} of the rows lie outside the tube."
+    else:
+        epsilon = model.epsilon
+        ends_of_tube = (-epsilon, epsilon)
+        inside = np.mean(np.abs(targets - predicted) <= epsilon)
+        note = f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}."
     error = mean_absolute_error(targets, predicted)
     quality = f"R² <b>{r2:.3f}</b>, mean absolute error <b>{error:.4g}</b>."
     ends = f"<p>Targets from {targets.min():.6g} to {targets.max():.6g}.</p>"
