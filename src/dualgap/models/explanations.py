@@ -19,8 +19,7 @@ whose half axes add up to ``e^h / 2``, and m nodes have an error of at most
     32/15 cosh(h / 2)^(2 (d - 1)) e^(-2 m h) / (1 - e^(-2 h))
 
 (Trefethen, Approximation Theory and Approximation Practice, theorem 19.3). The product
-without j is that of the features before j times that of those after j: nothing is
-divided. Time: m d for every row, background row and support vector.
+without j is the product before j times the product after j, so nothing is divided. Time: m d for every row, background row and support vector.
 """
 
 from __future__ import annotations
@@ -71,10 +70,19 @@ _KERNEL = (SVC, NuSVC, svm.SVC, svm.NuSVC, *KERNELS_OF_ONE)
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
-#: Bound on the rounding error of A_j and B_j, in units: of exp, and of its argument.
-_FACTOR = 10
-#: Numbers of each of the two arrays of products, which should stay in the cache.
-_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class ShapleySettings:
+    """Constants of the sums over support vectors and background rows."""
+
+    #: Bound on the rounding error of A_j and B_j, in units: of exp and its argument.
+    factor: int = 10
+    #: Numbers of each of the two arrays of products, which should stay in the cache.
+    block: int = 1 << 17
+
+
+SETTINGS = ShapleySettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +116,7 @@ def shapley_values(
     """Return the exact Shapley values of the decisions of a model.
 
     The value of a set of features is the mean decision where these have the values of
-    the row, and the others those of a background row. ``shap.KernelExplainer``
+    the row, and the others have the values of a background row. ``shap.KernelExplainer``
     estimates the same numbers from samples of the sets.
 
     Parameters
@@ -270,7 +278,7 @@ def _of_products(
     d, many = model.columns.shape
     nodes, weights, of_rule = _rule(d)
     values, base = np.zeros((len(X), len(model.coef), d)), np.zeros(len(model.coef))
-    pairs = max(1, _BLOCK // (d * len(nodes)))
+    pairs = max(1, SETTINGS.block // (d * len(nodes)))
     wide = max(1, min(many, pairs))
     high = max(1, pairs // wide)
 
@@ -299,7 +307,12 @@ def _of_products(
     base = base / len(background) + model.intercept
     # A node adds 4 units to a factor; the other 7 are of a factor's own operations and
     # of the product with it. The sums over nodes, pairs and blocks follow.
-    steps = (_FACTOR + 11) * (d + 1) + len(nodes) + 2 * (len(background) + many) + 64
+    steps = (
+        (SETTINGS.factor + 11) * (d + 1)
+        + len(nodes)
+        + 2 * (len(background) + many)
+        + 64
+    )
     unit = _SLACK * _UNIT * (steps + of_rule) * np.abs(model.coef).sum(axis=1)
     return values, base, np.broadcast_to(unit[:, None], values.shape).copy()
 
