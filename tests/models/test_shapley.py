@@ -172,7 +172,9 @@ def test_the_result_does_not_depend_on_blocks_threads_and_storage(data, monkeypa
     assert np.array_equal(threads.values, found.values)
     rows = shapley_values(model, sparse.csr_matrix(X[:7]), sparse.csc_matrix(X[20:40]))
     assert np.array_equal(rows.values, found.values)
-    monkeypatch.setattr(explanations, "_BLOCK", 200)
+    monkeypatch.setattr(
+        explanations, "SETTINGS", explanations.ShapleySettings(block=200)
+    )
     blocks = shapley_values(model, X[:7], X[20:40])
     assert (np.abs(blocks.values - found.values) <= 2 * found.error).all()
     np.testing.assert_allclose(blocks.base, found.base, rtol=1e-12)

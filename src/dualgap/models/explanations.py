@@ -19,7 +19,8 @@ whose half axes add up to ``e^h / 2``, and m nodes have an error of at most
     32/15 cosh(h / 2)^(2 (d - 1)) e^(-2 m h) / (1 - e^(-2 h))
 
 (Trefethen, Approximation Theory and Approximation Practice, theorem 19.3). The product
-without j is the product before j times the product after j, so nothing is divided. Time: m d for every row, background row and support vector.
+without j is the product before j times the product after j, so nothing is divided.
+Time: m d for every row, background row and support vector.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ def shapley_values(
     """Return the exact Shapley values of the decisions of a model.
 
     The value of a set of features is the mean decision where these have the values of
-    the row, and the others have the values of a background row. ``shap.KernelExplainer``
-    estimates the same numbers from samples of the sets.
+    the row, and the others have the values of a background row.
+    ``shap.KernelExplainer`` estimates the same numbers from samples of the sets.
 
     Parameters
     ----------
