@@ -296,6 +296,10 @@ def test_other_refusals():
         NuSVC(solver="frank-wolfe").fit(X, y)
     with pytest.raises(TypeError, match="NuSVC has no parameter 'C': use nu"):
         NuSVC(C=1.0)
+    with pytest.raises(TypeError, match=r"CalibratedClassifierCV\(model, ens"):
+        NuSVC(probability=True)
+    with pytest.raises(TypeError, match="'epsilon': leave it out; nu chooses it"):
+        NuSVR(epsilon=0.1)
     with pytest.raises(AttributeError, match=r"CalibratedClassifierCV\(model, ens"):
         NuSVC().fit(X, y).predict_proba  # noqa: B018
     with pytest.raises(ValueError, match="class"):

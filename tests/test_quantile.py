@@ -265,6 +265,10 @@ def test_what_cannot_hold_quantiles_says_so(tmp_path):
             write_proof(model, X, y, tmp_path / "proof")
         with pytest.raises(ValueError, match="report is about one quantile"):
             report(model, X, y)
+    for one in BOTH:
+        model = clone(one).set_params(quantile=[0.1, 0.9]).fit(X, y)
+        with pytest.raises(ValueError, match=r"has several; use .*mean_pinball_loss"):
+            model.score(X, y)
     with pytest.raises(ValueError, match="'quantile' is not supported by LIBLINEAR"):
         write_liblinear(linear, tmp_path / "model")
     with pytest.raises(ValueError, match="'quantile' is not supported by LIBSVM"):

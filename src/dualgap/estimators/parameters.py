@@ -275,12 +275,7 @@ class NoProbabilitiesError(AttributeError):
     """The classifier has no probabilities."""
 
     def __init__(self, model: object, method: str) -> None:
-        remedy = _CALIBRATE
-        if hasattr(model, "nu"):  # its folds share no work
-            remedy = (
-                "for probabilities fit sklearn.calibration.CalibratedClassifierCV("
-                "model, ensemble=False)"
-            )
+        remedy = _CALIBRATE_NU if hasattr(model, "nu") else _CALIBRATE
         super().__init__(f"{type(model).__name__} has no {method}: {remedy}")
 
 
@@ -323,7 +318,7 @@ def refuse_scores_of_probabilities(
 def _answer(name: str, known: list[str]) -> str:
     """Return the remedy for an unknown parameter; empty without one."""
     for instead, answer in _ANSWERS.get(name, {}).items():
-        if instead in known or not instead:
+        if all(parameter in known for parameter in instead.split()):
             return answer
     near = nearest(name.rpartition("__")[2], known)
     return f"did you mean {near!r}?" if near else ""
@@ -348,9 +343,14 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
 #: Names that a message lists at most.
 _MOST = 20
 _CALIBRATE = "for probabilities fit dualgap.CalibratedClassifier(model)"
+#: The folds of models with nu share no work.
+_CALIBRATE_NU = (
+    "for probabilities fit sklearn.calibration.CalibratedClassifierCV(model, "
+    "ensemble=False)"
+)
 _KERNELS = "this model is linear; SVC, SVR and OneClassSVM have kernels"
-#: Remedies for the parameters of scikit-learn's SVMs, each for models that have a
-#: certain parameter; "" is any model.
+#: Remedies for the parameters of scikit-learn's SVMs, each for models that have
+#: certain parameters; "" is any model.
 _ANSWERS = {
     "C": {"Cs": "use Cs, the values to choose from", "nu": "use nu"},
     "degree": {"": _KERNELS},
@@ -359,6 +359,7 @@ _ANSWERS = {
     },
     "epsilon": {
         "epsilons": "use epsilons, the values to choose from",
+        "nu C": "leave it out; nu chooses it",
         "": "only SVR and LinearSVR have it",
     },
     "quantiles": {"quantile": "use quantile, which takes several values"},
@@ -370,6 +371,7 @@ _ANSWERS = {
     "nu": {"epsilon": "use C and epsilon", "": "use C"},
     "penalty": {"": "leave it out for the squared norm; there is no L1 penalty"},
     "probability": {
+        "nu class_weight": _CALIBRATE_NU,
         "class_weight": _CALIBRATE,
         "": "only classifiers have probabilities",
     },

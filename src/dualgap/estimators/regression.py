@@ -71,6 +71,40 @@ class QuantileColumns(CertainDecisions):
         """
         return self._columns(self._values(X))
 
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, as for ``predict``.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            R^2; it judges means, so compare quantiles by scikit-learn's
+            ``mean_pinball_loss``.
+
+        Raises
+        ------
+        ValueError
+            If the model has several quantiles.
+        """
+        if self.loss == "quantile" and np.ndim(self.quantile) > 0:
+            raise ValueError(
+                f"score takes one prediction a row, but quantile={self.quantile!r} has "
+                "several; use sklearn.metrics.mean_pinball_loss(y, "
+                "model.predict(X)[:, k], alpha=quantile[k])"
+            )
+        found: float = super().score(X, y, sample_weight)
+        return found
+
     def _columns(self, values: Vector) -> Vector:
         """Return one value of a row, or one for each quantile of a list."""
         several = self.loss == "quantile" and np.ndim(self.quantile) > 0

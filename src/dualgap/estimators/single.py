@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -45,8 +46,7 @@ class SingleFit(Estimator[B]):
 
     @property
     def _supervised(self) -> bool:
-        required: bool = self.__sklearn_tags__().target_tags.required
-        return required
+        return isinstance(self, RegressorMixin)
 
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
