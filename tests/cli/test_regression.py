@@ -11,6 +11,7 @@ from liblinear import liblinearutil
 from libsvm import svmutil
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.metrics import mean_pinball_loss
 
 from dualgap import (
     SVR,
@@ -128,6 +129,13 @@ def test_quantiles(kernel):
     np.testing.assert_array_equal(load_model("model").predict(X), expected.predict(X))
     again = json.loads(call("certify", "data", "model", "--json").stdout)
     assert abs(again["certificates"][0]["relative_gap"]) < 2e-3
+    figures = json.loads(call("score", "data", "model", "--json").stdout)
+    predicted = expected.predict(X)
+    loss = mean_pinball_loss(y, predicted, alpha=0.9)
+    assert figures["mean_pinball_loss"] == pytest.approx(loss)
+    assert figures["targets_at_or_below"] == np.mean(y <= predicted)
+    assert "r2" not in figures
+    assert "targets at or below" in told.stdout
     text = "--quantile needs --loss quantile."
     given = ("train", "data", "model", *how[:2], "--quantile", "0.9")
     assert text in refused(*given, status=2)

@@ -92,9 +92,12 @@ def quality(
     """Return accuracies or errors, None where they are undefined, and a remark."""
     numbers = is_regression(fitted)
     names = _ERRORS if numbers else ("accuracy", "balanced_accuracy")
+    if getattr(fitted, "loss", None) == "quantile":
+        names = _OF_QUANTILE
     found, remark = dict[str, "float | None"](), "DATA has no labels"
     if examples.labelled and numbers:
-        found, remark = _errors(examples, labels.astype("float64", copy=False))
+        predicted = labels.astype("float64", copy=False)
+        found, remark = _errors(fitted, examples, predicted)
     elif examples.labelled:
         found, remark = _accuracies(fitted, examples, labels)
     return dict.fromkeys(names) | found, remark
@@ -159,7 +162,7 @@ def on_training_rows(
 
 def in_words(figures: Figures) -> str:
     """Return figures as one line of text."""
-    shares = ("accuracy", "balanced_accuracy", "outliers")
+    shares = ("accuracy", "balanced_accuracy", "outliers", "targets_at_or_below")
     return ", ".join(
         f"{_NAMES.get(name, name.replace('_', ' '))} "
         + (f"{100 * value:.2f} %" if name in shares else _number(name, value))
@@ -183,6 +186,7 @@ def classes_of(fitted: Model) -> list[Label]:
 
 
 _ERRORS = ("mean_squared_error", "mean_absolute_error", "r2")
+_OF_QUANTILE = ("mean_pinball_loss", "targets_at_or_below")
 
 
 def _accuracies(
@@ -215,7 +219,7 @@ def _accuracies(
 
 
 def _errors(
-    examples: FileExamples, predicted: NDArray[np.float64]
+    fitted: Model, examples: FileExamples, predicted: NDArray[np.float64]
 ) -> tuple[Figures, str]:
     import numpy as np
 
@@ -224,6 +228,14 @@ def _errors(
     y = np.asarray(examples.y, np.float64)
     if not y.any():
         return {}, "every target is 0, which counts as missing"
+    if getattr(fitted, "loss", None) == "quantile":
+        if predicted.ndim > 1:
+            return {}, "the model has several quantiles, each with a loss of its own"
+        q, above = float(np.ravel(fitted.quantile)[0]), y - predicted
+        return {
+            "mean_pinball_loss": float(np.maximum(q * above, (q - 1) * above).mean()),
+            "targets_at_or_below": float((above <= 0.0).mean()),
+        }, ""
     residuals, spread = y - predicted, float(np.var(y))
     square = float(np.mean(residuals**2))
     return {
