@@ -62,7 +62,7 @@ wheel: .venv-wheel/.python$(version) $(wheels)/.stamp
 
 lint: .venv-lint/$(installed)
 	.venv-lint/bin/ruff check && .venv-lint/bin/ruff format --check
-	.venv-lint/bin/mypy && .venv-lint/bin/basedpyright
+	.venv-lint/bin/mypy && .venv-lint/bin/basedpyright --pythonpath .venv-lint/bin/python
 
 # From scratch, because pages of names that are gone would stay; the gallery is kept.
 docs: .venv-docs/$(installed)
