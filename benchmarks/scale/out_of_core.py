@@ -185,7 +185,7 @@ def step_vw(path: str, options: dict) -> dict:
     """Passes of Vowpal Wabbit over its own cache; the model of each is measured.
 
     It makes the steps of Pegasos, of length 1/(l2 (t + nC)): of all update rules and
-    rates of vowpal.py the nearest to the optimum. They shrink w at rows with a loss
+    rates that were tried the nearest to the optimum. They shrink w at rows with a loss
     alone; `--vw-l2` is the inverse of these rows' share, so that l2 is 1/(nC) in the
     mean.
     """
