@@ -15,7 +15,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dualgap import (
     SVC,
@@ -419,18 +418,3 @@ def test_equal_decisions_and_classes_without_probability():
     never = IsotonicCalibrator(np.zeros(1), np.zeros(1))
     found = probabilities([never] * 4, np.zeros((2, 4)))
     assert (found == 0.25).all()
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore:.*rounding decides")
-@parametrize_with_checks(
-    [CalibratedClassifier(LinearSVC(), cv=2), CalibratedClassifier(SVC(), cv=2)]
-)
-def test_every_check_of_scikit_learn(estimator, check):
-    if "check_sample_weight_equivalence" in str(check):
-        # It asks for the optimum itself, and gamma="scale" ignores weights.
-        estimator = clone(estimator).set_params(estimator__tol=1e-12)
-        if isinstance(estimator.estimator, SVC):
-            estimator.estimator.gamma = 0.1
-    check(estimator)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
     estimator_checks_generator,
     parametrize_with_checks,
@@ -14,9 +15,13 @@ from sklearn.utils.estimator_checks import (
 
 from dualgap import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
+    CalibratedClassifier,
     LinearOneClassSVM,
     LinearSVC,
+    LinearSVCCV,
     LinearSVR,
     LogisticRegression,
     NuSVC,
@@ -90,23 +95,33 @@ SETTINGS = [
     OneClassSVM(kernel="linear", nu=0.1),
     LogisticRegression(C=100.0, tol=1e-8),
 ]
+SEARCHES = [SVCCV([0.1, 10.0], cv=2), SVRCV([0.1, 10.0], cv=2)]
+LONG_SEARCHES = [
+    LinearSVCCV([0.1, 1.0], cv=2, tol=1e-8, max_iter=100_000),
+    CalibratedClassifier(LinearSVC(), cv=2),
+    CalibratedClassifier(SVC(), cv=2),
+]
 
 
 @pytest.mark.cases(None)
-@parametrize_with_checks(FACES)
+@parametrize_with_checks(FACES + SEARCHES)
 def test_every_check(estimator, check):
     checked(estimator, check)
 
 
 @pytest.mark.long
-@parametrize_with_checks(SETTINGS)
+@parametrize_with_checks(SETTINGS + LONG_SEARCHES)
 def test_every_check_of_other_settings(estimator, check):
     checked(estimator, check)
 
 
 def checked(estimator, check):
-    if OF_WEIGHTS in str(check) and "gamma" in estimator.get_params():
-        estimator.set_params(gamma="auto")
+    if OF_WEIGHTS in str(check):
+        estimator, given = clone(estimator), estimator.get_params()
+        for name in {"gamma", "gammas", "estimator__gamma"} & given.keys():
+            estimator.set_params(**{name: "auto"})
+        if "estimator__tol" in given:
+            estimator.set_params(estimator__tol=1e-12)
     check(estimator)
 
 

@@ -233,17 +233,6 @@ def test_other_splitters_and_a_precomputed_kernel():
     assert both(model, {"C": CS}, K, y)[0].shared_
 
 
-@pytest.mark.long
-def test_threads_change_nothing():
-    X, y = make()
-    for model in (SVC(random_state=0), LinearSVC(random_state=0)):
-        one = GridSearchCV(model, {"C": CS}).fit(X, y)
-        two = GridSearchCV(model, {"C": CS}, n_jobs=2).fit(X, y)
-        for k in range(5):
-            name = f"split{k}_test_score"
-            assert (one.cv_results_[name] == two.cv_results_[name]).all()
-
-
 @pytest.mark.parametrize(
     ("model", "grid"),
     [

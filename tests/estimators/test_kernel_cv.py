@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,10 +15,8 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
 )
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dualgap.estimators.folds as folds
-import dualgap.estimators.kernel_cv as module
 from dualgap import SVC, SVCCV, SVR, SVRCV, core
 from dualgap.training.folds import FoldBatch
 
@@ -33,22 +29,6 @@ def make(classes=2, n=160):
         n, 60, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
     )
     return 0.3 * X, y
-
-
-def same_as_the_plain_search(ours, plain):
-    for name, found in plain.cv_results_.items():
-        mine = ours.cv_results_[name]
-        if name.endswith("_time"):
-            assert (mine >= 0.0).all(), name
-        elif name == "params":
-            assert mine == found
-        else:
-            np.testing.assert_allclose(
-                np.asarray(mine, float), np.asarray(found, float), 1e-9, err_msg=name
-            )
-    assert ours.best_params_ == plain.best_params_
-    assert ours.best_index_ == plain.best_index_
-    assert ours.n_splits_ == plain.n_splits_
 
 
 def mean_decision(model, X, y):
@@ -273,15 +253,6 @@ def test_a_precomputed_kernel():
     )
 
 
-def test_threads_change_nothing():
-    X, y = make(3)
-    one = SVCCV(GRID, [0.1, 0.3], cv=4, random_state=0).fit(X, y)
-    two = SVCCV(GRID, [0.1, 0.3], cv=4, random_state=0, n_jobs=2).fit(X, y)
-    for k in range(4):
-        name = f"split{k}_test_score"
-        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
-
-
 class Clock:
     """Scorer that sends the stop signal after some scores."""
 
@@ -352,22 +323,6 @@ def test_refused(options, message):
     X, y = make()
     with pytest.raises(ValueError, match=message):
         SVCCV(**{"Cs": [1.0], "cv": 2, **options}).fit(X, y)
-
-
-def test_the_examples():
-    result = doctest.testmod(module)
-    assert result.attempted > 5
-    assert result.failed == 0
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.cases(None)
-@parametrize_with_checks([SVCCV([0.1, 10.0], cv=2), SVRCV([0.1, 10.0], cv=2)])
-def test_every_check(estimator, check):
-    if "check_sample_weight_equivalence" in str(check):
-        estimator.set_params(gammas="auto")  # "scale" ignores weights
-    check(estimator)
 
 
 class StoppedError(Exception):

@@ -130,24 +130,6 @@ def test_two_labels_have_two_problems(make):
     assert not own.fit(X, Y[:, 0]).multilabel_
 
 
-@each
-def test_copies_keep_the_labels(tmp_path, make):
-    own = make().fit(X, sparse.csr_matrix(Y))
-    save_model(own, tmp_path / "model.safetensors", duals=make is LinearSVC)
-    for other in (
-        pickle.loads(pickle.dumps(own)),
-        load_model(tmp_path / "model.safetensors"),
-    ):
-        assert (other.predict(X) != own.predict(X)).nnz == 0
-        assert other.certificate_ == own.certificate_
-
-
-@each
-def test_a_warm_start_begins_at_the_optimum(make):
-    own = make(warm_start=True).fit(X, Y)
-    assert own.fit(X, Y).n_iter_ == 0
-
-
 @pytest.mark.parametrize("y", [Y[:, :2], Y[:, 0]])
 def test_a_warm_start_of_other_labels_is_refused(y):
     own = LogisticRegression(warm_start=True).fit(X, Y)
@@ -233,3 +215,15 @@ def test_what_needs_one_class_per_row_is_refused(tmp_path):
             use()
     with pytest.raises(ValueError, match="a column of y per label"):
         to_onnx(LogisticRegression().fit(X, Y))
+
+
+@each
+def test_copies_keep_the_labels(tmp_path, make):
+    own = make().fit(X, sparse.csr_matrix(Y))
+    save_model(own, tmp_path / "model.safetensors", duals=make is LinearSVC)
+    for other in (
+        pickle.loads(pickle.dumps(own)),
+        load_model(tmp_path / "model.safetensors"),
+    ):
+        assert (other.predict(X) != own.predict(X)).nnz == 0
+        assert other.certificate_ == own.certificate_

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import logging
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -13,8 +11,6 @@ import time
 import warnings
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 import sklearn.svm
 from hypothesis import given, settings
@@ -26,24 +22,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
-import dualgap.estimators.linear_svc as linear_svc
 import dualgap.problems.batch as module
 from dualgap import (
     SVC,
-    SVR,
     DegenerateWarning,
-    LinearOneClassSVM,
     LinearSVC,
-    LinearSVCCV,
-    LinearSVR,
-    OneClassSVM,
 )
 from dualgap.certificate import Status
 from dualgap.losses import SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import SDCA, SOLVERS
 
-from ..conftest import SANITIZED, examples
+from ..conftest import examples
 
 LOSSES = ["hinge", "squared_hinge", SmoothedHinge(gamma=0.3)]
 
@@ -260,50 +250,11 @@ def exact(**options):
     return LinearSVC(**{**defaults, **options})
 
 
-def assert_same_bits(a, b):
-    for name in ("coef_", "intercept_", "support_", "dual_coef_"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-
-
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
-def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
-    X, y = make(classes=4)
-    model = LinearSVC(loss="hinge", solver=solver, max_iter=20, random_state=3)
-    first = quiet(clone(model), X, y)
-    assert_same_bits(first, quiet(clone(model), X, y))
-    assert_same_bits(first, quiet(clone(model).set_params(n_jobs=2), X, y))
-    fields = ["epoch", "primal", "dual", "exact", "updates"]
-    again = quiet(clone(model).set_params(n_jobs=3), X, y)
-    for one, other in zip(first.history_, again.history_, strict=True):
-        np.testing.assert_array_equal(one[fields], other[fields])
-
-
 def test_another_seed_takes_another_path():
     X, y = make()
     model = LinearSVC(solver="dcd")
     first = model.set_params(random_state=0).fit(X, y).coef_
     assert not np.array_equal(first, model.set_params(random_state=1).fit(X, y).coef_)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
-def test_an_integer_weight_is_a_repeated_row(loss, solver):
-    X, y = make(classes=3)
-    k = np.random.default_rng(1).integers(0, 4, len(y))
-    weighted = exact(loss=loss, solver=solver).fit(X, y, k)
-    repeated = exact(loss=loss, solver=solver)
-    repeated.fit(np.repeat(X, k, axis=0), np.repeat(y, k))
-    for a, b in zip(weighted.certificate_, repeated.certificate_, strict=True):
-        assert a.primal == pytest.approx(b.primal, rel=1e-9)
-        assert a.dual == pytest.approx(b.dual, rel=1e-9)
-
-
-def test_class_weight_is_the_sample_weight_of_its_rows():
-    X, y = make()
-    factor = {0: 2.0, 1: 0.5}
-    by_class = exact(class_weight=factor).fit(X, y)
-    by_row = exact().fit(X, y, [factor[c] for c in y])
-    assert_same_bits(by_class, by_row)
 
 
 @pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5, 2: 3.0}, "balanced"])
@@ -317,15 +268,6 @@ def test_of_several_classes_only_the_positive_one_has_its_weight(class_weight):
         max_iter=2_000_000, random_state=0,
     ).fit(X, y, k)  # fmt: skip
     np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-4, atol=1e-5)
-
-
-def test_balanced_counts_the_sample_weights():
-    X, y = make()
-    k = np.random.default_rng(1).integers(1, 4, len(y))
-    model = exact(class_weight="balanced").fit(X, y, k)
-    counts = np.bincount(y, k)
-    by_row = exact().fit(X, y, k * (k.sum() / (2 * counts))[y])
-    assert_same_bits(model, by_row)
 
 
 def test_swapped_labels_swap_the_sign():
@@ -344,15 +286,6 @@ def test_scaled_features_with_scaled_cost(loss):
         model.certificate_.primal, rel=1e-9
     )
     np.testing.assert_allclose(3 * scaled.coef_, model.coef_, atol=1e-4)
-
-
-def test_the_order_of_the_rows_does_not_matter():
-    X, y = make(classes=3)
-    order = np.random.default_rng(2).permutation(len(y))
-    model, shuffled = exact().fit(X, y), exact().fit(X[order], y[order])
-    for a, b in zip(model.certificate_, shuffled.certificate_, strict=True):
-        assert a.primal == pytest.approx(b.primal, rel=1e-9)
-    np.testing.assert_allclose(model.coef_, shuffled.coef_, atol=1e-4)
 
 
 # Inputs
@@ -391,118 +324,12 @@ def test_rows_are_used_in_place(dtype, layout, seen, caplog):
     assert_true_certificates(model, X, y)
 
 
-def variants(X):
-    strided = np.zeros((2 * len(X), 2 * X.shape[1]))
-    strided[::2, ::2] = X
-    read_only = X.copy()
-    read_only.flags.writeable = False
-    yield "read-only", read_only, False
-    yield "list", X.tolist(), False
-    yield "Fortran", np.asfortranarray(X), True
-    yield "strided", strided[::2, ::2], True
-    yield "reversed", X[::-1].copy()[::-1], True
-    yield "pandas", pd.DataFrame(X.copy(), columns=list("abcd")), None
-    if not SANITIZED:  # ThreadSanitizer and the allocator of polars do not agree
-        import polars as pl
-
-        yield "polars", pl.DataFrame(X.copy(), schema=list("abcd")), None
-    yield "pyarrow", pa.table(dict(zip("abcd", X.T.copy(), strict=True))), None
-
-
-@pytest.mark.parametrize("kind", [name for name, _, _ in variants(make()[0])])
-def test_dense_inputs_give_the_same_model(kind, caplog):
-    X, y = make()
-    [(other, copied)] = [(v, c) for name, v, c in variants(X) if name == kind]
-    with caplog.at_level(logging.INFO, "dualgap"):
-        model = LinearSVC(random_state=0).fit(other, y)
-    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
-    if copied is not None:
-        said = [r for r in caplog.records if "one copy is made" in r.message]
-        assert len(said) == copied
-    expected = sklearn.svm.LinearSVC().fit(other, y)
-    names = getattr(expected, "feature_names_in_", None)
-    np.testing.assert_array_equal(getattr(model, "feature_names_in_", None), names)
-    assert kind != "pandas" or names.tolist() == list("abcd")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # names in one of the two
-        np.testing.assert_array_equal(model.predict(other), model.predict(X))
-
-
-def test_feature_names_are_checked():
-    X, y = make()
-    model = LinearSVC(random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(pd.DataFrame(X, columns=list("abdc")))
-
-
-@pytest.fixture
-def sparse_rows():
-    X, y = make()
-    X = sparse.random_array((60, 12), density=0.4, rng=np.random.default_rng(0))
-    return X.tocsr(), y
-
-
-@pytest.mark.parametrize("make_sparse", [sparse.csr_array, sparse.csr_matrix])
-def test_index_types_give_the_same_model(sparse_rows, make_sparse):
-    X, y = sparse_rows
-    wide = make_sparse(X)
-    wide.indices = wide.indices.astype(np.int64)
-    wide.indptr = wide.indptr.astype(np.int64)
-    model = LinearSVC(random_state=0).fit(wide, y)
-    narrow = make_sparse(X)
-    narrow.indices = narrow.indices.astype(np.int32)
-    narrow.indptr = narrow.indptr.astype(np.int32)
-    assert_same_bits(model, LinearSVC(random_state=0).fit(narrow, y))
-    dense = LinearSVC(random_state=0).fit(X.toarray(), y)
-    np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-6)
-    np.testing.assert_array_equal(model.predict(wide), model.predict(narrow))
-
-
-@pytest.mark.parametrize("format_", ["csc", "coo", "lil", "dok", "bsr"])
-def test_other_sparse_formats_give_the_same_model(sparse_rows, format_, caplog):
-    X, y = sparse_rows
-    with caplog.at_level(logging.INFO, "dualgap"):
-        model = LinearSVC(random_state=0).fit(X.asformat(format_), y)
-    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
-    if format_ in ("csc", "coo"):
-        assert f"X is converted from {format_.upper()} to CSR: one copy" in caplog.text
-
-
-def test_unsorted_and_duplicate_indices(sparse_rows, caplog):
-    X, y = sparse_rows
-    odd = X.copy()
-    for i in range(odd.shape[0]):
-        row = slice(odd.indptr[i], odd.indptr[i + 1])
-        odd.indices[row] = odd.indices[row][::-1].copy()
-        odd.data[row] = odd.data[row][::-1].copy()
-    odd = sparse.csr_array(
-        (np.repeat(odd.data, 2) / 2, np.repeat(odd.indices, 2), 2 * odd.indptr),
-        shape=X.shape,
-    )
-    before = odd.data.copy(), odd.indices.copy(), odd.indptr.copy()
-    with caplog.at_level(logging.INFO, "dualgap"):
-        model = LinearSVC(random_state=0).fit(odd, y)
-    assert "rows that name a column twice: one copy" in caplog.text
-    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
-    for array, was in zip((odd.data, odd.indices, odd.indptr), before, strict=True):
-        np.testing.assert_array_equal(array, was)
-
-
-def test_read_only_memory_maps(tmp_path, sparse_rows, seen):
+def test_a_memory_map_is_used_in_place(tmp_path, seen):
     X, y = make()
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = LinearSVC(random_state=0).fit(mapped, y)
+    LinearSVC(random_state=0).fit(mapped, y)
     assert np.shares_memory(seen[-1], mapped)
-    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
-    S, _ = sparse_rows
-    arrays = []
-    for name in ("data", "indices", "indptr"):
-        np.save(tmp_path / f"{name}.npy", getattr(S, name))
-        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    mapped = sparse.csr_array(tuple(arrays), shape=S.shape)
-    model = LinearSVC(random_state=0).fit(mapped, y)
-    assert_same_bits(model, LinearSVC(random_state=0).fit(S, y))
 
 
 def test_one_row_per_class_and_one_feature():
@@ -533,156 +360,7 @@ def test_rows_of_zeros_and_of_weight_zero():
     assert not nothing.coef_.any()
 
 
-# Refusals
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"C": 0.0}, "'C' parameter of LinearSVC"),
-        ({"C": np.inf}, r"range \(0.0, inf\). Got inf"),
-        ({"C": "1"}, "'C' parameter of LinearSVC"),
-        ({"loss": "hing"}, "'loss' parameter .*'squared_hinge'.* Got 'hing'"),
-        ({"solver": "smo"}, "'solver' parameter .*'sgd-s'.* Got 'smo'"),
-        ({"solver": SDCA}, "'solver' parameter"),
-        (
-            {"solver": "sgd-s", "loss": "squared_hinge"},
-            "use loss='hinge', or solver='dcd'",
-        ),
-        ({"tol": 0}, "'tol' parameter"),
-        ({"max_iter": 0}, "'max_iter' parameter"),
-        ({"time_limit": 0}, "'time_limit' parameter"),
-        ({"intercept_scaling": -1}, "'intercept_scaling' parameter"),
-        ({"class_weight": "equal"}, "'class_weight' parameter"),
-        ({"class_weight": {0: 1, 1: -1}}, "class_weight={0: 1, 1: -1}: weights must"),
-        ({"class_weight": {7: 1}}, "class_weight has the key 7, which is no class"),
-        (
-            {"warm_start": True, "solver": "pegasos"},
-            "'pegasos' keeps no dual variables",
-        ),
-        ({"n_jobs": 0}, "n_jobs"),
-    ],
-)
-def test_bad_parameters_are_refused(options, message):
-    X, y = make()
-    model = LinearSVC(**options)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y)
-    assert not hasattr(model, "coef_")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"y": np.ones(60)},
-            "y holds only one class, 1.0; give rows of at least 2 classes",
-        ),
-        ({"y": np.arange(60) / 7.0}, "Unknown label type: continuous"),
-        ({"y": np.ones(59)}, "inconsistent numbers of samples"),
-        ({"X": np.zeros((0, 4)), "y": []}, "0 sample"),
-        (
-            {"X": np.where(np.arange(240).reshape(60, 4) == 13, np.nan, 1.0)},
-            "row 3: .*NaN",
-        ),
-        ({"X": np.full((60, 4), np.inf)}, "row 0: value is NaN or infinite"),
-        ({"X": np.zeros(60)}, "1D array"),
-        ({"X": np.zeros((60, 4), complex)}, "Complex data"),
-        ({"sample_weight": np.ones(59)}, "sample_weight"),
-        ({"sample_weight": np.r_[-1.0, np.ones(59)]}, "Negative values"),
-        ({"sample_weight": np.r_[np.nan, np.ones(59)]}, "NaN"),
-        ({"sample_weight": np.zeros(60)}, "fewer than 2 classes|at least one non-zero"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_bad_data_are_refused(change, message):
-    X, y = make()
-    with pytest.raises(ValueError, match=message):
-        LinearSVC().fit(**{"X": X, "y": y, **change})
-
-
-def test_a_single_class_with_weight_is_refused():
-    X, y = make()
-    with pytest.raises(
-        ValueError, match="fewer than 2 classes have rows with a positive"
-    ):
-        LinearSVC().fit(X, y, (y == 1).astype(float))
-    with pytest.raises(
-        ValueError, match="fewer than 2 classes have rows with a positive"
-    ):
-        LinearSVC(class_weight={0: 0, 1: 1}).fit(X, y)
-
-
-# Warm start
-
-
-@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_restart_at_the_optimum_certifies_in_one_pass(solver, classes):
-    X, y = make(classes=classes)
-    model = LinearSVC(
-        solver=solver, warm_start=True, tol=1e-6, max_iter=100_000, random_state=0
-    )
-    first = model.fit(X, y).coef_
-    assert model.n_iter_ > 0
-    second = model.fit(X, y).coef_
-    assert model.n_iter_ == 0
-    assert all(c.certified for c in certificates(model))
-    # Methods that "auto" may end with have a w other than w(alpha), see dual_coef_.
-    parts = certificates(model)
-    apart = 2.0 * max(c.primal - c.dual for c in parts) if solver == "auto" else 0.0
-    np.testing.assert_allclose(first, second, rtol=1e-12, atol=np.sqrt(apart))
-
-
-@pytest.mark.parametrize("C", [0.1, 10.0])
-def test_warm_start_at_another_cost_clips_to_the_new_box(C):
-    X, y = make(classes=3)
-    model = exact(solver="dcd", warm_start=True).fit(X, y)
-    model.set_params(C=C).fit(X, y)
-    assert_true_certificates(model, X, y)
-    cold = exact(solver="dcd", C=C).fit(X, y)
-    for a, b in zip(model.certificate_, cold.certificate_, strict=True):
-        assert a.primal == pytest.approx(b.primal, rel=1e-9)
-
-
-def test_warm_start_needs_the_same_rows_and_classes():
-    X, y = make(classes=3)
-    model = LinearSVC(warm_start=True, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"had 60 rows .*this one has 59 rows"):
-        model.fit(X[1:], y[1:])
-    with pytest.raises(ValueError, match=re.escape("classes ['a', 'b', 'c']")):
-        model.fit(X, np.array(["a", "b", "c"])[y])
-    assert len(model.set_params(warm_start=False).fit(X[1:], y[1:]).classes_) == 3
-
-
 # Stopping
-
-
-def test_no_certificate_no_silence():
-    X, y = make(classes=2, n=200)
-    model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0)
-    with pytest.warns(ConvergenceWarning) as caught:
-        model.fit(X, y)
-    [warning] = caught
-    assert str(warning.message) == f"LinearSVC: {model.certificate_.message}"
-    assert re.search(r"within \S+ % of the optimum", str(warning.message))
-    assert warning.filename == __file__
-    assert model.certificate_.status is Status.EPOCH_LIMIT
-    assert model.n_iter_ == 2
-
-
-def test_the_worst_class_is_named():
-    X, y = make(classes=3, n=200)
-    model = LinearSVC(solver="dcd", tol=1e-12, max_iter=2, random_state=0)
-    names = np.array(["x", "y", "z"])[y]
-    with pytest.warns(
-        ConvergenceWarning, match="3 of 3 classes did not converge"
-    ) as caught:
-        model.fit(X, names)
-    assert len(caught) == 1
-    worst = max(range(3), key=lambda k: model.certificate_.parts[k].relative_gap)
-    result = model.certificate_.parts[worst].message.removeprefix("Not converged: ")
-    assert str(caught[0].message).endswith(f"class {'xyz'[worst]}, {result}")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -790,30 +468,9 @@ def test_on_epoch_is_told_every_epoch_and_can_stop():
 # scikit-learn's habits
 
 
-@pytest.mark.parametrize(
-    "model",
-    [LinearSVC, LinearSVCCV, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM],
-)
-@pytest.mark.parametrize("n_jobs", [0, False, 1.5, "two"])
-def test_numbers_of_threads_that_mean_nothing(model, n_jobs):
-    X, y = make()
-    with pytest.raises(ValueError, match=r"'n_jobs' parameter of .* must be an int"):
-        model(n_jobs=n_jobs).fit(X, y)
-
-
-def test_the_example_in_the_documentation():
-    result = doctest.testmod(linear_svc)
-    assert result.attempted > 5
-    assert result.failed == 0
-
-
-def test_clone_and_pickle():
-    X, y = make(classes=3)
+def test_the_text_of_a_model():
     model = LinearSVC(loss=SmoothedHinge(gamma=0.2), solver=SDCA(order="random"))
-    model.set_params(random_state=0, tol=1e-2)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    assert repr(model) == (
+    assert repr(model.set_params(random_state=0, tol=1e-2)) == (
         "LinearSVC(loss=SmoothedHinge(gamma=0.2),\n"
         "          solver=SDCA(max_steps=None,\n"
         "                      order='random',\n"
@@ -821,14 +478,6 @@ def test_clone_and_pickle():
         "                      output='last'),\n"
         "          tol=0.01)"
     )
-    model.fit(X, y)
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(model.coef_, loaded.coef_)
-    assert loaded.certificate_ == model.certificate_
-    np.testing.assert_array_equal(
-        model.decision_function(X), loaded.decision_function(X)
-    )
-    assert_same_bits(model, copy.fit(X, y))
 
 
 def test_grid_search():
@@ -941,22 +590,3 @@ def test_verbose_without_logging_set_up_goes_to_standard_output():
     half = len(lines) // 2
     assert lines[:half] == lines[half:]
     assert lines[0].startswith("Converged: within ")
-
-
-@pytest.mark.parametrize("face", [LinearSVC, LinearSVR])
-def test_sparse_rows_are_checked_before_they_are_predicted(face):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    model = face().fit(X, (X[:, 0] > 0.0).astype(float))
-    for value in (0.5, 1e200):  # the norm of the row overflows, its values do not
-        X[2, 1] = value
-        found = model.predict(sparse.csr_matrix(X))
-        np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
-    bad = sparse.csr_matrix(X)
-    bad.data[4] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        model.predict(bad)
-    bad = sparse.csr_matrix(X)
-    bad.indices[4] = 99
-    with pytest.raises(ValueError, match="out of range"):
-        model.predict(bad)

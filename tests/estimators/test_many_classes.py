@@ -38,14 +38,6 @@ def test_what_cannot_fit_is_refused_before_any_work(multi_class, columns, monkey
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
-def test_what_fits_is_trained(multi_class):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    model = LinearSVC(loss="hinge", multi_class=multi_class).fit(X, np.arange(40) % 8)
-    assert model.certificate_.certified
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 def test_a_problem_that_was_not_reached_has_the_zero_model(loss, multi_class):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import re
 import signal
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -25,9 +23,8 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from dualgap import LinearSVC, LinearSVCCV, load_model, save_model
+from dualgap import LinearSVC, LinearSVCCV
 from dualgap.data import convert
 from dualgap.losses import SmoothedHinge
 from dualgap.model_selection import svm_path
@@ -225,14 +222,6 @@ def test_a_path_out_of_time_says_so():
     assert (np.array([[c.dual for c in row] for row in path.certificates]) >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["estimators.path", "models.compression"])
-def test_the_examples_run(name):
-    module = importlib.import_module(f"dualgap.{name}")
-    result = doctest.testmod(module)
-    assert result.attempted > 3
-    assert result.failed == 0
-
-
 # Warm starts of the estimator
 
 
@@ -246,16 +235,6 @@ def test_a_warm_start_follows_a_change_of_C(loss):
     assert warm.certificate_.relative_gap <= 1e-3
     assert warm.certificate_.updates < 0.7 * cold.certificate_.updates
     assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
-
-
-def test_a_warm_start_from_a_file_knows_its_C(tmp_path):
-    X, y = make()
-    model = LinearSVC(C=0.1, warm_start=True, random_state=0).fit(X, y)
-    save_model(model, tmp_path / "model", duals=True)
-    again = load_model(tmp_path / "model")
-    for one in (model, again):
-        one.set_params(C=1.0).fit(X, y)
-    np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 # Cross-validation
@@ -429,21 +408,6 @@ def test_scores_that_are_no_numbers_choose_nothing():
     assert search.fit(X, y).C_ == 1.0
     with pytest.raises(ValueError, match="gave NaN for every candidate"):
         search.set_params(Cs=[0.1]).fit(X, y)
-
-
-@pytest.mark.long
-def test_every_check_of_scikit_learn():
-    names = set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for instance, check in estimator_checks_generator(
-            LinearSVCCV([0.1, 1.0], cv=2, tol=1e-8, max_iter=100_000)
-        ):
-            name = check.func.__name__
-            names.add(name)
-            if name != "check_array_api_input":
-                check(instance)
-    assert len(names) > 40
 
 
 # scikit-learn's own searches

@@ -109,18 +109,6 @@ def test_copies_in_memory_keep_the_dual_variables(model: Any) -> None:
     assert not hasattr(clone(model), "coef_")
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), LinearOneClassSVM(nu=0.9)])
-def test_a_warm_start_goes_on_from_a_pickle_that_keeps_them(model: Any) -> None:
-    model, X, y = fitted(model.set_params(warm_start=True, tol=1e-6))
-    again = pickle.loads(pickle.dumps(model))
-    assert again.fit(X, y).n_iter_ == 0
-    lost = pickle.loads(pickle.dumps(model.set_params(warm_start=False)))
-    lost.set_params(warm_start=True)
-    with pytest.raises(ValueError, match="warm_start=True: the model has no dual var"):
-        lost.fit(X, y)
-    assert lost.set_params(warm_start=False).fit(X, y).n_iter_ > 0
-
-
 def test_partial_fit_goes_on_from_copies_and_pickles() -> None:
     model, X, y = fitted(LinearSVC(random_state=0))
     told = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from scipy import sparse
 from sklearn import svm as theirs
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,11 +20,10 @@ from dualgap import (
     LinearSVC,
     LinearSVR,
     OneClassSVM,
-    load_model,
     save_model,
 )
 from dualgap.data import RowStore, convert
-from dualgap.kernel import RBF, BlockSolver
+from dualgap.kernel import RBF
 
 ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
 every = pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
@@ -80,25 +77,6 @@ def test_attributes_and_certificate(estimator, layout):
         labels = model.predict(layout(X))
         assert labels.dtype == np.intp
         assert (labels == np.where(values(model, layout(X)) >= 0, 1, -1)).all()
-
-
-@every
-def test_weights_are_numbers_of_equal_rows(estimator):
-    X, y = data(50)
-    counts = np.random.default_rng(1).integers(0, 4, 50)
-    if hasattr(estimator, "gamma"):  # "scale" counts every row once
-        estimator = clone(estimator).set_params(gamma=0.3)
-    weighted = clone(estimator).fit(X, y, sample_weight=counts)
-    repeated = clone(estimator).fit(np.repeat(X, counts, 0), np.repeat(y, counts))
-    np.testing.assert_allclose(
-        values(weighted, X), values(repeated, X), rtol=1e-5, atol=1e-6
-    )
-    assert not set(weighted.support_) & set(np.flatnonzero(counts == 0))
-    P = [m.certificate_.primal for m in (weighted, repeated)]
-    assert P[0] == pytest.approx(P[1], rel=1e-9)
-    for bad in (np.zeros(50), -counts.astype(float), np.full(50, np.nan)):
-        with pytest.raises(ValueError, match=r"sample_weight|Sample weights|NaN"):
-            clone(estimator).fit(X, y, sample_weight=bad)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -174,31 +152,6 @@ def test_a_model_without_support_vectors_predicts_its_constant():
         np.testing.assert_allclose(model.predict(layout(X)), 7.0)
 
 
-@every
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_model_files(tmp_path, estimator, layout):
-    X, y = data(60)
-    model = clone(estimator).fit(layout(X), y)
-    path = tmp_path / "model.safetensors"
-    save_model(model, path, duals=True, notes={"unit": "m"})
-    found, notes = load_model(path, return_notes=True)
-    assert notes == {"unit": "m"}
-    assert type(found) is type(model)
-    assert found.get_params() == model.get_params()
-    assert found.certificate_ == model.certificate_
-    assert not hasattr(found, "classes_")
-    names = ("support_", "dual_coef_", "intercept_", "n_iter_", "n_features_in_")
-    for name in names:
-        np.testing.assert_array_equal(getattr(found, name), getattr(model, name))
-    np.testing.assert_array_equal(values(found, layout(X)), values(model, layout(X)))
-    save_model(found, tmp_path / "again", duals=True, notes={"unit": "m"})
-    assert path.read_bytes() == (tmp_path / "again").read_bytes()
-    save_model(model, path)  # without the duals of a linear model
-    np.testing.assert_array_equal(
-        values(load_model(path), layout(X)), values(model, layout(X))
-    )
-
-
 def test_a_file_with_classes_that_should_have_none_is_refused(tmp_path):
     from dualgap.data import model_file as format_
     from dualgap.models import files as model_file
@@ -223,35 +176,6 @@ def test_no_plane_leaves_all_rows_inside():
         assert not model.decision_function(layout(X)).any()
 
 
-@pytest.mark.parametrize("estimator", [LinearSVR(), LinearOneClassSVM()], ids=repr)
-def test_warm_starts(estimator):
-    X, y = data(300)
-    model = clone(estimator).set_params(warm_start=True, tol=1e-6).fit(X, y)
-    before = model.certificate_.primal
-    model.fit(X, y)
-    assert model.n_iter_ == 0
-    assert model.certificate_.primal == pytest.approx(before, rel=1e-9)
-    with pytest.raises(ValueError, match="warm_start=True: the previous fit had 300"):
-        model.fit(X[:50], y[:50])
-
-
-@every
-def test_limits_warn_with_the_accuracy_reached(estimator):
-    X, y = data(400, 20)
-    model = clone(estimator).set_params(max_iter=1, tol=1e-13)
-    with pytest.warns(
-        ConvergenceWarning, match=f"{type(model).__name__}: Not converged"
-    ):
-        model.fit(X, y)
-    assert not model.certificate_.certified
-    assert np.isfinite(values(model, X)).all()
-    assert model.certificate_.dual <= model.certificate_.primal
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always", ConvergenceWarning)
-        clone(estimator).set_params(time_limit=1e-9, tol=1e-13).fit(X, y)
-    assert [w.filename for w in seen] == [__file__]  # points at the caller of fit
-
-
 @pytest.mark.filterwarnings("ignore:.*rounding decides")
 @every
 def test_tools_of_scikit_learn(estimator):
@@ -268,31 +192,6 @@ def test_tools_of_scikit_learn(estimator):
         outliers = np.mean(model.decision_function(X) < -1e-6)
         assert outliers <= 0.25 <= model.support_.size / 80
         assert set(model.fit_predict(X)) <= {-1, 1}
-
-
-def test_seeds_and_solvers():
-    X, y = data(300)
-    a, b = (SVR(random_state=s, solver=BlockSolver(q=64)).fit(X, y) for s in (0, 0))
-    assert (a.dual_coef_ == b.dual_coef_).all()
-    a, b = (LinearSVR(random_state=s).fit(X, y) for s in (0, 0))
-    assert (a.coef_ == b.coef_).all()
-    with pytest.raises(ValueError, match="solver"):
-        SVR(solver="swap").fit(X, y)
-    for estimator, bad in (
-        (LinearSVR(), {"epsilon": -1.0}),
-        (LinearSVR(), {"C": 0.0}),
-        (LinearSVR(), {"loss": "hinge"}),
-        (SVR(), {"epsilon": -0.1}),
-        (OneClassSVM(), {"nu": 0.0}),
-        (LinearOneClassSVM(), {"nu": 1.1}),
-    ):
-        with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter"):
-            clone(estimator).set_params(**bad).fit(X, y)
-    with pytest.raises(ValueError, match="indefinite"):
-        SVR(kernel="sigmoid", coef0=1.0, gamma=2.0).fit(X, y)
-    y[3] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        SVR().fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [LinearSVR, SVR, LinearOneClassSVM, OneClassSVM])

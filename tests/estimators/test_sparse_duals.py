@@ -174,15 +174,6 @@ def test_proofs_of_the_model_take_them(fitted, tmp_path):
     assert (tmp_path / "a.proof").stat().st_size > 0
 
 
-def test_a_warm_start_needs_no_epoch(fitted):
-    model, X, y = fitted
-    again = clone(model).set_params(warm_start=True, solver="dcd").fit(X, y)
-    assert again.fit(X, y).n_iter_ == 0
-    other = pickle.loads(pickle.dumps(again))
-    assert other.fit(X, y).n_iter_ == 0
-    assert sparse.issparse(other.dual_coef_)
-
-
 def test_rows_that_leave_are_answered_and_trained(fitted):
     model, X, y = fitted
     change = what_if(model, X, y, without=[5])

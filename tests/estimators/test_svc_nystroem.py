@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.datasets import load_iris
 
-from dualgap import SVC, load_model, save_model
+from dualgap import SVC
 from dualgap.certificate import Status
 from dualgap.kernel import RBF, Nystroem
 
@@ -69,34 +67,6 @@ def test_landmarks_of_a_class_are_shared_by_its_pairs():
         slack = np.maximum(0.0, 1.0 - sign * f)
         primal = 0.5 * (coef @ K @ coef + b * b) + slack @ slack
         assert primal == pytest.approx(model.certificate_.parts[p].primal, rel=1e-3)
-
-
-def test_sparse_rows_and_float32():
-    X, y = make()
-    X[np.abs(X) < 1.2] = 0.0
-    models = [
-        SVC(solver=Nystroem(40), random_state=0, tol=1e-8).fit(data, y)
-        for data in (X, sparse.csr_matrix(X), X.astype(np.float32))
-    ]
-    for model in models[1:]:
-        np.testing.assert_array_equal(model.support_, models[0].support_)
-        np.testing.assert_allclose(
-            model.decision_function(X), models[0].decision_function(X), atol=1e-3
-        )
-
-
-def test_model_file_keeps_landmarks_and_certificate(tmp_path):
-    X, y = load_iris(return_X_y=True)
-    model = SVC(solver=Nystroem(30), random_state=0).fit(X, y)
-    save_model(model, tmp_path / "m")
-    found = load_model(tmp_path / "m")
-    assert found.solver == Nystroem(30)
-    assert [c.about for c in found.certificate_] == [
-        "the problem over 30 landmarks, not of the kernel problem"
-    ] * 3
-    np.testing.assert_array_equal(
-        found.decision_function(X), model.decision_function(X)
-    )
 
 
 def test_time_that_is_over_before_the_features_are_whole(recwarn):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import doctest
 import sys
 
 import numpy as np
@@ -28,7 +27,6 @@ from dualgap import (
     OneClassSVM,
     to_onnx,
 )
-from dualgap.models import onnx as export
 from dualgap.models import register_skl2onnx
 
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -296,13 +294,6 @@ def test_refusals(monkeypatch):
         to_onnx(model)
 
 
-def test_examples_of_the_docstrings():
-    result = doctest.testmod(export)
-    assert result.attempted > 5
-    assert result.failed == 0
-    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.models.__all__)
-
-
 def single(kernel=None, dtype=np.float64):
     """Models without classes, and rows."""
     X, _ = load_digits(return_X_y=True)
@@ -366,3 +357,7 @@ def test_regression_and_one_class_through_skl2onnx(kernel, dtype):
     np.testing.assert_allclose(scores[:, 0], expected, rtol=0, atol=size)
     clear = np.abs(expected) > size
     np.testing.assert_array_equal(label[clear, 0], novelty.predict(X)[clear])
+
+
+def test_names():
+    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.models.__all__)

@@ -1,0 +1,54 @@
+"""Equal fits give equal models, bit for bit, on any number of threads."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .subjects import NAMES, SUBJECTS, X, bits, every
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::dualgap.DegenerateWarning"
+)
+
+
+#: Threads share the sums of one problem, whose bits depend on their number.
+ROUNDED = {name for name in SUBJECTS if name.startswith(("LinearSVR", "LinearOne"))}
+ROUNDED |= {"LinearSVC, joint"}
+
+
+@pytest.mark.cases(15)
+@every()
+def test_seeds_and_threads(name: str) -> None:
+    subject = SUBJECTS[name]
+
+    def fit(**more: Any) -> dict[str, Any]:
+        model = subject.make(max_iter=30, **more)
+        return bits(model.fit(X, subject.target(X, NAMES)), X)
+
+    one = fit()
+    np.random.random_sample()  # noqa: NPY002  (NumPy's global generator is elsewhere)
+    assert fit() == one
+    for n_jobs in (2, 3):
+        if name in ROUNDED:
+            one = fit(n_jobs=n_jobs)
+        assert fit(n_jobs=n_jobs) == one
+
+
+@pytest.mark.cases(6)
+@every()
+def test_listeners_hear_every_epoch_and_change_no_bit(name: str) -> None:
+    subject, heard = SUBJECTS[name], []
+    y = subject.target(X, NAMES)
+    plain = subject.make(max_iter=30).fit(X, y)
+    told = subject.make(max_iter=30)
+    told._fit(X, y, on_epoch=lambda label, info: heard.append((label, info)))
+    assert bits(told, X) == bits(plain, X)
+    final = [info for _, info in heard if info.final]
+    assert len(final) >= len(told.certificate_.parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert max(info.epoch for info in final) == np.max(told.n_iter_)
