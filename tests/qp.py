@@ -256,20 +256,21 @@ class Box(NamedTuple):
         parts = len(signs)
         E = sparse.hstack([s * sparse.identity(n) for s in signs], format="csc")
         bounds = np.concatenate([self.hi, -self.lo][:parts])
+        E, bounds = E[:, bounds != 0.0], bounds[bounds != 0.0]
         H = self.K + np.diag(np.broadcast_to(self.delta, n))
         size = float(bounds.max()) if np.isfinite(bounds).all() else 1.0
         P = sparse.triu(sparse.csc_matrix(E.T @ (H * size) @ E.toarray()), format="csc")
-        q = np.concatenate([self.epsilon - s * self.p for s in signs])
+        q = np.full(len(bounds), self.epsilon) - E.T @ self.p
         blocks, right, cones = [], [], []
         if self.total is not None:
             blocks.append(sparse.csc_matrix(E.sum(axis=0)))
             right.append([self.total / size])
             cones.append(clarabel.ZeroConeT(1))
-        blocks.append(-sparse.identity(parts * n))
-        right.append(np.zeros(parts * n))
-        rows = parts * n
+        rows = len(bounds)
+        blocks.append(-sparse.identity(rows))
+        right.append(np.zeros(rows))
         kept = np.flatnonzero(np.isfinite(bounds))
-        blocks.append(sparse.identity(parts * n, format="csr")[kept])
+        blocks.append(sparse.identity(rows, format="csr")[kept])
         right.append(bounds[kept] / size)
         rows += len(kept)
         cones.append(clarabel.NonnegativeConeT(rows))

@@ -152,6 +152,16 @@ def with_bias(case, layout, loss, free_bias, C=0.7):
     return bench, X, problem
 
 
+def some_rows(problem, chosen, fixed=None, constant=0.0, rows=None):
+    """Return rows of a problem for a solver of the core, as they are or in blocks."""
+    if rows is None:
+        order = np.asarray(chosen, dtype=np.uint32)
+        rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
+    fixed = np.zeros(problem.width) if fixed is None else fixed
+    y, cost = problem.y[chosen], problem.cost[chosen]
+    return core.SomeRows(rows, y, cost, fixed, constant)
+
+
 def close(ours, theirs, rtol=1e-10):
     """The largest difference is within rtol of the largest entry."""
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
@@ -159,6 +169,14 @@ def close(ours, theirs, rtol=1e-10):
     error = np.max(np.abs(ours - theirs), initial=0.0)
     size = np.max(np.abs(theirs), initial=0.0)
     assert error <= rtol * size, f"differ by {error:.3g}, largest entry {size:.3g}"
+
+
+def gaussians(n, d, classes, noise, dtype=np.float64, seed=0):
+    """Rows of classes that overlap, and their classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    X = rng.normal(size=(classes, d))[y] + noise * rng.normal(size=(n, d))
+    return X.astype(dtype), y
 
 
 def odd_rows(rng, n, d, spread, odd):

@@ -176,29 +176,6 @@ def test_repair_changes_rounding_only():
     close(state.w, before, 1e-12)
 
 
-def test_a_warm_start_at_the_optimum_takes_no_pass():
-    X, y, _ = rows("1 % positive")
-    problem = free(X, y, 1.0)
-    first = solve(problem, DCD(), tol=1e-8, max_iter=10**6)
-    again = solve(problem, DCD(), tol=1e-7, warm=first.alpha)
-    assert again.certificate.epochs == 0
-    assert again.certificate.certified
-    near = free(X, y, 1.1)
-    cold = solve(near, DCD(), tol=1e-6, max_iter=10**6).certificate
-    warm = solve(near, DCD(), tol=1e-6, max_iter=10**6, warm=first.alpha).certificate
-    assert warm.certified
-    assert warm.primal == pytest.approx(cold.primal, rel=2e-6)
-
-
-def test_the_same_seed_gives_the_same_model():
-    X, y, _ = rows("balanced")
-    first, second = (
-        solve(free(X, y, 1.0), DCD(), tol=1e-4, random_state=9) for _ in range(2)
-    )
-    np.testing.assert_array_equal(first.w, second.w)
-    np.testing.assert_array_equal(first.alpha, second.alpha)
-
-
 def test_callbacks_see_a_model_with_its_bias():
     X, y, _ = rows("balanced")
     problem = free(X, y, 1.0)
@@ -365,19 +342,6 @@ def test_search_runs_one_epoch_longer_each_time():
     np.testing.assert_array_equal(
         moves[1:] / moves[:-1], np.where(moves[1:] * moves[:-1] > 0, 2.0, -0.5)
     )
-
-
-@pytest.mark.parametrize(
-    ("make_solver", "message"),
-    [
-        (lambda: Pegasos(bias="none"), "bias='none': use one of"),
-        (lambda: Pegasos(bias="batch"), "batch_size of 2 or more"),
-        (lambda: Pegasos(bias="search", output="average"), "output='average'"),
-    ],
-)
-def test_pegasos_refuses_what_does_not_go_together(make_solver, message):
-    with pytest.raises(ValueError, match=message):
-        make_solver()
 
 
 def test_pegasos_refuses_the_other_kind_of_bias():

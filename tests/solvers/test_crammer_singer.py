@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-
 import clarabel
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from dualgap import LinearSVC, certify, core, load_model, save_model
+from dualgap import LinearSVC, certify, core
 from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
@@ -172,22 +169,7 @@ def test_two_classes_decide_by_the_difference():
     assert 2 * ours.certificate_.primal == pytest.approx(binary.certificate_.primal)
 
 
-def test_weights_are_worth_repeated_rows():
-    X, y, _ = make(zero_rows=False)
-    k = np.random.default_rng(0).integers(0, 3, len(y))
-    k[:4] = 1
-    options = {"loss": "hinge", "multi_class": "crammer_singer", "tol": 1e-8}
-    weighted = LinearSVC(**options).fit(X, y, k)
-    repeated = LinearSVC(**options).fit(np.repeat(X, k, axis=0), np.repeat(y, k))
-    assert weighted.certificate_.primal == pytest.approx(
-        repeated.certificate_.primal, rel=1e-7
-    )
-    by_class = LinearSVC(class_weight={0: 2.0}, **options).fit(X, y)
-    by_row = LinearSVC(**options).fit(X, y, np.where(y == 0, 2.0, 1.0))
-    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
-
-
-def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
+def test_duals_define_the_model():
     X, y, _ = make()
     names = np.array(["a", "b", "c", "d"])[y]
     model = LinearSVC(
@@ -199,29 +181,8 @@ def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
     np.testing.assert_allclose(model.dual_coef_.sum(axis=1), model.intercept_)
     again = clone(model).set_params(n_jobs=2).fit(X, names)
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
-    save_model(model, tmp_path / "model", duals=True)
-    loaded = load_model(tmp_path / "model")
-    copied = pickle.loads(pickle.dumps(model))
-    for one in (model, loaded, copied):
-        one.fit(X, names)
-        assert one.n_iter_ == 0
-        one.set_params(C=3.0, tol=1e-6).fit(X, names)
-        assert one.certificate_.certified
-    np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
     with pytest.raises(ValueError, match="warm_start=False"):
         model.set_params(multi_class="ovr").fit(X[y < 2], names[y < 2])
-
-
-def test_a_fit_cut_short_says_how_far_it_came():
-    X, y = load_digits(return_X_y=True)
-    model = LinearSVC(loss="hinge", multi_class="crammer_singer", tol=1e-12, max_iter=2)
-    with pytest.warns(ConvergenceWarning, match="Stopped at max_iter"):
-        model.fit(X, y)
-    assert 0 < model.certificate_.dual < model.certificate_.primal
-    seen = []
-    with pytest.warns(ConvergenceWarning, match="by a callback"):
-        model._fit(X, y, on_epoch=lambda _, info: seen.append(info) or len(seen) == 1)
-    assert model.certificate_.status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize(

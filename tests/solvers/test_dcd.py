@@ -196,11 +196,6 @@ def test_stopped_between_two_sweeps_the_state_is_whole():
 
 
 def test_what_cannot_be_accelerated_is_refused_or_left_alone():
-    for rule in ("hsieh", "none"):
-        with pytest.raises(ValueError, match=f"shrinking='{rule}'"):
-            DCD(shrinking=rule, acceleration="conjugate")
-    with pytest.raises(ValueError, match="acceleration='fast'"):
-        DCD(acceleration="fast")
     X, y = text(300, 2500)
     free = Problem(X, y, fit_intercept=True, penalize_intercept=False)
     with pytest.raises(ValueError, match="penalize_intercept=True"):

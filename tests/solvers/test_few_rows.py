@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.base import clone
 
 from dualgap import LinearSVC, LinearSVCCV
 from dualgap.problems.base import Claim
-from dualgap.problems.batch import LinearBatch
 from dualgap.problems.dense import DenseRows
-from dualgap.problems.reductions import OneVsRest
 from dualgap.solvers import Auto, SmoothingNewton, few_rows
 from dualgap.solvers import shared as module
 from dualgap.solvers.few_rows import FewRows, are_few
 from dualgap.solvers.shared import chosen, few_pay, solve_shared
-from dualgap.training import solve
-from dualgap.training.batch import solve_batch
 
-from ..conftest import examples
-from ..trust.verifier import SVM, Rows
-from .data import job, odd_rows
+from .data import gaussians, job
+from .test_shared import batch_of as shared_batch
 
 SHARED = SmoothingNewton(passes="shared")
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def data(n=60, d=150, classes=4, dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % classes
-    X = rng.normal(size=(classes, d))[y] + 3.0 * rng.normal(size=(n, d))
-    return X.astype(dtype), y
+def data(n=60, d=150, classes=4, dtype=np.float64):
+    return gaussians(n, d, classes, 3.0, dtype)
 
 
 def batch_of(X, y, C=1.0, intercept=1.0):
-    classes = np.unique(y)
-    options = {"fit_intercept": intercept > 0.0, "loss": "squared_hinge"}
-    if intercept:
-        options["intercept_scaling"] = intercept
-    reduction = OneVsRest(len(classes))
-    return LinearBatch(
-        X, classes, y, reduction, None, np.ones(len(classes)), C, **options
-    )
+    options = {"intercept_scaling": intercept} if intercept else {}
+    return shared_batch(X, y, C=C, fit_intercept=intercept > 0.0, **options)
 
 
 @dtypes
@@ -61,17 +44,11 @@ def test_models_have_the_margins_and_norms_of_those_over_the_factor(dtype, inter
 
 @dtypes
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
-def test_the_optimum_is_that_of_each_alone(dtype, C):
+def test_proofs_over_the_factor_are_those_of_the_rows(dtype, C):
     batch = batch_of(*data(dtype=dtype), C=C)
     shared = solve_shared(SHARED, batch, job(tol=1e-5))
-    together = solve_batch(batch, SHARED, job(seeds=[0] * 4, tol=1e-5))
-    for k, (bounds, found) in enumerate(zip(shared.bounds, together, strict=True)):
-        problem = batch.problem(k)
-        other = solve(problem, SmoothingNewton(passes="own"), tol=1e-5).certificate
-        assert found.certificate.certified
-        assert found.certificate.dual <= other.primal
-        assert other.dual <= found.certificate.primal
-        own = problem.prove(Claim(shared.w[k], shared.alpha[k])).certificate
+    for k, bounds in enumerate(shared.bounds):
+        own = batch.problem(k).prove(Claim(shared.w[k], shared.alpha[k])).certificate
         assert bounds.primal == pytest.approx(own.primal, rel=1e-10)
         assert bounds.dual == pytest.approx(own.dual, rel=1e-10)
         assert bounds.meets(1e-5) or C > 1.0
@@ -104,13 +81,6 @@ def test_a_path_factors_its_rows_once(monkeypatch):
     assert search.certificate_.certified
 
 
-def test_bits_are_the_same_for_any_number_of_threads():
-    model, X = LinearSVC(solver=SHARED), data(n=600, d=2000)
-    models = [clone(model).set_params(n_jobs=jobs).fit(*X) for jobs in (1, 3)]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-    np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
-
-
 def test_listeners_get_models_of_all_columns():
     X, y = data()
     heard = []
@@ -138,35 +108,3 @@ def test_many_folds_of_few_wide_rows_pay():
     assert chosen(Auto(), folds, job())
     assert not few_pay(batch_of(*data(n=1500, d=3001, dtype=np.float32)), job())
     assert not are_few(120, 200)
-
-
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(2, 12),
-    d=st.integers(24, 40),
-    classes=st.integers(2, 4),
-    dtype=st.sampled_from([np.float32, np.float64]),
-    spread=st.sampled_from([0.0, 3.0, 6.0, 15.0]),
-    C=st.sampled_from([1e-100, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100]),
-    odd=st.sampled_from(["", "zero rows", "equal rows", "weights", "outlier"]),
-)
-@settings(max_examples=examples(50))
-def test_odd_inputs(seed, n, d, classes, dtype, spread, C, odd):
-    """The certificate holds for what the model says, whichever way trained it."""
-    rng = np.random.default_rng(seed)
-    X, weight = odd_rows(rng, n, d, spread, odd)
-    X, y = X.astype(dtype), rng.permutation(np.arange(n) % min(classes, n))
-    weight[np.unique(y, return_index=True)[1]] = 1.0
-    model = LinearSVC(C=C, solver=SHARED, tol=1e-2, max_iter=20)
-    model.fit(X, y, sample_weight=weight if odd == "weights" else None)
-    positive = [1] if len(model.classes_) == 2 else range(len(model.classes_))
-    dual = np.zeros((len(positive), n))
-    dual[:, model.support_] = model.dual_coef_
-    weight = weight if odd == "weights" else np.ones(n)
-    for row, k in enumerate(positive):
-        part, sign = model.certificate_.parts[row], np.where(y == k, 1, -1)
-        problem = SVM(Rows(X), "squared_hinge", sign, C * weight, bias="penalised")
-        assert part.dual <= problem.dual(dual[row])
-        assert problem.primal(model.coef_[row], model.intercept_[row]) <= part.primal

@@ -28,7 +28,7 @@ from dualgap.training import solve
 from .. import qp
 from ..conftest import examples
 from ..twins import interior_point as twin
-from .data import LAYOUTS, LOSSES, close, make, with_bias
+from .data import LAYOUTS, LOSSES, close, make, some_rows, with_bias
 
 PROXIMAL = 1e-12  # of the core, in units of the mean ||x_i||^2
 
@@ -43,14 +43,9 @@ def one_blas_thread():
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
-    if rows is None:
-        order = np.asarray(chosen, dtype=np.uint32)
-        rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
-    fixed = np.zeros(problem.width) if fixed is None else fixed
-    y, cost = problem.y[chosen], problem.cost[chosen]
+def inner(problem, chosen, *fixed, threads=1, rows=None):
     return core.Interior(
-        core.SomeRows(rows, y, cost, fixed, constant),
+        some_rows(problem, chosen, *fixed, rows=rows),
         problem.core_loss,
         float(problem.q[chosen].mean()),
         problem.free_bias,
@@ -479,13 +474,9 @@ def test_rows_far_beyond_the_margin_are_no_support_vectors(loss, free_bias):
     X[:, 0] += 3.0 * y  # most rows are easy
     record, _ = LOSSES[loss]
     problem = Problem(
-        X,
-        y,
-        1.0,
-        loss=record,
-        fit_intercept=free_bias,
+        X, y, 1.0, loss=record, fit_intercept=free_bias,
         penalize_intercept=not free_bias,
-    )
+    )  # fmt: skip
     solution = solve(problem, InteriorPoint(), tol=1e-3)
     assert solution.certificate.status is Status.CERTIFIED
     easy = problem.margins(solution.w) > 2.0

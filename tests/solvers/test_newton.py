@@ -177,8 +177,6 @@ def test_what_it_cannot_solve_is_refused():
         LinearSVR(solver="newton").fit(X, y)
     with pytest.raises(ValueError, match="is for regression problems"):
         solve(OneClassProblem(X), ResidualNewton())
-    with pytest.raises(ValueError, match="direction='exact'"):
-        ResidualNewton("exact")
     wide = RegressionProblem(
         sparse.csr_matrix((3, 10_001)), y[:3], loss=SquaredEpsilonInsensitive()
     )

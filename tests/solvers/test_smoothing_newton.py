@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from dualgap import core
 from dualgap.blas import algebra
 from dualgap.certificate import Status
-from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
 from dualgap.solvers import smoothing_newton as module
@@ -19,21 +16,15 @@ from dualgap.solvers.some_rows import draw_sample
 from dualgap.training import solve
 
 from .. import qp
-from ..conftest import examples
 from ..twins import smoothing_newton as twin
-from .data import LOSSES, close, make, with_bias
+from .data import LOSSES, close, make, some_rows, with_bias
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
-    if rows is None:
-        order = np.asarray(chosen, dtype=np.uint32)
-        rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
-    fixed = np.zeros(problem.width) if fixed is None else fixed
-    y, cost = problem.y[chosen], problem.cost[chosen]
+def inner(problem, chosen, *fixed, threads=1):
     return core.SmoothingNewton(
-        core.SomeRows(rows, y, cost, fixed, constant),
+        some_rows(problem, chosen, *fixed),
         problem.core_loss,
         problem.free_bias,
         core.Team(threads),
@@ -311,31 +302,6 @@ def test_many_features(loss, sparse_rows):
     assert other.dual <= found.primal <= other.primal * (1 + 2e-6)
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(st.data())
-def test_odd_problems_get_an_honest_certificate(data):
-    n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
-    X = rng.integers(-2, 3, (n, d)) * 10.0 ** data.draw(st.integers(-3, 3))
-    X[rng.random(n) < data.draw(st.sampled_from([0.0, 0.3, 1.0]))] = 0.0
-    y = np.where(rng.random(n) < 0.5, 1, -1)
-    weight = rng.integers(0, 3, n).astype(float)
-    if not weight.any():
-        weight[0] = 1.0
-    problem = Problem(
-        X, y, 10.0 ** data.draw(st.integers(-6, 6)), sample_weight=weight,
-        loss=data.draw(st.sampled_from([Hinge(), SmoothedHinge(1e-3)])),
-        fit_intercept=data.draw(st.booleans()),
-    )  # fmt: skip
-    found = solve(problem, SmoothingNewton(), tol=1e-4, max_iter=2000)
-    certificate = found.certificate
-    assert certificate.status in (Status.CERTIFIED, Status.STALLED, Status.EPOCH_LIMIT)
-    reference = solve(problem, DCD(), tol=1e-6, max_iter=3000).certificate
-    room = 1e-9 * max(1.0, abs(certificate.primal))
-    assert certificate.dual <= reference.primal + room
-    assert certificate.primal >= reference.dual - room
-
-
 @pytest.mark.parametrize("epoch", [2, 14])
 def test_a_fit_that_is_interrupted_keeps_its_model_and_a_proof(epoch):
     """While a sample is solved, and while all rows are."""
@@ -358,6 +324,3 @@ def test_refusals():
     problem = Problem(np.eye(7), np.array([1, -1] * 3 + [1]))
     with pytest.raises(ValueError, match="max_features=5; use solver='dcd'"):
         solve(problem, SmoothingNewton(max_features=5))
-    for name in ("max_features", "sample"):
-        with pytest.raises(ValueError, match=name):
-            SmoothingNewton(**{name: 0})

@@ -17,12 +17,10 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
     MPU,
-    NORMA,
     SDCA,
     SGDQN,
     SOLVERS,
     Auto,
-    InteriorPoint,
     Pegasos,
     SGDm,
     SGDr,
@@ -637,83 +635,7 @@ def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
         solve(bench.problem, get_solver(remedy), max_iter=1)
 
 
-@pytest.mark.parametrize(
-    ("record", "options", "named"),
-    [
-        (SDCA, {"order": "shuffled"}, "order"),
-        (SDCA, {"init": "warm"}, "init"),
-        (SDCA, {"output": "best"}, "output"),
-        (InteriorPoint, {"max_features": 0}, "max_features"),
-        (InteriorPoint, {"rounds": 0}, "rounds"),
-        (Pegasos, {"batch_size": 0}, "batch_size"),
-        (Pegasos, {"batch_size": -3}, "batch_size"),
-        (Pegasos, {"sampling": "cyclic"}, "sampling"),
-        (Pegasos, {"output": "random"}, "output"),
-        (SGDm, {"repeats": 0}, "repeats"),
-        (SGDm, {"period": 0}, "period"),
-        (SGDm, {"run": -1}, "run"),
-        (NORMA, {"p": 0.0}, "p="),
-        (NORMA, {"p": -0.5}, "p="),
-        (NORMA, {"p": 1.5}, "p="),
-        (NORMA, {"p": float("nan")}, "p="),
-        (SvmSGD, {"initial_step": 0.0}, "initial_step"),
-        (SvmSGD, {"initial_step": -1.0}, "initial_step"),
-        (SvmSGD, {"initial_step": float("inf")}, "initial_step"),
-        (SvmSGD, {"initial_step": float("nan")}, "initial_step"),
-        (SmoothedHinge, {"gamma": 0.0}, "gamma"),
-        (SmoothedHinge, {"gamma": -1.0}, "gamma"),
-        (SmoothedHinge, {"gamma": float("nan")}, "gamma"),
-        (SmoothedHinge, {"gamma": float("inf")}, "gamma"),
-    ],
-)
-def test_invalid_hyper_parameters_are_refused(record, options, named):
-    ((_, value),) = options.items()
-    with pytest.raises(ValueError, match=named) as error:
-        record(**options)
-    assert repr(value) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("record", "options"),
-    [
-        (Pegasos, {"batch_size": 2.5}),
-        (SGDm, {"repeats": 2.5}),
-        (SGDm, {"period": 2.5}),
-        (SGDm, {"run": 2.5}),
-        (Pegasos, {"batch_size": None}),
-        (Pegasos, {"projection": "no"}),
-        (DCD, {"shrinking": "no"}),
-        (NORMA, {"p": "fast"}),
-        (SvmSGD, {"initial_step": "fast"}),
-    ],
-)
-def test_hyper_parameters_of_the_wrong_kind_are_refused(record, options):
-    ((named, value),) = options.items()
-    with pytest.raises((TypeError, ValueError), match=f"{named}=") as error:
-        record(**options)
-    assert repr(value) in str(error.value)
-
-
 def test_a_batch_of_more_than_n_rows_is_refused():
     with pytest.raises(ValueError, match=r"batch_size=41.*40"):
         solve(make(n=40).problem, Pegasos(batch_size=41))
     assert solve(make(n=40).problem, Pegasos(batch_size=40), max_iter=1)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"tol": 0.0}, "tol"),
-        ({"tol": -1e-3}, "tol"),
-        ({"tol": float("nan")}, "tol"),
-        ({"tol": float("inf")}, "tol"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"time_limit": 0.0}, "time_limit"),
-        ({"time_limit": -1.0}, "time_limit"),
-        ({"check_every": 0}, "check_every"),
-    ],
-)
-@pytest.mark.parametrize("name", SOLVERS)
-def test_invalid_arguments_of_a_fit_are_refused(name, options, named):
-    with pytest.raises(ValueError, match=named):
-        solve(make().problem, get_solver(name), **options)

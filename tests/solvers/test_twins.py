@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from copy import deepcopy
 
@@ -99,18 +98,6 @@ def test_orders_are_the_generators(solver, kind):
 def test_one_fixed_permutation_needs_the_rows_in_memory(solver):
     assert solver().streams
     assert not solver(order="fixed").streams
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"order": "random"}, "order='random': use one of 'permutation', 'fixed'"),
-        ({"check_factor": 0.0}, "check_factor=0.0: give a positive, finite number"),
-    ],
-)
-def test_wrong_options_of_sgd_are_refused(options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        SGDs(**options)
 
 
 def begin(solver, problem, seed):

@@ -1118,30 +1118,6 @@ def test_a_restart_at_the_optimum_takes_one_pass(problem, best, solver, monkeypa
     assert (warm == first.alpha).all()
 
 
-@pytest.mark.parametrize("solver", [DCD(), SDCA()])
-def test_a_warm_start_is_clipped_and_not_written_to(problem, best, solver):
-    warm = best.alpha * 3.0 - 0.2
-    given = warm.copy()
-    solution = solve(problem, solver, tol=1e-9, warm=warm)
-    check(problem, solution, best)
-    assert solution.certificate.certified
-    assert (warm == given).all()
-
-
-@pytest.mark.parametrize(
-    ("solver", "warm", "text"),
-    [
-        (DCD(), np.zeros(59), r"of shape \(59,\), expected \(60,\); fit the same rows"),
-        (DCD(), np.full(60, math.nan), "dual variables are not finite; start cold"),
-        (Pegasos(), np.zeros(60), "solver='pegasos' keeps no dual variables"),
-        (SGDs(), np.zeros(60), "use solver='dcd' or 'sdca'"),
-    ],
-)
-def test_a_warm_start_that_does_not_fit_is_refused(problem, solver, warm, text):
-    with pytest.raises(ValueError, match=text):
-        solve(problem, solver, warm=warm)
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -1197,13 +1173,6 @@ def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
         solve(problem, "dcd")
     with pytest.raises(TypeError, match=r"^solver of type ndarray is not a "):
         solve(problem, problem.y)
-
-
-def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():
-    problem = Problem(np.identity(2), [1, -1], loss="squared_hinge")
-    text = "solver='sgd-s' cannot train loss='squared_hinge'; use loss='hinge', or"
-    with pytest.raises(ValueError, match=text):
-        solve(problem, SGDs())
 
 
 def test_epoch_info_has_a_relative_gap():

@@ -233,12 +233,6 @@ def test_told_to_stop_it_leaves():
     assert not features(approximation).any()
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, True, "many"])
-def test_refuses_a_number_that_is_none(value):
-    with pytest.raises(ValueError, match="n_components"):
-        Nystroem(value)
-
-
 def test_refuses_landmarks_that_are_all_zero():
     y = np.tile([-1, 1], 10)
     problem = KernelProblem(np.zeros((20, 3)), y, kernel=Linear())

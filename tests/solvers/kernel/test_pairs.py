@@ -346,13 +346,6 @@ def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
     assert [len(history) > 0 for history in model.history_] == [True] * 3
 
 
-def test_too_few_epochs_are_reported():
-    X, y = load_iris(return_X_y=True)
-    with pytest.warns(match="Stopped at max_iter"):
-        model = SVC(max_iter=1, tol=1e-9).fit(X, y)
-    assert model.n_iter_ == 1
-
-
 def test_a_listener_hears_of_every_pair_and_changes_nothing():
     X, y = load_iris(return_X_y=True)
     heard = []

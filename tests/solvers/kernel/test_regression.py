@@ -246,16 +246,6 @@ def test_fits_end_when_told_and_bound_what_they_can():
         assert few.certificate.primal >= best.certificate.dual
 
 
-def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
-    X, y, _ = data(700, 4)
-    problem = KernelRegression(X, y, 1.0, kernel=RBF(0.5))
-    fits = [
-        solve(problem, BlockSolver(threads=t), random_state=3).alpha for t in (1, 1, 2)
-    ]
-    assert (fits[0] == fits[1]).all()
-    assert (fits[0] == fits[2]).all()
-
-
 def test_what_does_not_fit_is_refused():
     X, y, _ = data(20, 2)
     problem = KernelRegression(X, y, kernel=RBF(0.5))

@@ -263,19 +263,3 @@ def test_options():
         assert record(stop="sampled") == record(stop="sampled", sample=60, eps=1e-4)
         assert record().ends_itself is False
         assert record(stop="sampled").ends_itself is True
-        with pytest.raises(ValueError, match=r"eps=0\.1 is for stop='sampled' only"):
-            record(eps=0.1)
-        with pytest.raises(ValueError, match="stop='never': use one of 'certified'"):
-            record(stop="never")
-        with pytest.raises(ValueError, match=r"eps=0\.0: give a positive"):
-            record(stop="sampled", eps=0.0)
-        with pytest.raises(ValueError, match="quiet_samples=2 is for stop='sampled'"):
-            record(quiet_samples=2)
-        with pytest.raises(ValueError, match="initial_point='first': use one of"):
-            record(initial_point="first")
-    with pytest.raises(ValueError, match="stop='sampled' needs a sample"):
-        CoreVector(stop="sampled", sample=None)
-    with pytest.raises(ValueError, match="quiet_samples=2 is for stop='sampled'"):
-        CoreVector(quiet_samples=2)
-    with pytest.raises(ValueError, match="stop='never': use one of 'certified'"):
-        CoreVector(stop="never")

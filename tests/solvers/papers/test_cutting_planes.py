@@ -475,35 +475,6 @@ def test_an_interrupted_step_leaves_a_whole_state(record, threads):
     )
 
 
-@both
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"max_planes": 1}, "max_planes"),
-        ({"max_planes": 2.5}, "max_planes"),
-        ({"patience": 0}, "patience"),
-        ({"threads": 0}, "threads"),
-        ({"threads": 257}, "threads"),
-        ({"threads": True}, "threads"),
-        ({"inner_tol": 0.0}, "inner_tol"),
-        ({"inner_tol": 1.5}, "inner_tol"),
-        ({"inner_tol": float("nan")}, "inner_tol"),
-    ],
-)
-def test_invalid_hyper_parameters_are_refused(record, options, named):
-    ((_, value),) = options.items()
-    with pytest.raises(ValueError, match=f"{named}=") as error:
-        record(**options)
-    assert repr(value) in str(error.value)
-
-
-@pytest.mark.parametrize("mu", [0.0, -0.1, 1.1, float("nan"), "some"])
-def test_invalid_mu_is_refused(mu):
-    with pytest.raises(ValueError, match="mu=") as error:
-        OCAS(mu=mu)
-    assert repr(mu) in str(error.value)
-
-
 def test_costs_out_of_range_end_the_fit_honestly():
     X = 1e150 * np.eye(3)
     problem = Problem(X, [1, -1, 1], 1e149)

@@ -176,12 +176,3 @@ def test_a_fit_that_ends_before_a_proof_has_its_model(options):
     proof = solver.unproved(state)
     np.testing.assert_array_equal(proof.w, solver.iterate(state)[0])
     assert proof.certificate.gap == np.inf
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("sampling", "draws"), ("output", "mean"), ("max_steps", 0), ("batch_size", 0)],
-)
-def test_wrong_options_are_named(name, value):
-    with pytest.raises(ValueError, match=f"{name}={value!r}"):
-        KernelPegasos(**{name: value})

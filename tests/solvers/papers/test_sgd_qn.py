@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dualgap import core
 from dualgap.certificate import Status
@@ -15,7 +13,6 @@ from dualgap.solvers.dcd import DCD
 from dualgap.solvers.papers.sgd_qn import SGDQN, default_skip
 from dualgap.training import solve
 
-from ... import qp
 from ...twins import sgd_qn
 from ..data import CASES, LAYOUTS, LOSSES, close, make
 
@@ -186,94 +183,7 @@ def test_accuracy(case, loss, update):
     assert D <= reference.certificate.primal
 
 
-@both_updates
-@any_loss
-@settings(max_examples=15)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(2, 25),
-    d=st.integers(1, 8),
-    logarithm=st.floats(-2.5, 1.0),
-    weighted=st.booleans(),
-    intercept=st.booleans(),
-)
-def test_certificates_against_a_generic_solver(
-    update, loss, seed, n, d, logarithm, weighted, intercept
-):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
-    y = np.where(X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) > 0, 1, -1)
-    weight = rng.uniform(0.1, 2.0, size=n) * (rng.random(n) < 0.8)
-    weight[0] = 1.0
-    C = 10.0**logarithm
-    problem = Problem(
-        X, y, C, loss=LOSSES[loss][0], sample_weight=weight if weighted else None,
-        fit_intercept=intercept,
-    )  # fmt: skip
-    Z = y[:, None] * (np.column_stack([X, np.ones(n)]) if intercept else X)
-    cost = C * weight if weighted else np.full(n, C)
-    curvature, linear = LOSSES[loss][0].curvature, loss != "squared_hinge"
-    best = qp.optimum(Z, cost, curvature, linear)
-    for passes in (1, 30):
-        solution = solve(problem, SGDQN(update=update), tol=1e-9, max_iter=passes)
-        P = float(qp.primal(Z, cost, curvature, linear, solution.w))
-        D = float(qp.dual(Z, cost, curvature, solution.alpha))
-        np.testing.assert_allclose(solution.certificate.primal, P, 1e-10)
-        np.testing.assert_allclose(solution.certificate.dual, D, 1e-10, 1e-12)
-        assert (solution.alpha >= 0).all()
-        assert (solution.alpha <= problem.upper).all()
-        assert D <= best.upper * (1 + 1e-10)
-        assert P >= best.lower * (1 - 1e-10)
-
-
-@pytest.mark.cases(1)
-@both_updates
-@pytest.mark.parametrize(
-    ("name", "C", "epochs"),
-    [
-        ("adult/a9a", 0.05, 60),
-        ("adult/a9a", 1.0, 1500),
-        ("web/w8a", 0.05, 10),
-        ("web/w8a", 1.0, 150),
-        ("cocoa_rcv1_small/small_train.dat", 0.05, 150),
-        ("cocoa_rcv1_small/small_train.dat", 1.0, 200),
-    ],
-)
-def test_real_data(name, C, epochs, update, load_xz):
-    X, y = load_xz(name)
-    problem = Problem(X, y, C)
-    reference = solve(problem, DCD(), tol=1e-5, max_iter=20_000)
-    assert reference.certificate.status is Status.CERTIFIED
-    solution = solve(problem, SGDQN(update=update), tol=1e-2, max_iter=epochs)
-    assert solution.certificate.status is Status.CERTIFIED
-    w, alpha = solution.w, solution.alpha
-    P = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - y * (X @ w)).sum()
-    v = X.T @ (alpha * y)
-    D = alpha.sum() - 0.5 * v @ v
-    assert P - D <= 1.0001e-2 * D
-    assert P <= (1 + 1e-2) * reference.certificate.primal
-    assert D <= reference.certificate.primal
-
-
 # --- the rest --------------------------------------------------------------------
-
-
-@any_loss
-@both_updates
-def test_same_seed_same_bits(loss, update):
-    problem = make("everything", "csr-f4-i4-i4", loss).problem
-    equal = make("everything", "csr-f4-i4-i4", loss).problem
-
-    def answer(problem, seed):
-        solver = SGDQN(update=update)
-        return solve(problem, solver, tol=1e-14, max_iter=7, random_state=seed)
-
-    first = answer(problem, 5)
-    for one in (problem, equal):
-        again = answer(one, 5)
-        np.testing.assert_array_equal(again.w, first.w)
-        np.testing.assert_array_equal(again.alpha, first.alpha)
-    assert not np.array_equal(answer(problem, 6).w, first.w)
 
 
 def test_a_step_out_of_range_is_reported():
@@ -283,32 +193,3 @@ def test_a_step_out_of_range_is_reported():
     assert solution.certificate.status is Status.STALLED
     assert np.isfinite(solution.w).all()
     assert (solution.alpha <= problem.upper).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("update", "2010"),
-        ("update", 2009),
-        ("update", None),
-        ("skip", 0),
-        ("skip", -1),
-        ("skip", 2.5),
-        ("skip", True),
-        ("skip", "often"),
-        ("t0", 0.0),
-        ("t0", -1.0),
-        ("t0", float("nan")),
-        ("t0", float("inf")),
-        ("t0", "soon"),
-    ],
-)
-def test_invalid_hyper_parameters_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name}=") as error:
-        SGDQN(**{name: value})
-    assert repr(value) in str(error.value)
-
-
-def test_a_warm_start_is_refused():
-    with pytest.raises(ValueError, match="warm start"):
-        solve(make().problem, SGDQN(), warm=np.zeros(40))
