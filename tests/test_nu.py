@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import clarabel
 import numpy as np
 import pytest
 import sklearn.svm
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
@@ -23,9 +20,7 @@ from dualgap import (
     NuSVC,
     NuSVR,
     certify,
-    load_model,
     patch_sklearn,
-    save_model,
     to_onnx,
 )
 from dualgap.kernel import BlockSolver, Linear
@@ -33,8 +28,6 @@ from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
 from dualgap.solvers import get_solver
 from dualgap.training import solve
-
-from .conftest import examples
 
 BOTH = [NuSVC(nu=0.3), NuSVR(nu=0.4, C=10.0)]
 both = pytest.mark.parametrize("estimator", BOTH, ids=lambda e: type(e).__name__)
@@ -199,19 +192,11 @@ def test_nu_bounds_the_shares():
 
 @both
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_files_pickles_and_certify(estimator, layout, tmp_path):
+def test_libsvm_files_and_certify(estimator, layout, tmp_path):
     X, target, y, weight = data()
     X = layout(X)
     target = target if isinstance(estimator, NuSVR) else y
     model = clone(estimator).fit(X, target, weight)
-    save_model(model, tmp_path / "model")
-    found = load_model(tmp_path / "model")
-    assert type(found) is type(model)
-    assert found.get_params() == model.get_params()
-    assert found.certificate_ == model.certificate_
-    np.testing.assert_array_equal(values(found, X), values(model, X))
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(values(copy, X), values(model, X))
     proof = certify(model, X, target, sample_weight=weight)
     assert proof.primal == pytest.approx(model.certificate_.primal, rel=1e-6)
     assert proof.relative_gap <= 1e-3
@@ -255,16 +240,6 @@ def test_kernels_rows_without_weight_and_threads(estimator):
         np.testing.assert_allclose(values(other, X), values(model, X), atol=1e-5)
 
 
-def test_class_weights_are_weights_of_rows():
-    X, _, y, _ = data(n=90)
-    model = NuSVC(0.3, class_weight={-1: 2.0, 1: 0.5}, tol=1e-9).fit(X, y)
-    weight = np.where(y == 1, 0.5, 2.0)
-    other = NuSVC(0.3, tol=1e-9).fit(X, y, weight)
-    np.testing.assert_allclose(
-        model.decision_function(X), other.decision_function(X), rtol=1e-6, atol=1e-6
-    )
-
-
 def test_an_infeasible_nu_is_refused_with_the_largest():
     X, y = load_breast_cancer(return_X_y=True)
     most = 2.0 * min(np.mean(y == 0), np.mean(y == 1))
@@ -281,19 +256,8 @@ def test_an_infeasible_nu_is_refused_with_the_largest():
     assert largest_nu(np.ones(3), np.ones(5)) == 0.75
 
 
-@pytest.mark.parametrize("nu", [0.0, -0.1, 1.5, np.nan, "much", None])
-@both
-def test_a_nu_out_of_range_is_refused(estimator, nu):
-    X, target, y, _ = data(n=20)
-    target = target if isinstance(estimator, NuSVR) else y
-    with pytest.raises((ValueError, TypeError), match="nu"):
-        clone(estimator).set_params(nu=nu).fit(X, target)
-
-
 def test_other_refusals():
     X, _, y, _ = data(n=20)
-    with pytest.raises(ValueError, match="solver"):
-        NuSVC(solver="frank-wolfe").fit(X, y)
     with pytest.raises(TypeError, match="NuSVC has no parameter 'C': use nu"):
         NuSVC(C=1.0)
     with pytest.raises(TypeError, match=r"CalibratedClassifierCV\(model, ens"):
@@ -302,10 +266,6 @@ def test_other_refusals():
         NuSVR(epsilon=0.1)
     with pytest.raises(AttributeError, match=r"CalibratedClassifierCV\(model, ens"):
         NuSVC().fit(X, y).predict_proba  # noqa: B018
-    with pytest.raises(ValueError, match="class"):
-        NuSVC().fit(X, np.ones(20))
-    with pytest.raises(ValueError, match="break_ties must be False"):
-        NuSVC(break_ties=True, decision_function_shape="ovo").fit(X, y)
 
 
 def test_classes_that_cannot_be_told_apart_are_told():
@@ -341,34 +301,3 @@ def test_the_patched_classes():
             warnings.simplefilter("ignore")
             left = sklearn.svm.NuSVC(nu=0.2, probability=True).fit(X, y)
         assert left.predict_proba(X).shape == (150, 3)
-
-
-@settings(max_examples=examples(25), deadline=None)
-@given(
-    seed=st.integers(0, 1000),
-    nu=st.sampled_from([1e-9, 0.05, 0.2, 0.3]),
-    size=st.sampled_from([1e-8, 1.0, 1e8]),
-    kernel=st.sampled_from(["linear", "rbf"]),
-    classes=st.booleans(),
-)
-def test_odd_scales_give_true_bounds(seed, nu, size, kernel, classes):
-    X, target, y, weight = data(n=14, d=2, seed=seed)
-    y[:7], y[7:] = 1, -1
-    weight = np.maximum(weight, 0.5)
-    X[3] = X[7]
-    make = NuSVC(nu, kernel=kernel, max_iter=50)
-    if not classes:
-        make = NuSVR(nu=nu, C=3.0, kernel=kernel, max_iter=50)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = make.fit(size * X, y if classes else target, weight)
-    certificate = model.certificate_
-    assert certificate.dual <= certificate.primal
-    assert np.isfinite(values(model, size * X)).all()
-    if classes:
-        assert certificate.primal <= 1e-9
-    else:
-        # P of the zero model with the best tube around the middle of the targets.
-        cost = 3.0 * weight
-        most = np.abs(target - 0.5 * (target.min() + target.max())).max()
-        assert certificate.dual <= nu * cost.sum() * most * (1.0 + 1e-9)

@@ -57,7 +57,7 @@ def refuses(error, text, X=None, y=Y, *args, **kwargs):
     )
 
 
-# Refusals: X.
+# Refusals: X, y, weights and numbers.
 
 
 @pytest.mark.parametrize("X", [small().tolist(), None, "X", 3.0, {"a": 1}], ids=type)
@@ -66,70 +66,44 @@ def test_what_is_not_an_array_is_refused(X):
         Problem(X, Y)
 
 
-def test_a_masked_array_is_refused():
-    X = np.ma.masked_equal(small(), 4.0)
-    refuses(TypeError, "X is a MaskedArray; give a NumPy array", X)
-
-
-@pytest.mark.parametrize(
-    "X", [small()[:, 0], small()[None], np.float64(3.0)], ids=["1-d", "3-d", "0-d"]
-)
-def test_other_than_two_dimensions_are_refused(X):
-    refuses(ValueError, f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
-
-
-def test_a_sparse_vector_is_refused():
-    X = sparse.coo_array(np.ones(4))
-    if X.ndim == 2:
-        pytest.skip("this SciPy has no sparse vectors")
-    refuses(ValueError, "X has 1 dimension(s); reshape it to (n, d)", X)
-
-
-@pytest.mark.parametrize("dtype", [complex, object, "U3", "M8[s]"])
-def test_what_is_not_real_is_refused(dtype):
-    X = np.zeros((4, 3), dtype=dtype)
-    refuses(TypeError, f"X has dtype {X.dtype}; convert it to float32 or float64", X)
-
-
-def test_a_complex_sparse_matrix_is_refused():
-    refuses(TypeError, "X has dtype complex128; convert it", csr(small() + 1j))
-
-
-@pytest.mark.parametrize("X", [small()[:0], csr(small()[:0])], ids=["dense", "csr"])
-def test_no_rows_are_refused(X):
-    refuses(ValueError, "X has 0 rows; at least one example is needed", X, [])
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", [np.asarray, csr], ids=["dense", "csr"])
-def test_values_that_are_not_finite_are_refused(value, dtype, layout):
+def with_value(value, dtype=np.float64):
     X = small(dtype)
     X[2, 1] = value
-    refuses(ValueError, "X, row 2: value is NaN or infinite; impute or drop", layout(X))
+    return X
 
 
-@pytest.mark.parametrize("layout", [np.asarray, csr], ids=["dense", "csr"])
-def test_norms_beyond_float64_are_refused(layout):
-    X = small()
-    X[2, 1] = 1e155
-    text = "X, row 2: squared norm overflows; rescale the features"
-    refuses(ValueError, text, layout(X))
+def with_index(layout, name, index):
+    X = sparse.csr_matrix(small()).asformat(layout)
+    getattr(X, name)[0] = index
+    return X
 
 
-# The arrays of `csr()` are: indices [0 2 | | 0 1 2 | 1], indptr [0 2 2 5 6].
+def with_type(name, dtype):
+    X = csr()
+    setattr(X, name, getattr(X, name).astype(dtype))
+    return X
 
 
-@pytest.mark.parametrize("index", [3, -1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("width", [np.int32, np.int64])
-def test_column_indices_out_of_range_are_refused(index, width):
-    X = csr(indices=np.array([0, 2, 0, index, 2, 1], width))
-    refuses(ValueError, "X, row 2: column index out of range; rebuild", X)
-
-
-@pytest.mark.parametrize(
-    ("indptr", "text"),
-    [
+LAYOUTS, WIDTHS, SHAPES = (np.asarray, csr), (np.int32, np.int64), "X has shape (4, 3)"
+PARTS = f"{SHAPES} but data, indices and indptr of shapes"
+#: Matrices that are refused, by the words of the answer.
+#: The arrays of `csr()` are: indices [0 2 | | 0 1 2 | 1], indptr [0 2 2 5 6].
+MATRICES = [
+    ("X is a MaskedArray; give a NumPy array", np.ma.masked_equal(small(), 4.0)),
+    *((f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
+      for X in (small()[:, 0], small()[None], np.float64(3.0))),
+    *((f"X has dtype {np.dtype(kind)}; convert it to float32 or float64",
+       np.zeros((4, 3), kind)) for kind in (complex, object, "U3", "M8[s]")),
+    ("X has dtype complex128; convert it", csr(small() + 1j)),
+    *(("X, row 2: value is NaN or infinite; impute or drop", layout(with_value(x, t)))
+      for layout in LAYOUTS for t in (np.float32, np.float64)
+      for x in (math.nan, math.inf, -math.inf)),
+    *(("X, row 2: squared norm overflows; rescale the features",
+       layout(with_value(1e155))) for layout in LAYOUTS),
+    *(("X, row 2: column index out of range; rebuild",
+       csr(indices=np.array([0, 2, 0, index, 2, 1], width)))
+      for index in (3, -1, 2**31 - 1, -(2**31)) for width in WIDTHS),
+    *((text, csr(indptr=np.array(indptr, width))) for indptr, text in (
         ([1, 2, 2, 5, 6], "X, row 0: indptr does not start at 0; rebuild"),
         ([-1, 2, 2, 5, 6], "X, row 0: indptr does not start at 0; rebuild"),
         ([0, 2, 1, 5, 6], "X, row 1: indptr decreases or passes the end; rebuild"),
@@ -138,59 +112,40 @@ def test_column_indices_out_of_range_are_refused(index, width):
         ([0, -2, 2, 5, 6], "X, row 0: indptr decreases or passes the end; rebuild"),
         ([0, 2, 2, 6], "but data, indices and indptr of shapes (6,), (6,) and (4,)"),
         ([0, 2, 2, 5, 6, 6], "data, indices and indptr of shapes (6,), (6,) and (6,)"),
-        ([], "X has shape (4, 3) but data, indices and indptr of shapes"),
-    ],
-)
-@pytest.mark.parametrize("width", [np.int32, np.int64])
-def test_broken_row_pointers_are_refused(indptr, text, width):
-    refuses(ValueError, text, csr(indptr=np.array(indptr, width)))
+        ([], PARTS),
+    ) for width in WIDTHS),
+    *((PARTS, csr(data=np.ones(shape))) for shape in (5, 7, (6, 1))),
+    (PARTS, csr(indices=np.zeros(5, np.int32))),
+    *((f"X.{name} has dtype {np.dtype(kind)}; rebuild the matrix",
+       with_type(name, kind)) for name in ("indices", "indptr")
+      for kind in (np.int16, np.uint32, np.float64, ">i4")),
+    *(("; rebuild the matrix with scipy.sparse.csr_matrix", with_index(*where, index))
+      for where in (("csc", "indices"), ("bsr", "indices"), ("coo", "row"),
+                    ("coo", "col")) for index in (-1, 10**8)),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"data": np.ones(5)},
-        {"data": np.ones(7)},
-        {"indices": np.zeros(5, np.int32)},
-        {"data": np.ones((6, 1))},
-    ],
-    ids=["data short", "data long", "indices short", "data 2-d"],
-)
-def test_data_and_indices_that_do_not_fit_are_refused(attributes):
-    text = "X has shape (4, 3) but data, indices and indptr of shapes"
-    refuses(ValueError, text, csr(**attributes))
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("text", "X"), MATRICES)
+def test_matrices_are_refused(text, X):
+    error = TypeError if " dtype " in text or "Masked" in text else ValueError
+    refuses(error, text, X)
 
 
-@pytest.mark.parametrize("name", ["indices", "indptr"])
-@pytest.mark.parametrize("dtype", [np.int16, np.uint32, np.float64, ">i4"])
-def test_indices_of_other_dtypes_are_refused(name, dtype):
-    X = csr()
-    setattr(X, name, getattr(X, name).astype(dtype))
-    refuses(TypeError, f"X.{name} has dtype {np.dtype(dtype)}; rebuild the matrix", X)
-
-
-@pytest.mark.parametrize(
-    ("layout", "name"),
-    [("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col")],
-)
-@pytest.mark.parametrize("index", [-1, 10**8])
-def test_bad_indices_of_other_formats_are_refused(layout, name, index):
-    X = sparse.csr_matrix(small()).asformat(layout)
-    getattr(X, name)[0] = index
-    refuses(ValueError, "; rebuild the matrix with scipy.sparse.csr_matrix", X)
-
-
-# Refusals: y, weights and numbers.
-
-
-@pytest.mark.parametrize("y", [Y[:3], Y[:, None], 1, None, []])
-def test_labels_of_the_wrong_shape_are_refused(y):
-    refuses(ValueError, f"y has shape {np.shape(y)}; expected (4,), one label", y=y)
+def test_sparse_vectors_and_no_rows_are_refused():
+    X = sparse.coo_array(np.ones(4))
+    if X.ndim == 1:  # else this SciPy has no sparse vectors
+        refuses(ValueError, "X has 1 dimension(s); reshape it to (n, d)", X)
+    for layout in LAYOUTS:
+        X = layout(small()[:0])
+        refuses(ValueError, "X has 0 rows; at least one example is needed", X, [])
 
 
 @pytest.mark.parametrize(
     ("y", "text"),
     [
+        *((y, f"y has shape {np.shape(y)}; expected (4,), one label")
+          for y in (Y[:3], Y[:, None], 1, None, [])),
         ([1, -1, 0, 1], "y[2]=0: labels are -1 and +1 here; map"),
         ([1, 2, 1, 2], "y[1]=2: labels"),
         ([True, True, True, False], "y[3]=False: labels"),
@@ -198,7 +153,7 @@ def test_labels_of_the_wrong_shape_are_refused(y):
         ([1, -1, 257, 1], "y[2]=257: labels"),
         (["a", "b", "a", "b"], "y[0]='a': labels"),
     ],
-)
+)  # fmt: skip
 def test_other_labels_are_refused(y, text):
     refuses(ValueError, text, y=y)
 
