@@ -502,8 +502,27 @@ def test_squared_hinge_sparse_equals_dense():
     )
 
 
+def compared(steps, step, start, atol, total=None):
+    """Compare inner steps with the twin's; return how many rounding did not decide."""
+    found, c, v = 0, np.zeros(len(start)), start.copy()
+    for _ in range(20):
+        chosen, c2, v2, clear = step(c, v.astype(float))
+        taken = steps(c, v, 1)
+        assert total is None or math.fsum(c) == total
+        if clear:  # else rounding says which rows
+            found += 1
+            assert taken == (chosen is not None)
+            np.testing.assert_allclose(c, c2, atol=atol[0])
+            np.testing.assert_allclose(v, v2, atol=atol[1])
+    whole, carried = np.zeros(len(start)), start.copy()
+    assert steps(whole, carried, 20) <= 20
+    np.testing.assert_array_equal(whole, c)
+    np.testing.assert_array_equal(carried, v)
+    return found
+
+
 def test_inner_pairs_are_those_of_the_twin():
-    rng, compared = np.random.default_rng(17), 0
+    rng, found = np.random.default_rng(17), 0
     for n in (2, 15, 16, 17, 60):
         X, y = points(rng, n, 3)
         y[:2] = 1, -1
@@ -517,54 +536,30 @@ def test_inner_pairs_are_those_of_the_twin():
         def steps(c, v, most, K=K, lo=lo, hi=hi, unit=unit):
             return core.pair_steps(K, c, (lo, hi), v, unit, 1e-3, most, core.Stop())
 
-        c, v = np.zeros(n), start.copy()
-        for _ in range(20):
-            pair, c2, v2, clear = twin.pair_step(
-                K.astype(float), c, lo, hi, v.astype(float), 1e-3
-            )
-            taken = steps(c, v, 1)
-            assert math.fsum(c) == 0.0
-            if clear:  # else rounding says which pair
-                compared += 1
-                assert taken == (pair is not None)
-                np.testing.assert_allclose(c, c2, atol=1e-5)
-                np.testing.assert_allclose(v, v2, atol=1e-5)
-        whole, carried = np.zeros(n), start.copy()
-        assert steps(whole, carried, 20) <= 20
-        np.testing.assert_array_equal(whole, c)
-        np.testing.assert_array_equal(carried, v)
-    assert compared > 80
+        def step(c, v, K=K, lo=lo, hi=hi):
+            return twin.pair_step(K.astype(float), c, lo, hi, v, 1e-3)
+
+        found += compared(steps, step, start, (1e-5, 1e-5), total=0.0)
+    assert found > 80
 
 
 def test_inner_coordinates_are_those_of_the_twin():
-    rng, compared = np.random.default_rng(18), 0
+    rng, found = np.random.default_rng(18), 0
     for n in (1, 15, 16, 33):
         X, y = points(rng, n, 3)
         K = Polynomial(2, 0.5, 1.0).block(X, slice(0, n)).astype(np.float32)
         delta = rng.uniform(0.1, 1.0, n)
         start = (rng.standard_normal(n) * 0.3 + y).astype(np.float32)
+        y = y.astype(float)
 
-        signs = y.astype(float)
-
-        def steps(c, v, most, K=K, y=signs, delta=delta):
+        def steps(c, v, most, K=K, y=y, delta=delta):
             return core.coordinate_steps(K, y, delta, c, v, 1e-3, most, core.Stop())
 
-        c, v = np.zeros(n), start.copy()
-        for _ in range(20):
-            row, c2, v2, clear = twin.coordinate_step(
-                K.astype(float), y, delta, c, v.astype(float), 1e-3
-            )
-            taken = steps(c, v, 1)
-            if clear:  # else rounding says which row
-                compared += 1
-                assert taken == (row is not None)
-                np.testing.assert_allclose(c, c2, atol=2e-5)
-                np.testing.assert_allclose(v, v2, atol=2e-4)
-        whole, carried = np.zeros(n), start.copy()
-        assert steps(whole, carried, 20) <= 20
-        np.testing.assert_array_equal(whole, c)
-        np.testing.assert_array_equal(carried, v)
-    assert compared > 60
+        def step(c, v, K=K, y=y, delta=delta):
+            return twin.coordinate_step(K.astype(float), y, delta, c, v, 1e-3)
+
+        found += compared(steps, step, start, (2e-5, 2e-4))
+    assert found > 60
 
 
 def test_inner_coordinates_end_where_no_row_violates():
