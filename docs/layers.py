@@ -50,7 +50,7 @@ BANDS = [
     (
         GROUND,
         [
-            ("checks.py", "refuses wrong arguments"),
+            ("checks.py, docstrings.py", "arguments: refused, told"),
             ("certificate.py", "made by proofs alone"),
         ],
     ),

@@ -159,13 +159,13 @@ ROOMS = {
     "cli": 3924,
     "data": 5745,
     "distributed": 2629,
-    "estimators": 10900,
+    "estimators": 10685,
     "kernels": 1748,
-    "models": 6460,
+    "models": 6446,
     "papers": 4060,
     "plot": 1028,
     "problems": 6224,
-    "solvers": 10336,
+    "solvers": 10309,
     "training": 2415,
 }
 

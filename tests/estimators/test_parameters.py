@@ -22,7 +22,8 @@ from ..cli.running import call
 ESTIMATORS = [
     *(dualgap.LinearSVC, dualgap.LinearSVCCV, dualgap.LinearSVR),
     *(dualgap.LinearOneClassSVM, dualgap.SVC, dualgap.SVR, dualgap.OneClassSVM),
-    *(dualgap.SVCCV, dualgap.SVRCV, DistributedLinearSVC),
+    *(dualgap.SVCCV, dualgap.SVRCV, dualgap.NuSVC, dualgap.NuSVR),
+    *(dualgap.LogisticRegression, DistributedLinearSVC),
 ]
 SHARED = [field.name for field in fields(Parameters)]
 every_estimator = pytest.mark.parametrize(
@@ -61,6 +62,37 @@ def test_the_docstring_names_every_parameter_and_its_default(estimator: Any) -> 
         default = written.get(name, ("", ""))[0].partition("default=")[2]
         if default:
             assert parameter.default == ast.literal_eval(default), name
+
+
+@every_estimator
+def test_each_parameter_is_documented_once_and_nothing_else_is(estimator: Any) -> None:
+    text = inspect.getdoc(estimator).partition("Parameters\n----------\n")[2]
+    section = text.partition("\n\nAttributes\n")[0]
+    heads = re.findall(r"^(\w[^:\n]*?)(?: :.*)?$", section, re.M)
+    names = [name for head in heads for name in head.split(", ")]
+    assert sorted(names) == sorted(inspect.signature(estimator).parameters)
+
+
+def test_subclasses_show_the_entries_of_their_bases() -> None:
+    class Own(dualgap.LinearSVR):
+        """Regressor of somebody.
+
+        Parameters
+        ----------
+        tol : float
+            My own text.
+
+        Notes
+        -----
+        It has notes.
+        """
+
+    text = inspect.getdoc(Own)
+    assert text.count("\ntol : float") == 1
+    assert "    My own text.\nepsilon : float" in text
+    assert text.index("coef_ : ndarray") < text.index("Notes\n-----\nIt has notes.")
+    silent = type("Silent", (dualgap.LinearSVR,), {})
+    assert vars(silent)["__doc__"] is None
 
 
 @pytest.mark.parametrize("name", SHARED)

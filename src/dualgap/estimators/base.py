@@ -66,7 +66,33 @@ B = TypeVar("B", bound=Batch)
 
 @dataclass(eq=False, repr=False)
 class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
-    """Base of estimators and searches: the parameters that all of them have."""
+    """Base of estimators and searches: the parameters that all of them have.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Relative duality gap ``(P - D)/D`` to prove, for each problem if there are
+        several. The objective is then within a factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, for each problem, in units of the objective
+        below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
+        accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
+        ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
+    max_iter : int, default=10000
+        Largest number of epochs, for each problem.
+    time_limit : float, optional
+        Seconds for the whole fit, all problems together.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order of the rows. The same int gives the same model, bit for bit,
+        for the same `n_jobs`. None draws a new seed for every fit.
+    n_jobs : int, optional
+        Number of threads. They share the problems; additional threads share the rows of
+        a problem. None means 1 unless :func:`joblib.parallel_config` sets another
+        number; -1 uses all processors.
+    verbose : int, default=0
+        1 logs each problem, 2 also each epoch, to the logger "dualgap" and, if the
+        program has no log handler, to standard output.
+    """
 
     _: KW_ONLY
     tol: Positive = 1e-3
@@ -143,6 +169,21 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
 
     An estimator says which problems its rows make (`_batch`), and keeps the solutions
     (`_keep`).
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Number of epochs, the maximum over all problems.
+    certificate_ : Certificate
+        Proven bound on the distance from the optimum. With several problems it is about
+        the sum of their objectives, and ``certificate_.parts`` has one for each.
+    history_ : structured ndarray or list of structured ndarray
+        One record per epoch, and one for a final exact pass. A list, with one array per
+        problem, if there are several.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
     """
 
     if TYPE_CHECKING:

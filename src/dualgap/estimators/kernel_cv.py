@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, ClassVar, Literal
 
@@ -15,7 +15,7 @@ from ..losses import Hinge, SquaredHinge
 from .base import Model
 from .folds import Folds
 from .kernels import KernelParameters
-from .parameters import Flag, Megabytes
+from .parameters import Flag
 from .regression import SVR
 from .search import ClassifierSearch, Search
 from .svc import SVC
@@ -31,8 +31,6 @@ class KernelSearch(KernelParameters, Search):
         Real,
         "array-like",
     ] = "scale"
-    _: KW_ONLY
-    cache_size: Megabytes = 200
 
     def _resolved(self, model: Model, folds: Folds) -> Model:
         record = model._kernel_record()
@@ -53,92 +51,21 @@ class SVCCV(ClassifierSearch, KernelSearch):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C. An int gives a logarithmic grid from 1e-4 to 1e4.
     gammas : str, float or array-like of these, default="scale"
         Values of gamma, as for :class:`SVC`. A name such as "scale" becomes a number
         once, for all rows; a search that copies the rows computes it for each fold.
-    cv : int, splitter or iterable, default=None
-        Folds, as for scikit-learn's ``GridSearchCV``; None means 5 stratified folds.
-    scoring : str or callable, optional
-        Score to maximise. None means accuracy.
-    kernel, degree, coef0, loss, class_weight
+    loss, decision_function_shape, break_ties
         As for :class:`SVC`.
     solver : {"auto", "nystroem"} or Nystroem, default="auto"
         "nystroem" trains over landmarks, as :class:`SVC` does, for more rows than the
         kernel matrix can have; see Notes.
-    tol, atol : float
-        Accuracy to prove for every model, as for :class:`SVC`.
-    max_iter : int, default=10000
-        Largest number of epochs per fit.
-    time_limit : float, optional
-        Seconds for the search. The final fit comes after them.
     cache_size : float, default=200
         Megabytes (10**6 bytes) for kernel values, for all threads together; see Notes.
-    checkpoint : str or path-like, optional
-        File that holds the scores so far. The same search goes on from it after it was
-        killed or cut short. Its folds must be the same again, so a splitter that
-        shuffles needs a seed. It needs safetensors.
-    checkpoint_every : float, default=60.0
-        Seconds between two checkpoints.
-    decision_function_shape, break_ties
-        As for :class:`SVC`.
-    refit : bool, default=True
-        Whether to train a final model on all rows with the best parameters.
-    certify_C : bool, default=False
-        Prove that no C from ``min(Cs)`` to ``max(Cs)``, with any gamma of `gammas`, has
-        a smaller cross-validation error by more than `error_tolerance`, also between
-        the values of `Cs`. The search adds values of C until this is proved. It needs
-        accuracy as the score, a positive semidefinite kernel, and no checkpoint. Its
-        fits have a `tol` of 1e-9 or less.
-    error_tolerance : float, default=0.01
-        Difference of errors to prove, as a fraction of the test rows. The number of
-        fits grows like the inverse.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the solver. The folds have their own seed, in `cv`.
-    n_jobs : int, optional
-        Number of threads, shared by the folds. None means 1 unless
-        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs each model with the time left, 2 also each epoch.
 
     Attributes
     ----------
     C_, gamma_ : float
         Best parameters, as in `Cs` and `gammas`.
-    best_params_ : dict
-        The same by name. Of equal mean scores the first candidate wins. Only candidates
-        that were scored on all folds count.
-    best_index_ : int
-        Index of the best candidate in `cv_results_`.
-    best_score_ : float
-        Mean over the folds of the scores of the best candidate.
-    cv_results_ : dict
-        Results in the layout of ``GridSearchCV``. ``split*_relative_gap`` is the
-        largest proven gap of the models of a fold. NaN where the search was cut short.
-    n_splits_ : int
-        Number of folds.
-    error_bounds_ : ErrorCurve
-        With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
-        over the folds of the exact optimum at every C from ``edges[k]`` to
-        ``edges[k + 1]``, with `gamma_`.
-    error_tolerance_ : float
-        With `certify`: the proved difference between ``1 - best_score_`` and the least
-        error of the exact optimum at any C, with any of the values of gamma.
-    n_fits_ : int
-        With `certify`: number of fits of the search, candidates times folds.
-    best_estimator_ : SVC
-        The final model, fitted on all rows. Only with `refit`.
-    refit_time_ : float
-        Seconds of the final fit. Only with `refit`.
-    certificate_, n_iter_
-        Certificate of the final model, and its epochs. Only with `refit`.
-    classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
@@ -217,52 +144,15 @@ class SVRCV(RegressorMixin, KernelSearch):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C. An int gives a logarithmic grid from 1e-4 to 1e4.
     gammas : str, float or array-like of these, default="scale"
         Values of gamma; see :class:`SVCCV`.
     epsilons : float or array-like of shape (n_epsilons,), default=0.1
         Values of epsilon, on the scale of the targets.
-    cv : int, splitter or iterable, default=None
-        Folds, as for scikit-learn's ``GridSearchCV``; None means 5 folds.
-    scoring : str or callable, optional
-        Score to maximise. None means R^2.
-    kernel, degree, coef0
-        As for :class:`SVR`.
-    tol, atol : float
-        Accuracy to prove for every model, as for :class:`SVR`.
-    max_iter : int, default=10000
-        Largest number of epochs per fit.
-    time_limit : float, optional
-        Seconds for the search. The final fit comes after them.
-    cache_size : float, default=200
-        Megabytes for kernel values, as for two classes; see :class:`SVCCV`.
-    checkpoint, checkpoint_every
-        As for :class:`SVCCV`.
-    refit : bool, default=True
-        Whether to train a final model on all rows with the best parameters.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the solver.
-    n_jobs : int, optional
-        Number of threads, shared by the folds. None means 1 unless
-        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs each model with the time left, 2 also each epoch.
 
     Attributes
     ----------
     C_, gamma_, epsilon_ : float
         Best parameters, as in `Cs`, `gammas` and `epsilons`.
-    best_params_, best_index_, best_score_, cv_results_, n_splits_, refit_time_
-        As for :class:`SVCCV`.
-    best_estimator_ : SVR
-        The final model, fitted on all rows. Only with `refit`.
-    certificate_, n_iter_
-        Certificate of the final model, and its epochs. Only with `refit`.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------

@@ -18,17 +18,38 @@ from ..losses import Vector
 from ..training.solution import Solutions
 from .base import Parameters
 from .input import TrainingData, rows_to_predict, validated
-from .parameters import Count, Gamma, KernelLike, Number, kernel_named
+from .parameters import Count, Gamma, KernelLike, Megabytes, Number, kernel_named
 
 
 @dataclass(eq=False, repr=False)
 class KernelParameters(Parameters):
-    """Mixin for estimators and searches with a kernel."""
+    r"""Mixin for estimators and searches with a kernel.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
+            or callable, default="rbf"
+        Kernel, given by its name, with the parameters `degree`, `gamma` and `coef0`; or
+        as a record of :mod:`dualgap.kernel` with its own parameters, such as
+        ``RBF(gamma=0.1)``; or as a function of two matrices that returns the kernel
+        values of all pairs of their rows. If X holds strings or other objects, the
+        function gets them as they are. With "precomputed", X is the kernel matrix. A
+        kernel matrix that is not positive semidefinite raises an error, because it
+        would have no certificate.
+    degree : int, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=0.0
+        Constant term of the kernels "poly" and "sigmoid".
+    cache_size : float, default=200
+        Size of the cache of kernel values in megabytes (10**6 bytes), for all threads
+        together.
+    """
 
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     degree: Count = 3
     coef0: Number = 0.0
+    cache_size: Megabytes = 200
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -43,7 +64,26 @@ class KernelParameters(Parameters):
 
 @dataclass(eq=False, repr=False)
 class KernelModel(KernelParameters):
-    """Mixin for estimators with a kernel, whose gamma is one value."""
+    """Mixin for estimators with a kernel, whose gamma is one value.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
+        Scale of the kernels "rbf", "poly", "sigmoid" and "laplacian". "scale" is
+        ``1/(d Var(X))`` and "auto" is ``1/d``, as in scikit-learn; "mean-distance" is
+        the inverse of the mean squared distance of two rows. Rows count equally,
+        whatever their sample weights.
+
+    Attributes
+    ----------
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Support vectors, of the type of X, float32 or float64. Empty, of shape (0, 0),
+        for a precomputed kernel, and for a kernel function of objects.
+    fit_status_ : int
+        0 if every problem converged, else 1.
+    shape_fit_ : tuple of int
+        Shape of X.
+    """
 
     _: KW_ONLY
     gamma: Gamma = "scale"

@@ -84,18 +84,6 @@ class LinearSVC(
         Training method: a name in ``dualgap.solvers.SOLVERS``, or a record with its own
         parameters, such as ``SDCA(order="random")``. "auto" chooses a fast method and
         solves problems of some ten rows to rounding level.
-    tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove, per binary problem. The objective
-        is then within a factor ``1 + tol`` of the optimum.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, per binary problem, in units of the objective
-        below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
-        accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
-        ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
-    max_iter : int, default=10000
-        Largest number of epochs, per binary problem.
-    time_limit : float, optional
-        Seconds for the whole fit, all classes together.
     fit_intercept : bool, default=True
         Whether to fit a bias: the weight of a constant feature, penalised like the
         other weights.
@@ -124,16 +112,6 @@ class LinearSVC(
         rows and classes. If C has changed, start from their best multiple in the new
         box, as in :func:`svm_path`. For solvers that keep dual variables: "auto",
         "dcd", "sdca".
-    random_state : int, RandomState instance or None, default=0
-        Seed of the order of the rows. The same int gives the same model, bit for
-        bit, for the same `n_jobs`. None draws a new seed for every fit.
-    n_jobs : int, optional
-        Number of threads. They share the binary problems; additional threads share the
-        rows of a problem. None means 1 unless :func:`joblib.parallel_config` sets
-        another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs each binary problem, 2 also each epoch, to the logger "dualgap" and, if
-        the program has no log handler, to standard output.
     checkpoint : str or path-like, optional
         File for the state of the fit. After a killed fit, call `fit` again with the
         same data, parameters and integer `random_state`: it resumes from the file, with
@@ -181,17 +159,9 @@ class LinearSVC(
     n_iter_ : int
         Number of epochs, the maximum over all classes; 0 if a warm start already
         satisfied `tol`.
-    certificate_ : Certificate
-        Proven bound on the distance to the optimum. With more than two classes that
-        are trained one versus rest (or one versus one) it is about the sum of their
-        objectives, and ``certificate_.parts`` has one certificate per class (or pair).
     history_ : structured ndarray or list of structured ndarray
         One record per epoch (epoch, seconds, primal, dual, exact, updates, solver,
         predicted), and one for each final exact pass. One array per certificate.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------

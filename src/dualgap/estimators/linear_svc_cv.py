@@ -24,40 +24,11 @@ class LinearSVCCV(ClassifierSearch):
 
     Parameters
     ----------
-    Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C to try; an int means that many values, evenly spaced in their
-        logarithm from 1e-4 to 1e4.
-    cv : int, cross-validation generator or iterable, default=None
-        Folds, as in scikit-learn: None and integers are stratified, 5 folds by default.
-    scoring : str or callable, optional
-        Score to maximise; accuracy by default. It is called without sample weights.
-    loss, solver, tol, atol, max_iter, fit_intercept, intercept_scaling, \
-penalize_intercept, class_weight
+    loss, solver, fit_intercept, intercept_scaling, penalize_intercept
         As in :class:`LinearSVC`, for every C. The solver must keep dual variables:
-        "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
+        "auto", "dcd" or "sdca".
     multi_class : {"ovr", "ovo"}, default="ovr"
         One versus the rest or one versus one, as in :class:`LinearSVC`.
-    time_limit : float, optional
-        Seconds for the search. The final fit comes after them.
-    refit : bool, default=True
-        Fit all rows with the best C. If False, there are scores but no model.
-    checkpoint, checkpoint_every
-        As for :class:`SVCCV`.
-    certify_C : bool, default=False
-        Prove that no C from ``min(Cs)`` to ``max(Cs)`` has a smaller cross-validation
-        error by more than `error_tolerance`, also between the values of `Cs`. The
-        search adds values of C until this is proved. It needs accuracy as the score.
-        Its fits have a `tol` of 1e-9 or less.
-    error_tolerance : float, default=0.01
-        Difference of errors to prove, as a fraction of the test rows. The number of
-        fits grows like the inverse.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the solver. The folds have their own seed, in `cv`.
-    n_jobs : int, optional
-        Number of threads, shared by the folds. None means 1 unless
-        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs each fit, 2 also each epoch.
 
     Attributes
     ----------
@@ -71,26 +42,8 @@ penalize_intercept, class_weight
     relative_gaps_ : ndarray of shape (n_folds, n_Cs)
         Proven relative gaps of the scored models, each of the class or pair that is
         farthest from its optimum. NaN where there is no score.
-    best_score_ : float
-        Mean over the folds of the scores at `C_`.
-    error_bounds_ : ErrorCurve
-        With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
-        over the folds of the exact optimum at every C from ``edges[k]`` to
-        ``edges[k + 1]``.
-    error_tolerance_ : float
-        With `certify`: the proved difference ``1 - best_score_ - min(lower)``.
-    n_fits_ : int
-        With `certify`: number of fits of the search, values of C times folds.
-    classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
-    best_estimator_ : LinearSVC
-        The final model, fitted on all rows.
     coef_, intercept_, support_, n_support_, dual_coef_, n_iter_, certificate_, history_
         Attributes of `best_estimator_`; see :class:`LinearSVC`.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------

@@ -58,16 +58,8 @@ class LogisticRegression(
     ----------
     C : float, default=1.0
         Weight of the loss, summed over the rows: the inverse of the regularisation.
-    tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
-        factor ``1 + tol`` of the optimum.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
-        out. `fit` ends once `tol` or `atol` is proved.
     max_iter : int, default=10000
         Largest number of steps of Newton's method.
-    time_limit : float, optional
-        Seconds for the fit.
     fit_intercept : bool, default=True
         Whether to fit intercepts, which are not penalised.
     class_weight : dict or "balanced", optional
@@ -84,9 +76,6 @@ class LogisticRegression(
         Number of threads, which share the rows; the model is the same bit for bit for
         any number. None means 1 unless :func:`joblib.parallel_config` sets another
         number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
-        has no log handler, to standard output.
 
     Attributes
     ----------
@@ -103,12 +92,6 @@ class LogisticRegression(
         Number of steps; 0 if a warm start already satisfied `tol`.
     certificate_ : Certificate
         Proven bound on the distance from the optimum, of all classes together.
-    history_ : structured ndarray
-        One record per step.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------

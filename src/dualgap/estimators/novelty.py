@@ -138,24 +138,6 @@ class LinearOneClassSVM(Novelty, LinearSingle):
         the plane, and a lower bound on the fraction of support vectors.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
-        out. `fit` ends once `tol` or `atol` is proved.
-    max_iter : int, default=10000
-        Largest number of epochs.
-    time_limit : float, optional
-        Seconds for the fit.
-    warm_start : bool, default=False
-        Start from the dual variables of the previous fit, which must have had the same
-        rows.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the order of the pairs.
-    n_jobs : int, optional
-        Number of threads for passes over all rows. None means 1 unless
-        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
-        has no log handler, to standard output.
 
     Attributes
     ----------
@@ -171,8 +153,6 @@ class LinearOneClassSVM(Novelty, LinearSingle):
         Dual variables of the rows in `support_`, between 0 and the weight of the row.
         Their sum is nu times the sum of the weights.
         ``coef_ = dual_coef_ @ X[support_]``.
-    n_iter_, certificate_, history_, n_features_in_, feature_names_in_
-        As in :class:`LinearSVR`.
 
     See Also
     --------
@@ -264,25 +244,11 @@ class OneClassSVM(Novelty, KernelSingle):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
-            or callable, default="rbf"
-        Kernel, as for :class:`SVC`.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        Scale of the kernel, as for :class:`SVC`.
-    coef0 : float, default=0.0
-        Constant term of the kernels "poly" and "sigmoid".
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
-        out. `fit` ends once `tol` or `atol` is proved.
     nu : float, default=0.5
         In (0, 1]: an upper bound on the fraction of training rows that are outliers,
         and a lower bound on the fraction of support vectors.
-    solver, max_iter, time_limit, cache_size, random_state, n_jobs, verbose
-        As for :class:`SVR`.
 
     Attributes
     ----------
@@ -293,10 +259,6 @@ class OneClassSVM(Novelty, KernelSingle):
     dual_coef_ : ndarray of shape (1, n_SV), float64
         Coefficients of the support vectors, between 0 and the weight of the row. Their
         sum is nu times the sum of the weights.
-    support_, support_vectors_, n_support_, coef_, fit_status_, shape_fit_
-        As in :class:`SVR`.
-    n_iter_, certificate_, history_, n_features_in_, feature_names_in_
-        As in :class:`SVR`.
 
     See Also
     --------

@@ -40,30 +40,21 @@ class NuSVC(KernelClassifier):
         Share in (0, 1]: an upper bound on the share of rows on the wrong side of their
         margin, and a lower bound on the share of support vectors. For each pair of
         classes it is at most twice the share of the smaller class, by weight.
-    kernel, degree, gamma, coef0
-        As for :class:`SVC`.
     solver : {"auto", "block"} or BlockSolver, default="auto"
         Training method, as for :class:`SVR`.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove, per pair of classes.
-    atol, max_iter, time_limit, cache_size
-        As for :class:`SVC`.
     class_weight : dict or "balanced", optional
         Factor of the weights of the rows of each class, as for :class:`SVC`.
         scikit-learn's NuSVC ignores it.
-    decision_function_shape, break_ties, random_state, n_jobs, verbose
-        As for :class:`SVC`.
 
     Attributes
     ----------
-    classes_, class_weight_, support_, support_vectors_, n_support_
-        As for :class:`SVC`.
-    dual_coef_, intercept_, coef_
-        As for :class:`SVC`, divided by rho as in LIBSVM.
-    certificate_
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
+        As for :class:`SVC`, divided by rho as in LIBSVM, as are `intercept_` and
+        `coef_`.
+    certificate_ : Certificate
         As for :class:`SVC`, about the objective below, before the division.
-    fit_status_, shape_fit_, n_iter_, history_, n_features_in_, feature_names_in_
-        As for :class:`SVC`.
 
     See Also
     --------
@@ -165,19 +156,6 @@ class NuSVR(RegressorMixin, KernelSingle):
         lower bound on the share of support vectors.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
-    kernel, degree, gamma, coef0, solver, tol, atol, max_iter
-        As for :class:`SVR`.
-    time_limit, cache_size, random_state, n_jobs, verbose
-        As for :class:`SVR`.
-
-    Attributes
-    ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
-        As for :class:`SVR`.
-    fit_status_, shape_fit_, n_iter_, certificate_, history_
-        As for :class:`SVR`.
-    n_features_in_, feature_names_in_
-        As for :class:`SVR`.
 
     See Also
     --------

@@ -41,6 +41,7 @@ from sklearn.utils._param_validation import (
 )
 
 from ..data.types import Label
+from ..docstrings import inherit_entries
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import LOSSES, Loss
@@ -172,6 +173,10 @@ class ParameterHints(BaseEstimator):
 
     _parameter_constraints = _OfFields(constraints_of)
     __signature__ = _OfFields(_signature)
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        inherit_entries(cls)
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         if unknown := cls._unknown(parameters):

@@ -126,13 +126,6 @@ class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
     epsilon : float, default=0.0
         Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
         ``loss="quantile"`` does not use it.
-    tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
-        factor ``1 + tol`` of the optimum.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
-        out. `fit` ends once `tol` or `atol` is proved. See
-        :class:`LinearSVC` for lambda instead of C.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "quantile"}, \
@@ -152,22 +145,6 @@ class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
         method [2]_; for the other losses, interior point. "auto" uses Newton's method
         if there are at least 4 times as many rows as features, and interior point for
         up to 100 features unless C is small for the units of X and y.
-    max_iter : int, default=10000
-        Largest number of epochs.
-    time_limit : float, optional
-        Seconds for the fit.
-    warm_start : bool, default=False
-        Start from the dual variables of the previous fit, which must have had the same
-        rows.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the order of the rows. The same int gives the same model, bit for bit,
-        for the same `n_jobs`.
-    n_jobs : int, optional
-        Number of threads for the exact passes over all rows. None means 1 unless
-        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
-        has no log handler, to standard output.
 
     Attributes
     ----------
@@ -184,16 +161,6 @@ class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
         ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
         by at most ``sqrt(2 certificate_.gap)``. Pickles leave out it and `support_`,
         except with ``warm_start=True``.
-    n_iter_ : int
-        Number of epochs.
-    certificate_ : Certificate
-        Proven bound on the distance from the optimum.
-    history_ : structured ndarray
-        One record per epoch, and one for a final exact pass.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
@@ -305,22 +272,6 @@ class SVR(QuantileColumns, RegressorMixin, KernelSingle):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
-            or callable, default="rbf"
-        Kernel, as for :class:`SVC`.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        Scale of the kernel, as for :class:`SVC`.
-    coef0 : float, default=0.0
-        Constant term of the kernels "poly" and "sigmoid".
-    tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
-        factor ``1 + tol`` of the optimum.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
-        out. `fit` ends once `tol` or `atol` is proved. See
-        :class:`LinearSVC` for lambda instead of C.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
     epsilon : float, default=0.1
@@ -331,56 +282,6 @@ class SVR(QuantileColumns, RegressorMixin, KernelSingle):
         ``max(q r, (q - 1) r)`` of quantile regression, where q is `quantile`.
     quantile : float or array-like of shape (n_quantiles,), default=0.5
         As for :class:`LinearSVR`.
-    solver : {"auto", "block"} or BlockSolver, default="auto"
-        Training method. "auto" uses the block solver, and solves small problems up to
-        rounding where that takes little extra time.
-    max_iter : int, default=10000
-        Largest number of epochs. An epoch is one working set.
-    time_limit : float, optional
-        Seconds for the fit.
-    cache_size : float, default=200
-        Size of the cache of kernel values in megabytes (10**6 bytes).
-    random_state : int, RandomState instance or None, default=0
-        Seed of the solver. The same int gives the same model, bit for bit, for the same
-        `cache_size`.
-    n_jobs : int, optional
-        Number of threads. In training they share rows of the kernel matrix, in
-        prediction the rows of X. None means 1 unless :func:`joblib.parallel_config`
-        sets another number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
-        has no log handler, to standard output.
-
-    Attributes
-    ----------
-    support_ : ndarray of shape (n_SV,), intp
-        Indices of the support vectors among the training rows, sorted.
-    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Support vectors, of the type of X. Empty, of shape (0, 0), for a precomputed
-        kernel.
-    n_support_ : ndarray of shape (1,), int32
-        Number of support vectors.
-    dual_coef_ : ndarray of shape (1, n_SV), float64
-        Coefficients of the support vectors, between -c_i and c_i; their sum is 0. With
-        several quantiles, a row for each.
-    intercept_ : ndarray of shape (1,), float64
-        Constant of the prediction, for each quantile.
-    coef_ : ndarray of shape (1, n_features), float64
-        A row for each quantile. Weights of the features; only with the linear kernel.
-    fit_status_ : int
-        0 if the fit converged, else 1.
-    shape_fit_ : tuple of int
-        Shape of X.
-    n_iter_ : int
-        Number of epochs.
-    certificate_ : Certificate
-        Proven bound on the distance from the optimum.
-    history_ : structured ndarray
-        One record per epoch.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------

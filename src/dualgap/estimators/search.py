@@ -87,7 +87,67 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
 
 @dataclass(eq=False, repr=False)
 class Search(Parameters):
-    """Base of estimators that choose parameters by cross-validation."""
+    """Base of estimators that choose parameters by cross-validation.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,), default=10
+        Values of C. An int gives a logarithmic grid from 1e-4 to 1e4.
+    cv : int, splitter or iterable, default=None
+        Folds, as for scikit-learn's ``GridSearchCV``; None means 5 folds, stratified
+        for classifiers.
+    scoring : str or callable, optional
+        Score to maximise. None means accuracy, or R^2 for a regression. It is called
+        without sample weights.
+    refit : bool, default=True
+        Whether to train a final model on all rows with the best parameters.
+    checkpoint : str or path-like, optional
+        File that holds the scores so far. The same search goes on from it after it was
+        killed or cut short. Its folds must be the same again, so a splitter that
+        shuffles needs a seed. It needs safetensors.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints.
+    tol, atol : float
+        Accuracy to prove for every model.
+    max_iter : int, default=10000
+        Largest number of epochs per fit.
+    time_limit : float, optional
+        Seconds for the search. The final fit comes after them.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the solver. The folds have their own seed, in `cv`.
+    n_jobs : int, optional
+        Number of threads, shared by the folds. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
+    verbose : int, default=0
+        1 logs each model with the time left, 2 also each epoch.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        Best parameters by name. Of equal mean scores the first candidate wins. Only
+        candidates that were scored on all folds count.
+    best_index_ : int
+        Index of the best candidate in `cv_results_`.
+    best_score_ : float
+        Mean over the folds of the scores of the best candidate.
+    cv_results_ : dict
+        Results in the layout of ``GridSearchCV``. ``split*_relative_gap`` is the
+        largest proven gap of the models of a fold. NaN where the search was cut short.
+    n_splits_ : int
+        Number of folds.
+    best_estimator_ : estimator
+        The final model, fitted on all rows. Only with `refit`.
+    refit_time_ : float
+        Seconds of the final fit. Only with `refit`.
+    certificate_ : Certificate
+        Certificate of the final model. Only with `refit`.
+    n_iter_ : int
+        Number of epochs of the final model. Only with `refit`.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
+    """
 
     Cs: Grid = 10
     _: KW_ONLY
@@ -332,7 +392,37 @@ def has_final_model(search: Search) -> bool:
 
 @dataclass(eq=False, repr=False)
 class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
-    """Base of the searches for classifiers."""
+    """Base of the searches for classifiers.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Factor of C for the rows of each class; "balanced" counts the rows of each
+        training part.
+    certify_C : bool, default=False
+        Prove that no C from ``min(Cs)`` to ``max(Cs)``, with any other parameters of
+        the search, has a smaller cross-validation error by more than `error_tolerance`,
+        also between the values of `Cs`. The search adds values of C until this is
+        proved. It needs accuracy as the score, a positive semidefinite kernel, and no
+        checkpoint. Its fits have a `tol` of 1e-9 or less.
+    error_tolerance : float, default=0.01
+        Difference of errors to prove, as a fraction of the test rows. The number of
+        fits grows like the inverse.
+
+    Attributes
+    ----------
+    error_bounds_ : ErrorCurve
+        With `certify_C`: a tuple (edges, lower, upper) of proved bounds on the mean
+        error over the folds of the exact optimum at every C from ``edges[k]`` to
+        ``edges[k + 1]``, with the other best parameters.
+    error_tolerance_ : float
+        With `certify_C`: the proved difference between ``1 - best_score_`` and the
+        least error of the exact optimum at any C, with any of the other parameters.
+    n_fits_ : int
+        With `certify_C`: number of fits of the search, candidates times folds.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    """
 
     _: KW_ONLY
     class_weight: ClassWeight = None

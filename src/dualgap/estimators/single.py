@@ -38,7 +38,7 @@ from .input import (
     validated,
 )
 from .kernels import KernelModel
-from .parameters import Flag, Megabytes
+from .parameters import Flag
 
 
 class SingleFit(Estimator[B]):
@@ -68,7 +68,14 @@ class SingleFit(Estimator[B]):
 
 @dataclass(eq=False, repr=False)
 class LinearSingle(SingleFit[SingleBatch]):
-    """Base of linear estimators with a single problem."""
+    """Base of linear estimators with a single problem.
+
+    Parameters
+    ----------
+    warm_start : bool, default=False
+        Start from the dual variables of the previous fit, which must have had the same
+        rows.
+    """
 
     _: KW_ONLY
     warm_start: Flag = False
@@ -114,14 +121,43 @@ class LinearSingle(SingleFit[SingleBatch]):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
-    """Base of kernel estimators with a single problem."""
+    """Base of kernel estimators with a single problem.
+
+    Parameters
+    ----------
+    solver : {"auto", "block"} or BlockSolver, default="auto"
+        Training method. "auto" uses the block solver, and solves small problems up to
+        rounding where that takes little extra time.
+    max_iter : int, default=10000
+        Largest number of epochs. An epoch is one working set.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
+        `cache_size`.
+    n_jobs : int, optional
+        Number of threads. In training they share rows of the kernel matrix, in
+        prediction the rows of X. None means 1 unless :func:`joblib.parallel_config`
+        sets another number; -1 uses all processors.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_SV,), intp
+        Indices of the support vectors among the training rows, sorted.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    dual_coef_ : ndarray of shape (1, n_SV), float64
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0. With
+        several quantiles, a row for each.
+    intercept_ : ndarray of shape (1,), float64
+        Constant of the prediction, for each quantile.
+    coef_ : ndarray of shape (1, n_features), float64
+        Weights of the features, a row for each quantile; only with the linear kernel.
+    """
 
     solver: Annotated[
         str | BlockSolver,
         StrOptions(set(solvers_of("kernel-regression"))),
         BlockSolver,
     ] = "auto"
-    cache_size: Megabytes = 200
 
     @abstractmethod
     def _problem(

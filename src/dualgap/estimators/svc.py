@@ -45,17 +45,60 @@ from .certain import CertainLabels
 from .fitted import FittedProblem, kernel_pairs
 from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
-from .parameters import ClassWeight, Flag, Megabytes, Positive, ProbabilityHints
+from .parameters import ClassWeight, Flag, Positive, ProbabilityHints
 
 
 @dataclass(eq=False, repr=False)
 class KernelClassifier(
     ProbabilityHints, ClassifierMixin, KernelModel, Estimator[KernelBatch]
 ):
-    """Base of kernel classifiers, which train the pairs of their classes."""
+    """Base of kernel classifiers, which train the pairs of their classes.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Factor of C for the rows of each class. "balanced" gives all classes the same
+        total weight: ``n/(n_classes * count)``, where sample weights count.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of the decision function with more than two classes: "ovr" gives one per
+        class, the votes of the pairs plus their confidence; "ovo" gives one per pair.
+    break_ties : bool, default=False
+        With "ovr" and more than two classes, break ties between equal votes by the
+        confidence instead of taking the first class.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
+        `n_jobs` and `cache_size`. These two matter because the memory of a pair bounds
+        the working sets of the block solver, and pairs that are trained at the same
+        time share the memory.
+    n_jobs : int, optional
+        Number of threads. In training they share the pairs, as many at a time as fit
+        into `cache_size`; additional threads work within a pair. In prediction they
+        share the rows. None means 1 unless :func:`joblib.parallel_config` sets another
+        number; -1 uses all processors.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted. With two, the second one is the positive class.
+    class_weight_ : ndarray of shape (n_classes,), float64
+        Factors for the classes, as `class_weight` says.
+    support_ : ndarray of shape (n_SV,), intp
+        Indices of the rows that are support vectors, sorted by class, then by row.
+    n_support_ : ndarray of shape (n_classes,), int32
+        Number of support vectors of each class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
+        ``y_i alpha_i``, or the coefficients of the model if they are not dual variables
+        (:class:`dualgap.kernel.KernelPegasos`). In the layout of LIBSVM and
+        scikit-learn, a support vector of class i has its coefficient against class j
+        in row j - 1 if i < j, and in row j if j < i. The positive class of a pair is
+        the first one; with only two classes it is the second.
+    intercept_ : ndarray of shape (n_pairs,), float64
+        Constants of the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
+    coef_ : ndarray of shape (n_pairs, n_features), float64
+        Weights of the features; only with the linear kernel.
+    """
 
     _: KW_ONLY
-    cache_size: Megabytes = 200
     class_weight: ClassWeight = None
     decision_function_shape: Literal["ovr", "ovo"] = "ovr"
     break_ties: Flag = False
@@ -223,24 +266,6 @@ class SVC(CertainLabels, KernelClassifier):
     ----------
     C : float, default=1.0
         Weight of the loss, summed over the rows.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
-            or callable, default="rbf"
-        Kernel, given by its name, with the parameters `degree`, `gamma` and `coef0`; or
-        as a record of :mod:`dualgap.kernel` with its own parameters, such as
-        ``RBF(gamma=0.1)``; or as a function of two matrices that returns the kernel
-        values of all pairs of their rows. If X holds strings or other objects, the
-        function gets them as they are. With "precomputed", X is the kernel matrix. A
-        kernel matrix that is not positive semidefinite raises an error, because it
-        would have no certificate.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        Scale of the kernels "rbf", "poly", "sigmoid" and "laplacian". "scale" is
-        ``1/(d Var(X))`` and "auto" is ``1/d``, as in scikit-learn; "mean-distance" is
-        the inverse of the mean squared distance of two rows, as in [1]_. Rows count
-        equally, whatever their sample weights.
-    coef0 : float, default=0.0
-        Constant term of the kernels "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
         Loss of the margin. By default the bias is unpenalised with the hinge, and
         penalised with the squared hinge.
@@ -251,25 +276,9 @@ class SVC(CertainLabels, KernelClassifier):
         solver supports only the squared hinge. "nystroem" trains an approximation over
         a few landmark rows, which is much faster with many rows; the certificate is
         then about this approximation (see Notes).
-    tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove, per pair of classes. The objective
-        is then within a factor ``1 + tol`` of the optimum.
-    atol : float, default=0.0
-        Duality gap ``P - D`` to prove, per pair of classes, in units of the objective
-        below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
-        accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
-        ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
     max_iter : int, default=10000
         Largest number of epochs per pair. An epoch is about as many steps as the pair
         has rows.
-    time_limit : float, optional
-        Seconds for the whole fit, all pairs together.
-    cache_size : float, default=200
-        Size of the cache of kernel values in megabytes (10**6 bytes), for all threads
-        together.
-    class_weight : dict or "balanced", optional
-        Factor of C for the rows of each class. "balanced" gives all classes the same
-        total weight: ``n/(n_classes * count)``, where sample weights count.
     fit_intercept : bool, default=True
         Whether to fit a bias. Only "kernel-pegasos" and "nystroem" train without one.
     penalize_intercept : bool, optional
@@ -277,65 +286,6 @@ class SVC(CertainLabels, KernelClassifier):
         the hinge, except with "kernel-pegasos", and True otherwise. Only
         "kernel-pegasos" and "nystroem" train the hinge with a penalised bias, only
         "nystroem" the squared hinge with an unpenalised one.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Columns of the decision function with more than two classes: "ovr" gives one per
-        class, the votes of the pairs plus their confidence; "ovo" gives one per pair.
-    break_ties : bool, default=False
-        With "ovr" and more than two classes, break ties between equal votes by the
-        confidence instead of taking the first class.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the solver. The same int gives the same model, bit for bit, for the same
-        `n_jobs` and `cache_size`. These two matter because the memory of a pair bounds
-        the working sets of the block solver, and pairs that are trained at the same
-        time share the memory.
-    n_jobs : int, optional
-        Number of threads. In training they share the pairs, as many at a time as fit
-        into `cache_size`; additional threads work within a pair. In prediction they
-        share the rows. None means 1 unless :func:`joblib.parallel_config` sets another
-        number; -1 uses all processors.
-    verbose : int, default=0
-        1 logs each pair, 2 also each epoch, to the logger "dualgap" and, if the program
-        has no log handler, to standard output.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels, sorted. With two, the second one is the positive class.
-    class_weight_ : ndarray of shape (n_classes,), float64
-        Factors of C for the classes, as `class_weight` says.
-    support_ : ndarray of shape (n_SV,), intp
-        Indices of the rows that are support vectors, sorted by class, then by row.
-    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Support vectors, of the type of X, float32 or float64. Empty, of shape (0, 0),
-        for a precomputed kernel, and for a kernel function of objects.
-    n_support_ : ndarray of shape (n_classes,), int32
-        Number of support vectors of each class.
-    dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
-        ``y_i alpha_i``, or the coefficients of the model if they are not dual variables
-        (:class:`dualgap.kernel.KernelPegasos`). In the layout of LIBSVM and
-        scikit-learn, a support vector of class i has its coefficient against class j
-        in row j - 1 if i < j, and in row j if j < i. The positive class of a pair is
-        the first one; with only two classes it is the second.
-    intercept_ : ndarray of shape (n_pairs,), float64
-        Constants of the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
-    coef_ : ndarray of shape (n_pairs, n_features), float64
-        Weights of the features; only with the linear kernel.
-    fit_status_ : int
-        0 if every pair converged, else 1.
-    shape_fit_ : tuple of int
-        Shape of X.
-    n_iter_ : int
-        Number of epochs, the maximum over all pairs.
-    certificate_ : Certificate
-        Proven bound on the distance to the optimum of the summed objectives of all
-        pairs. ``certificate_.parts`` has one certificate per pair.
-    history_ : structured ndarray or list of structured ndarray
-        One record per epoch. A list, with one array per pair, if there are more than
-        two classes.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
@@ -369,6 +319,8 @@ class SVC(CertainLabels, KernelClassifier):
     With ``penalize_intercept=True`` the hinge has the same f(x) as the squared hinge
     here, and with ``fit_intercept=False`` both have b = 0. The dual then lacks the
     constraint on :math:`\sum_i \alpha_i y_i`.
+
+    ``gamma="mean-distance"`` is the scale of [1]_.
 
     Problems of up to about 2,000 rows per pair are solved more accurately than `tol`,
     up to rounding, where that takes little extra time.

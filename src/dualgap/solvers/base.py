@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..checks import check_count, check_option
 from ..data.blocks import Block
+from ..docstrings import inherit_entries
 from ..losses import LOSSES, Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
@@ -150,6 +151,10 @@ class Solver(ABC):
     mends_estimate: ClassVar[bool] = False
     #: Steps after which a fit ends, even within an epoch; see `SteppedSolver`.
     max_steps: int | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        inherit_entries(cls)
 
     @property
     def monotone(self) -> bool:
@@ -312,7 +317,14 @@ def _check_iterate(
 
 @dataclass(frozen=True)
 class SteppedSolver(Solver):
-    """Base of the solvers that can end within an epoch, after `max_steps` steps."""
+    """Base of the solvers that can end within an epoch, after `max_steps` steps.
+
+    Parameters
+    ----------
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
+    """
 
     max_steps: int | None = field(default=None, kw_only=True)
 
@@ -323,7 +335,15 @@ class SteppedSolver(Solver):
 
 @dataclass(frozen=True)
 class OrderedSolver(SteppedSolver):
-    """Base of the solvers that visit every row once an epoch, in a chosen order."""
+    """Base of the solvers that visit every row once an epoch, in a chosen order.
+
+    Parameters
+    ----------
+    order : {"permutation", "fixed", "cyclic"}, default="permutation"
+        Order of the rows: a new permutation every epoch, one permutation for all epochs
+        (as in the experiments of Panagiotakopoulos and Tsampouka 2013) or the order of
+        the data. "fixed" needs the rows in memory.
+    """
 
     order: Literal["permutation", "fixed", "cyclic"] = field(
         default="permutation", kw_only=True

@@ -32,9 +32,6 @@ class NORMA(StochasticGradient):
     p : float, default=0.7071
         Constant of the step size. The default is the best value for long runs,
         sqrt(2)/2.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     p: float = 0.5 * 2.0**0.5

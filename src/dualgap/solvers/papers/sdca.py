@@ -56,9 +56,6 @@ class SDCA(SteppedSolver):
         Last iterate, or the average or a random one of the iterates in the window
         (T0, T]. T is not known in advance, so T0 is the last power of two, in epochs,
         below T.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     order: RowOrder = "permutation"

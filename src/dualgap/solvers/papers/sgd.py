@@ -53,7 +53,15 @@ class SGDState(State):
 
 @dataclass(frozen=True)
 class _CountingSGD(SteppedSolver):
-    """Base of the three variants."""
+    """Base of the three variants.
+
+    Parameters
+    ----------
+    check_factor : float, default=1.2
+        f of the paper: J is measured by an independent pass once the estimated gap is
+        below `check_factor` times the target. While the estimate proves too low, the
+        fit lowers the factor by itself.
+    """
 
     check_factor: float = field(default=1.2, kw_only=True)
 
@@ -127,18 +135,7 @@ class _CountingSGD(SteppedSolver):
 @register("binary")
 @dataclass(frozen=True)
 class SGDr(_CountingSGD):
-    """SGD-r: rows are drawn at random; duals that leave the box are clipped to it.
-
-    Parameters
-    ----------
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
-    check_factor : float, default=1.2
-        f of the paper: J is measured by an independent pass once the estimated gap is
-        below `check_factor` times the target. While the estimate proves too low, the
-        fit lowers the factor by itself.
-    """
+    """SGD-r: rows are drawn at random; duals that leave the box are clipped to it."""
 
     name: ClassVar[str] = "sgd-r"
 
@@ -157,21 +154,7 @@ class _EpochSGD(OrderedSolver, _CountingSGD):
 @register("binary")
 @dataclass(frozen=True)
 class SGDs(_EpochSGD):
-    """SGD-s: every row once an epoch, stopped by the dual lower bound.
-
-    Parameters
-    ----------
-    order : {"permutation", "fixed", "cyclic"}, default="permutation"
-        Order of the rows: a new permutation every epoch, one permutation for all epochs
-        or the order of the data. "fixed" needs the rows in memory.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
-    check_factor : float, default=1.2
-        f of the paper: J is measured by an independent pass once the estimated gap is
-        below `check_factor` times the target. While the estimate proves too low, the
-        fit lowers the factor by itself.
-    """
+    """SGD-s: every row once an epoch, stopped by the dual lower bound."""
 
     name: ClassVar[str] = "sgd-s"
 
@@ -183,20 +166,10 @@ class SGDm(_EpochSGD):
 
     Parameters
     ----------
-    order : {"permutation", "fixed", "cyclic"}, default="permutation"
-        Order of the rows: a new permutation every epoch, one permutation for all epochs
-        or the order of the data. "fixed" needs the rows in memory.
     repeats : int, default=5
         Presentations l of a row per visit in the multiple epochs.
     period, run : int, default=9 and 5
         Epoch T is multiple if ``0 < T mod period < run``.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
-    check_factor : float, default=1.2
-        f of the paper: J is measured by an independent pass once the estimated gap is
-        below `check_factor` times the target. While the estimate proves too low, the
-        fit lowers the factor by itself.
     """
 
     repeats: int = 5

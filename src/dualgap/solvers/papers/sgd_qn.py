@@ -82,13 +82,6 @@ class SGDQN(OrderedSolver):
     t0 : float, optional
         The first step size is 1/(lambda t0). None: the best of 1, 10, 100, ... after
         one pass over a tenth of the rows (at least 1000).
-    order : {"permutation", "fixed", "cyclic"}, default="permutation"
-        Order of the rows: a new permutation every epoch, one permutation for all epochs
-        (as in the experiments of Panagiotakopoulos and Tsampouka 2013) or the order of
-        the data. "fixed" needs the rows in memory.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     update: Literal["corrected", "2009"] = "corrected"

@@ -46,13 +46,6 @@ class SvmSGD(OrderedSolver, StochasticGradient):
     ----------
     initial_step : float, optional
         Constant eta0 of the step size. None: chosen on 1000 rows.
-    order : {"permutation", "fixed", "cyclic"}, default="permutation"
-        Order of the rows: a new permutation every epoch, one permutation for all epochs
-        (as in the experiments of Panagiotakopoulos and Tsampouka 2013) or the order of
-        the data. "fixed" needs the rows in memory.
-    max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     initial_step: float | None = None
