@@ -128,8 +128,6 @@ def refuse_new_rows(kernel: Kernel) -> None:
     Such bounds need k(x, x) of a new row x. They are true only if the matrix of the
     training rows and x together is positive semidefinite, which the check of the
     training rows does not show.
-
-    Raises ValueError for a precomputed matrix, and for formulas that can be indefinite.
     """
     name = f"kernel={kernel.name!r}"
     if isinstance(kernel, Precomputed):
@@ -146,11 +144,7 @@ def refuse_new_rows(kernel: Kernel) -> None:
 
 
 def check_new_rows(kernel: Kernel, vectors: MatrixLike, X: MatrixLike) -> None:
-    """Check that a user's kernel is positive semidefinite on old and new rows together.
-
-    Raises ValueError if the kernel has no bounds at new rows, or the matrix of these
-    rows, or of a sample of them, is indefinite.
-    """
+    """Refuse a user's kernel that is indefinite on old and new rows together."""
     refuse_new_rows(kernel)
     if not kernel.positive:
         sparse = issparse(vectors) or issparse(X)

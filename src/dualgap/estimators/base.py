@@ -378,10 +378,7 @@ DUALS = ("support_", "dual_coef_")
 
 
 def need_duals(model: BaseEstimator, what: str) -> None:
-    """Raise an error if a fitted linear model has no dual variables.
-
-    Raises a ValueError that tells how to keep them.
-    """
+    """Raise an error if a fitted linear model has no dual variables."""
     if hasattr(model, "coef_") and not hasattr(model, "dual_coef_"):
         raise ValueError(
             f"{what}: the model has no dual variables, which pickles and model files "

@@ -62,11 +62,7 @@ def _splits(
     classes: NDArray[np.generic],
     weight: Vector | None,
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the training and the held-out rows of the folds.
-
-    Raises ValueError if a row is not held out exactly once, or a fold has no training
-    row of a class with a positive weight.
-    """
+    """Return the training and the held-out rows of the folds."""
     counts = np.bincount(codes)
     rarest = int(counts.argmin())
     folds = 5 if cv is None else cv

@@ -431,11 +431,7 @@ class CertainLabels(CertainDecisions):
 
 
 def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
-    """Raise an error before any work if a fit cannot end by this rule.
-
-    Raises TypeError if the rule is of another type. Raises ValueError if its rows do
-    not match, or the problem has no bounds.
-    """
+    """Raise an error before any work if a fit cannot end by this rule."""
     if not isinstance(until, Decided):
         raise TypeError(
             f"until is of type {type(until).__name__}, not a rule; give Decided(X_new)"

@@ -376,10 +376,7 @@ class _KernelMachine(_base.BaseLibSVM):
         return own
 
     def _record(self) -> Kernel:
-        """Return the kernel as dualgap's record.
-
-        Raises ValueError if dualgap has none with these parameters.
-        """
+        """Return the kernel as dualgap's record."""
         model: BaseEstimator = self
         if callable(model.kernel):
             return Precomputed()  # scikit-learn has called it

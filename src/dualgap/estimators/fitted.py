@@ -145,8 +145,6 @@ def binary_of(
     Problems of pairs have copies of the rows of their classes or, if `copies` is False,
     all rows, where rows of other classes have weight 0. All columns stay: a model from
     elsewhere may have weights for empty ones.
-
-    Raises ValueError if the shape of the coefficients does not match the data.
     """
     if terms.multi_class == "labels":
         check_consistent_length(X, y)
@@ -206,10 +204,7 @@ def linear_problems(
 
 
 def table_of(model: BaseEstimator, n: int) -> Table | None:
-    """Return the stored dual variables of all rows, (tables, n); None without any.
-
-    Raises ValueError if the model was trained on another number of rows.
-    """
+    """Return the stored dual variables of all rows, (tables, n); None without any."""
     if not hasattr(model, "dual_coef_"):
         return None
     if n != model._n_rows:
@@ -259,10 +254,7 @@ class SingleTerms:
 
 
 def losses_of(model: BaseEstimator) -> list[ResidualLoss]:
-    """Return the losses of a regressor: one, or one for each quantile.
-
-    Raises ValueError if a quantile is not between 0 and 1, or occurs twice.
-    """
+    """Return the losses of a regressor: one, or one for each quantile."""
     name = getattr(model, "loss", "epsilon_insensitive")
     if name != "quantile":
         return [RESIDUAL_LOSSES[name](model.epsilon)]
@@ -460,9 +452,6 @@ def rows_of(
 
     It is the kernel matrix where a kernel function takes other objects than rows of
     numbers, or the model does not keep its support vectors.
-
-    Raises ValueError if the model does not know its training rows, or X differs from
-    them.
     """
     if np.any(np.asarray(model.support_) < 0):
         raise ValueError(
@@ -508,10 +497,7 @@ def kernel_of(model: BaseEstimator) -> Kernel:
 def labels_of(
     y: ArrayLike, n: int, classes: NDArray[np.generic] | None
 ) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
-    """Return the classes, and the index of every row's class.
-
-    Raises ValueError if y has another length or other classes than the model.
-    """
+    """Return the classes, and the index of every row's class."""
     values = column_or_1d(y, warn=True)
     if len(values) != n:
         raise ValueError(
@@ -527,10 +513,7 @@ def labels_of(
 
 
 def targets(y: ArrayLike | None, n: int) -> Vector:
-    """Return the targets as float64, shape (n,).
-
-    Raises ValueError if y is missing, not numeric, or has another length.
-    """
+    """Return the targets as float64, shape (n,)."""
     if y is None:
         raise ValueError("y is missing; give the targets of the training rows")
     values = column_or_1d(y, warn=True)

@@ -243,10 +243,7 @@ class Folds:
         return [_data(model, self.points, self.y, part) for part in self.parts]
 
     def refuse_weightless(self, classifies: bool) -> None:
-        """Raise an error for a training part without rows, or of one class only.
-
-        Raises a ValueError that names the fold.
-        """
+        """Raise an error for a training part without rows, or of one class only."""
         remedy = "change sample_weight, or the folds with cv"
         for f, part in enumerate(self.parts):
             if not part.any():
@@ -313,10 +310,7 @@ class Folds:
         return small_enough(solver, kernel, most, model.cache_size)
 
     def _at_once(self, model: Model) -> int:
-        """Return the number of folds whose problems memory holds.
-
-        Raises ValueError if it holds not even one.
-        """
+        """Return the number of folds whose problems memory holds."""
         count = len(self.splits)
         landmarks = get_kernel_solver(model.solver) if isinstance(model, SVC) else None
         if not isinstance(landmarks, Nystroem):

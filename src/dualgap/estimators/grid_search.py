@@ -349,10 +349,7 @@ class SearchPlan:
 
 
 def plan_of(tasks: list[Task]) -> SearchPlan | None:
-    """Return how fits share their work, or None if they cannot.
-
-    Raises ValueError if a candidate has an invalid parameter.
-    """
+    """Return how fits share their work, or None if they cannot."""
     _, (estimator, _, y), how = tasks[0]
     if y is None or set(how) - _KNOWN or how.get("callback_ctx") is not None:
         return None

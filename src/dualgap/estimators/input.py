@@ -28,10 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
-    """Return the sorted classes of y, and the index of every row's class.
-
-    Raises ValueError if y is continuous.
-    """
+    """Return the sorted classes of y, and the index of every row's class."""
     whole = y if y.dtype.kind in "biu" else None
     if y.dtype.kind == "f":
         with np.errstate(invalid="ignore"):  # NaN and infinite labels are refused below
@@ -172,10 +169,7 @@ def _are_plain_labels(y: ArrayLike | None, n: int) -> bool:
 
 
 def refuse_masks(**arrays: object) -> None:
-    """Raise an error for masked arrays, whose masked values would be used.
-
-    Raises a TypeError that names the argument.
-    """
+    """Raise an error for masked arrays, whose masked values would be used."""
     for name, array in arrays.items():
         if isinstance(array, np.ma.MaskedArray):
             raise TypeError(
@@ -185,10 +179,7 @@ def refuse_masks(**arrays: object) -> None:
 
 
 def refuse_store(X: MatrixLike, who: str, remedy: str) -> None:
-    """Raise an error if X is on disk where the rows must be in memory.
-
-    Raises ValueError if X is a row store or another row source.
-    """
+    """Raise an error if X is on disk where the rows must be in memory."""
     if isinstance(X, RowSource):
         raise ValueError(f"X is {X!r}, but {who} needs its rows in memory; {remedy}")
 
@@ -203,9 +194,6 @@ def weights(
     """Return sample weights, shape (n,), and class weights, shape (n_classes,).
 
     Sample weights are None if all weights are 1.
-
-    Raises ValueError if a weight is negative or not finite, or fewer than two classes
-    have rows with a positive weight.
     """
     if len(classes) < 2:
         raise ValueError(
@@ -224,11 +212,7 @@ def class_factors(
     classes: NDArray[np.generic],
     total: Vector,
 ) -> Vector:
-    """Return class weights, shape (n_classes,), given each class's total sample weight.
-
-    Raises ValueError if a key is no class while a class has no key, a weight is
-    negative or not finite, or fewer than two classes have a positive weight.
-    """
+    """Return class weights, (n_classes,), given each class's total sample weight."""
     if class_weight == "balanced":
         # compute_class_weight ignores the sample weights in older versions.
         factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
@@ -256,10 +240,7 @@ def class_factors(
 
 
 def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | None:
-    """Return sample weights as float64, shape (n,); None stays None.
-
-    Raises ValueError if a weight is negative or not finite, or all are 0.
-    """
+    """Return sample weights as float64, shape (n,); None stays None."""
     if sample_weight is None:
         return None
     refuse_masks(sample_weight=sample_weight)
@@ -331,10 +312,7 @@ def has_label_table(y: object) -> bool:
 
 
 def label_table(y: ArrayLike) -> csc_matrix:
-    """Return the table of the labels of all rows, 0 or 1 with the ones stored.
-
-    Raises ValueError if y has other values.
-    """
+    """Return the table of the labels of all rows, 0 or 1 with the ones stored."""
     known = check_array(y, accept_sparse="csc", dtype=None, input_name="y")
     values = known.data if issparse(known) else known
     wrong = values[(values != 0) & (values != 1)]
@@ -355,8 +333,6 @@ def label_factors(
     """Return the factors of rows without and with each label, shape (labels, 2).
 
     `positive` has the summed weights of the rows with each label.
-
-    Raises ValueError if a key is not 0 or 1, or a weight is negative or not finite.
     """
     if class_weight is None:
         return np.ones((len(positive), 2))

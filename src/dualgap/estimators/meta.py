@@ -16,10 +16,7 @@ def own(model: BaseEstimator) -> BaseEstimator:
 
 
 def final(model: BaseEstimator) -> BaseEstimator:
-    """Return the model of a search or of a calibration; any other model as it is.
-
-    Raises NotFittedError if a search was not fitted, or not refitted on all rows.
-    """
+    """Return the model of a search or of a calibration; any other model as it is."""
     while True:
         if isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -41,8 +38,6 @@ def unwrap(
     """Return the model inside pipelines and searches, and the rows that it sees.
 
     A patched model that dualgap has trained becomes dualgap's own estimator.
-
-    Raises NotFittedError if a search was not fitted, or not refitted on all rows.
     """
     steps, model = taken_apart(model)
     if X is not None:

@@ -91,10 +91,7 @@ class Optimum:
 
 
 def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
-    """Raise an error if the certificate is not about the optimum of all rows.
-
-    Raises ValueError for landmarks, and for a model without a certificate.
-    """
+    """Raise an error if the certificate is not about the optimum of all rows."""
     if hasattr(model, "_items"):
         refuse_items("a bound on the exact optimum")
     certificate = getattr(model, "certificate_", None)
@@ -131,9 +128,6 @@ def optimum_of_fit(model: BaseEstimator, of_weights: bool = False) -> Optimum:
     """Return what the fitted model and its certificate tell without the training rows.
 
     With `of_weights` it is only about w, and an unpenalised bias has no bound.
-
-    Raises ValueError if the bias is not penalised, so that the training rows are
-    needed, or there is no finite gap.
     """
     refuse_without_optimum(model)
     kernel = hasattr(model, "kernel")

@@ -101,10 +101,7 @@ class Results:
         self.writing = threading.Lock()
 
     def resume(self, file: Checkpoint) -> None:
-        """Take over the models in a checkpoint, and write the next ones to it.
-
-        Raises ValueError if the file is damaged, or was written by another search.
-        """
+        """Take over the models in a checkpoint, and write the next ones to it."""
         self.file, found = file, file.read()
         if found is None:
             return

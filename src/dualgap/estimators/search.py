@@ -66,10 +66,7 @@ _LIMITS = {
 
 
 def grid_of(Cs: int | ArrayLike) -> Vector:
-    """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
-
-    Raises ValueError if there is no value, or one is not positive and finite.
-    """
+    """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4."""
     refuse_huge("Cs", Cs, whole=isinstance(Cs, Integral))
     if isinstance(Cs, (int, Integral)):
         if Cs < 1:

@@ -545,10 +545,7 @@ def _variance(X: MatrixLike) -> float:
 
 
 def check_gamma(gamma: object) -> None:
-    """Check that gamma is the name of a rule or a positive, finite number.
-
-    Raises ValueError if it is neither.
-    """
+    """Check that gamma is the name of a rule or a positive, finite number."""
     refuse_huge("gamma", gamma)
     if isinstance(gamma, str):
         if gamma in ("scale", "auto", "mean-distance"):
@@ -561,10 +558,7 @@ def check_gamma(gamma: object) -> None:
 
 
 def check_coef0(coef0: object) -> None:
-    """Check that coef0 is a finite number.
-
-    Raises ValueError if it is not.
-    """
+    """Check that coef0 is a finite number."""
     refuse_huge("coef0", coef0)
     if not (isinstance(coef0, (int, float, np.number)) and math.isfinite(coef0)):
         raise ValueError(f"coef0={coef0!r}: give a finite number")

@@ -267,9 +267,6 @@ class Pairs:
     - `cache_size`: hard limit of all caches together in megabytes (10**6 bytes).
     - `threads`: number of pairs in use at the same time.
     - `order`: rows of a precomputed matrix, sorted by class.
-
-    Raises ValueError if `cache_size` does not hold two rows of the largest pair for
-    each thread.
     """
 
     def __init__(
@@ -414,8 +411,7 @@ def roundings_of_values(gram: Matrix) -> float:
 def _accessor(points: Points, kernel: Kernel) -> Accessor:
     """Return the core's accessor of rows.
 
-    Raises ValueError if a float32 kernel row could overflow. Rows of exponential
-    kernels never do.
+    A float32 kernel row may overflow, but rows of exponential kernels never do.
     """
     exponential = kernel.form is None or kernel.form[0] == "exponential"
     if not exponential and not float(points.q.max()) <= float(np.finfo(np.float32).max):
@@ -471,10 +467,7 @@ def rows_in(cache_size: float, n: int) -> int:
 
 
 def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
-    """Return how many rows of n values fit into `cache_size` megabytes.
-
-    Raises ValueError if fewer than two rows fit.
-    """
+    """Return how many rows of n values fit into `cache_size` megabytes."""
     capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
     if capacity < 2:
         several = f" for each of {threads} threads" if threads > 1 else ""
@@ -496,11 +489,7 @@ def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
 
 
 def points_of(X: MatrixLike, kernel: Kernel) -> Points:
-    """Return the rows of X, inspected unless X is :class:`Points` already.
-
-    Raises ValueError if X has no rows, a value is not finite, or a precomputed matrix
-    is not square. Raises TypeError if X is neither an array nor a sparse matrix.
-    """
+    """Return the rows of X, inspected unless X is :class:`Points` already."""
     points = Points.of(X)
     if sparse.issparse(points.X) and not points.X.has_canonical_format:
         X = points.X.copy()

@@ -42,10 +42,7 @@ def taken_calibration(tensors: Tensors) -> Tensors:
 
 
 def set_calibration(model: BaseEstimator, given: Tensors) -> CalibratedClassifier:
-    """Return the calibrated classifier of a loaded model.
-
-    Raises ValueError if a tensor is missing, unknown or invalid.
-    """
+    """Return the calibrated classifier of a loaded model."""
     found = [name for name in _WIDTHS if name in given]
     if len(found) != 1 or not hasattr(model, "classes_"):
         raise ValueError(f"the calibration has the tensors {sorted(given)}")

@@ -266,10 +266,7 @@ OneClassSVM or CalibratedClassifier
 
 
 def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
-    """Read a model, its notes, and the scaling of its columns or None.
-
-    Raises ValueError if the file is not a valid model file.
-    """
+    """Read a model, its notes, and the scaling of its columns or None."""
     refuse_no_path(path)
     name = os.fsdecode(path)
     try:
@@ -326,10 +323,7 @@ class _Face(NamedTuple):
 
 
 def _assemble(record: Record, tensors: Tensors) -> Any:
-    """Return the model of a record and tensors, after checking all of them.
-
-    Raises ValueError if a part is missing, unknown or inconsistent.
-    """
+    """Return the model of a record and tensors, after checking all of them."""
     face = _FACES.get(record["estimator"])
     if face is None:
         raise ValueError(f"its estimator {record['estimator']!r} is unknown")
@@ -373,10 +367,7 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
 
 
 def _plain(key: str, value: Any, face: _Face) -> Any:
-    """Return a parameter as JSON, from which :func:`_parameter` restores it.
-
-    Raises ValueError if a file cannot hold the value.
-    """
+    """Return a parameter as JSON, from which :func:`_parameter` restores it."""
     if isinstance(value, dict):
         pairs = value.items()
         return {"pairs": [[file.scalar(key, k), file.scalar(key, v)] for k, v in pairs]}

@@ -315,8 +315,6 @@ def problems_of(
 
     All problems are about all rows. In problems of pairs of classes, the rows of other
     classes have weight 0.
-
-    Raises ValueError if the model trains all classes together.
     """
     model, X = unwrap(model, X)
     refuse_labels(model, "a bound for rows left out")

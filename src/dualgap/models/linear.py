@@ -26,10 +26,7 @@ _NEAR = 0.01
 
 
 def linear_terms(model: BaseEstimator, n: int, joint: bool = False) -> LinearTerms:
-    """Return coefficients and training problem of a linear classifier.
-
-    Raises ValueError if the model minimises an objective that has no certificate here.
-    """
+    """Return coefficients and training problem of a linear classifier."""
     name = squared_norm(model)
     joined = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if joined and not joint:
@@ -57,11 +54,7 @@ def coefficients(
     penalize_intercept: bool | None,
     class_weight: Any,
 ) -> LinearTerms:
-    """Return given coefficients together with the problem that the caller describes.
-
-    Raises TypeError if `model` is not an array. Raises ValueError if a shape does not
-    match, or a value is not finite.
-    """
+    """Return given coefficients together with the problem that the caller describes."""
     try:
         coef = np.atleast_2d(np.asarray(model, dtype=np.float64))
     except (TypeError, ValueError):

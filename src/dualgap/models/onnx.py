@@ -350,10 +350,7 @@ def _columns(model: BaseEstimator) -> int:
 
 
 def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return the classes in a type that ONNX has: integers as int64, strings as object.
-
-    Raises ValueError if ONNX has no such type.
-    """
+    """Return the classes in a type of ONNX: integers as int64, strings as object."""
     if classes.dtype.kind in "iu":
         whole = classes.astype(np.int64)
         if np.array_equal(whole, classes):
@@ -369,11 +366,7 @@ def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _checked(model: BaseEstimator) -> Model:
-    """Return dualgap's own model that a search or a patched class holds, if any.
-
-    Raises TypeError if the type of the model is not supported. Raises ValueError if the
-    kernel or the size of the model is not supported.
-    """
+    """Return dualgap's own model that a search or a patched class holds, if any."""
     from sklearn.pipeline import Pipeline
 
     model = final(model)

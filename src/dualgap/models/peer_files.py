@@ -240,11 +240,7 @@ def _number(word: str, kind: Callable[[str], T]) -> T:
 
 
 def read_liblinear_file(path: Path) -> LiblinearFile:
-    """Read a LIBLINEAR file with an SVM that has the l2 penalty.
-
-    Raises OSError if the file cannot be read. Raises ValueError if the file is
-    malformed, or has an unsupported kind of model. The message names file and line.
-    """
+    """Read a LIBLINEAR file with an SVM that has the l2 penalty."""
     lines = _Lines(path, "solver_type", "LIBLINEAR")
     fields = lines.header("w")
     kind = lines.field(fields, "solver_type", str)
@@ -274,9 +270,6 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
     """Read a LIBSVM file with a C-SVC, an epsilon-SVR or a one-class SVM.
 
     The number of columns is the largest index of a support vector.
-
-    Raises OSError if the file cannot be read. Raises ValueError if the file is
-    malformed, or has an unsupported kind of model. The message names file and line.
     """
     lines = _Lines(path, "svm_type", "LIBSVM")
     fields = lines.header("SV")

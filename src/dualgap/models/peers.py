@@ -424,10 +424,7 @@ def _other_kind(
 
 
 def _whole(classes: NDArray[np.generic], package: str) -> tuple[int, ...]:
-    """Return class labels as whole numbers.
-
-    Raises ValueError if a label is not a whole number below 2**31.
-    """
+    """Return class labels as whole numbers."""
     try:
         found = tuple(int(label) for label in classes)
     except ValueError:

@@ -142,10 +142,7 @@ def save_plain(
     scaling: Scaling | None,
     names: Iterable[str] | None,
 ) -> None:
-    """Write the model file of a LinearSVC with these attributes.
-
-    Raises OSError if the file cannot be written.
-    """
+    """Write the model file of a LinearSVC with these attributes."""
     own, tensors = take_linear(model, False)
     given = sorted(model.parameters.items())
     record = {

@@ -87,10 +87,7 @@ class _Kernel(NamedTuple):
 
 
 def _columns_of(scaler: StandardScaler) -> tuple[Vector, Vector]:
-    """Return the mean and 1/scale of every column that a fitted scaler changes.
-
-    Raises ValueError if a scale has no reciprocal.
-    """
+    """Return the mean and 1/scale of every column that a fitted scaler changes."""
     mean, scale = Scaling.of_scaler(scaler)
     with np.errstate(over="ignore"):
         factor = 1.0 / scale
@@ -356,10 +353,7 @@ def _with_kernel(
 
 
 def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
-    """Return the kernel of a model, for rows of integers over 2**x.
-
-    Raises ValueError if a proof file has no such kernel.
-    """
+    """Return the kernel of a model, for rows of integers over 2**x."""
     kernel = kernel_of(model)
     form = {"linear": (1.0, 0.0, 1), "rbf": (getattr(kernel, "gamma", 0.0), 0.0, 1)}
     if isinstance(kernel, Polynomial):

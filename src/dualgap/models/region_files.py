@@ -66,10 +66,7 @@ def taken_region(tensors: Tensors) -> Tensors:
 
 
 def set_region(model: BaseEstimator, tensors: Tensors) -> None:
-    """Give a model the region of these tensors, after checking all of them.
-
-    Raises ValueError if a tensor is missing, unknown or has impossible values.
-    """
+    """Give a model the region of these tensors, after checking all of them."""
     if not tensors:
         return
     kernel, table = hasattr(model, "kernel"), None

@@ -32,10 +32,7 @@ class RidgeOutput(NamedTuple):
 
 
 def weight_of_loss(model: BaseEstimator, alpha: float) -> float:
-    """Return C, by which the loss counts beside ``1/2 ||w||^2``: ``1/(2 alpha)``.
-
-    Raises ValueError if there is no such number.
-    """
+    """Return C, by which the loss counts beside ``1/2 ||w||^2``: ``1/(2 alpha)``."""
     C = 0.5 / float(alpha) if alpha > 0.0 else np.inf
     if not 0.0 < C < np.inf:
         raise ValueError(
@@ -51,11 +48,7 @@ def ridge_outputs(
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[list[RidgeOutput], Vector | None]:
-    """Return the columns of a model of RIDGE, and the weights of its rows.
-
-    Raises ValueError if the model minimises an objective that has no certificate here,
-    or if y does not fit it.
-    """
+    """Return the columns of a model of RIDGE, and the weights of its rows."""
     check_is_fitted(model)
     name, n = type(model).__name__, np.shape(X)[0]
     if getattr(model, "positive", False):

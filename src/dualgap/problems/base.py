@@ -180,10 +180,7 @@ class Problem(ABC):
 
 
 def hint_of(claim: Claim, kind: type[H]) -> H:
-    """Return the hint of a claim, or an empty one.
-
-    Raises TypeError if the hint is for another kind of problem.
-    """
+    """Return the hint of a claim, or an empty one."""
     if claim.hint is None:
         return kind()
     if type(claim.hint) is not kind:

@@ -33,9 +33,6 @@ class CrammerSingerProblem(Problem):
       turn.
     - `stride`: a primal point has ``width * stride`` entries. Each feature in turn has
       K weights, padded with zeros to `stride` entries.
-
-    Raises ValueError if the bias of the data is unpenalised, or the rows are read block
-    by block.
     """
 
     kind: ClassVar[str] = "crammer-singer"

@@ -102,10 +102,7 @@ class HuberProblem:
         return largest * float(scale[fits[-1]]) if len(fits) else 0.0
 
     def certify(self, w: Vector, bias: float, scale: float) -> Certificate:
-        """Prove bounds from a model and the dual point of its residuals.
-
-        Raises ValueError if the scale is not positive.
-        """
+        """Prove bounds from a model and the dual point of its residuals."""
         if not _LEAST_SCALE <= scale < math.inf:
             raise ValueError(
                 f"scale_={scale!r} is not a positive number; train the model again"

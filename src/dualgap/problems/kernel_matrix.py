@@ -363,10 +363,7 @@ class MatrixProblem(Problem):
 
 
 def dual_point(claim: Claim) -> Vector:
-    """Return the alpha of a claim, which alone defines a kernel model.
-
-    Raises TypeError if the claim has no alpha, or a w or bias besides.
-    """
+    """Return the alpha of a claim, which alone defines a kernel model."""
     if claim.alpha is None or claim.w is not None or claim.bias is not None:
         raise TypeError("a claim on a kernel problem must hold alpha, and no w or bias")
     return claim.alpha

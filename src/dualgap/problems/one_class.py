@@ -174,10 +174,7 @@ class OneClassProblem(BinaryProblem):
 
 
 def check_nu(nu: float) -> float:
-    """Return nu as a float.
-
-    Raises ValueError if it is not in (0, 1].
-    """
+    """Return nu as a float."""
     refuse_huge("nu", nu)
     if not (isinstance(nu, (int, float, np.number)) and 0.0 < nu <= 1.0):
         raise ValueError(f"nu={nu!r}: give a share of the rows, above 0 and at most 1")

@@ -537,10 +537,7 @@ def weights_of_rows(codes: Codes, weight: Vector | None, factor: Vector) -> Vect
 
 
 def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
-    """Raise an error if all rows of a class have weight 0.
-
-    Raises a ValueError that names the first such class.
-    """
+    """Raise an error if all rows of a class have weight 0."""
     for label, weight in zip(classes, np.asarray(total), strict=True):
         if not weight > 0.0:
             raise ValueError(
@@ -555,10 +552,7 @@ def has_labels(model: object) -> bool:
 
 
 def refuse_labels(model: object, who: str) -> None:
-    """Raise an error if a classifier gives each row any number of labels.
-
-    Raises a ValueError that names what needs one class per row.
-    """
+    """Raise an error if a classifier gives each row any number of labels."""
     if has_labels(model):
         raise ValueError(
             f"model was fitted with a column of y per label, which {who} does not "

@@ -293,11 +293,7 @@ class Solver(ABC):
 def _check_iterate(
     name: str, found: object, lengths: tuple[int | None, int | None]
 ) -> None:
-    """Refuse what `iterate` of a solver from outside the package may return by mistake.
-
-    Raises TypeError if it is no pair. Raises ValueError if an array is not of float64
-    or has another shape.
-    """
+    """Refuse what `iterate` of somebody's own solver may return by mistake."""
     if not (isinstance(found, tuple) and len(found) == 2):
         raise TypeError(
             f"solver={name!r}: iterate() must return the pair (w, alpha), each an "

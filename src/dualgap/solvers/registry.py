@@ -70,10 +70,7 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
 
 
 def check_kind(problem: Any, solver: Solver) -> None:
-    """Refuse a solver that is registered for other kinds of problem.
-
-    Raises ValueError, with the names of solvers that can.
-    """
+    """Refuse a solver that is registered for other kinds of problem."""
     if solver.kinds and problem.kind not in solver.kinds:
         able = ", ".join(map(repr, solvers_of(problem.kind)))
         raise ValueError(

@@ -228,8 +228,6 @@ def solve_path(
     the models of the last C, others from the dual variables of the last two, so that
     the values are best increasing; the first fit starts from those in `start`, of any
     C.
-
-    Raises ValueError if the solver keeps no dual variables to start from.
     """
     if len(Cs) > 1 or start is not None:
         check_warm(batch, solver)

@@ -74,10 +74,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         self.stack = contextlib.ExitStack()
 
     def __enter__(self) -> Checkpoint:
-        """Lock the file, and remove temporary files that killed fits have left.
-
-        Raises ValueError if another fit is writing the checkpoint.
-        """
+        """Lock the file, and remove temporary files that killed fits have left."""
         target = os.path.realpath(self.path)
         alone = self.stack.enter_context(locked(target, f"checkpoint={self.path!r}"))
         if alone:
@@ -113,11 +110,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         logger.debug("%s: checkpoint after epoch %d", solver.name, state.epochs)
 
     def read(self) -> tuple[Plain, Tensors] | None:
-        """Return the state that an equal fit has written; None if there is no file.
-
-        Raises ValueError if the file is damaged, or was written by a different fit. The
-        message names the difference.
-        """
+        """Return the state that an equal fit has written; None if there is no file."""
         if not os.path.exists(self.path):
             return None
         try:
@@ -241,11 +234,7 @@ def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
 
 
 def thaw_state(state: State, plain: Plain, tensors: Tensors) -> None:
-    """Restore a frozen state into one that was just started.
-
-    Raises ValueError if the frozen state belongs to another solver or has arrays of
-    other shapes.
-    """
+    """Restore a frozen state into one that was just started."""
     kept = {name for name in vars(state) if name not in _NOT_KEPT}
     if not isinstance(plain, dict) or set(plain) != kept:
         raise ValueError(

@@ -147,11 +147,7 @@ def _shown(value: object) -> str:
 
 
 def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]:
-    """Return the fingerprint of a problem whose fit can be checkpointed.
-
-    Raises ValueError if `every` is not positive, or the solver or the problem has no
-    checkpoints.
-    """
+    """Return the fingerprint of a problem whose fit can be checkpointed."""
     if not every > 0.0:
         raise ValueError(
             f"checkpoint_every={every!r} is not positive; give seconds, such as 60"
