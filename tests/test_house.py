@@ -159,7 +159,7 @@ ROOMS = {
     "cli": 3924,
     "data": 5745,
     "distributed": 2629,
-    "estimators": 10604,
+    "estimators": 10593,
     "kernels": 1731,
     "models": 6389,
     "papers": 4060,

@@ -7,23 +7,21 @@ from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from ..data.rows import Points
-from ..data.types import MatrixLike
 from ..kernel import BlockSolver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix
 from ..losses import Vector
 from ..problems.kernel_batch import KernelBatch, NuBatch
 from ..problems.kernel_nu import NuRegression
-from ..solvers import Solver, get_solver, solvers_of
+from ..solvers import get_solver, solvers_of
 from ..training.batch import Job
 from ..training.solution import Solutions
 from .input import TrainingData
 from .parameters import Nu, Positive
-from .single import KernelSingle
+from .single import KernelSingle, Targets
 from .svc import KernelClassifier
 
 
@@ -118,13 +116,6 @@ class NuSVC(KernelClassifier):
         batch.refuse_infeasible()
         return batch
 
-    def _solver(self, batch: KernelBatch, job: Job) -> Solver:
-        solver = get_solver(self.solver, "kernel-nu")
-        if isinstance(self.solver, str) and isinstance(solver, BlockSolver):
-            threads = max(1, job.threads // batch.at_a_time)
-            solver = solver.one_of(len(batch), threads)
-        return solver
-
     def _chance(self, batch: KernelBatch, found: Solutions) -> str:
         # w = 0 is optimal for a pair, within the proved gap.
         decided = [
@@ -132,18 +123,15 @@ class NuSVC(KernelClassifier):
             for part in self.certificate_.parts
             if part.certified and -part.dual <= part.tol * part.floor
         ]
-        if not decided:
-            return ""
-        more = f" and {len(decided) - 1:,} more pairs" if len(decided) > 1 else ""
-        return (
-            f"rounding decides {decided[0] or 'the predictions'}{more}, because w = 0 "
-            "is optimal within the proved gap: the kernel and this nu cannot tell the "
-            "classes apart. Use a smaller nu, another kernel, or other features"
+        return self._undecided(
+            decided,
+            "w = 0 is optimal within the proved gap: the kernel and this nu",
+            "a smaller nu, another kernel, or other features",
         )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NuSVR(RegressorMixin, KernelSingle):
+class NuSVR(Targets, KernelSingle):
     r"""Kernel support vector regressor that chooses the width of its tube.
 
     It solves the nu-SVR of LIBSVM and scikit-learn until a relative duality gap of
@@ -201,19 +189,3 @@ class NuSVR(RegressorMixin, KernelSingle):
     ) -> NuRegression:
         y = cast("Vector", targets)
         return NuRegression(matrix, y, C, self.nu, sample_weight=weight)
-
-    def predict(self, X: MatrixLike) -> Vector:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Predicted targets.
-        """
-        return self._values(X)[:, 0]

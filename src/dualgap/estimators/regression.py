@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 
@@ -37,39 +36,21 @@ from .fitted import (
 )
 from .input import ROWS, TrainingData
 from .parameters import Flag, NonNegative, Positive, Quantiles
-from .single import KernelSingle, LinearSingle
+from .single import KernelSingle, LinearSingle, Targets
 
 
-class QuantileColumns(CertainDecisions):
+class QuantileColumns(Targets, CertainDecisions):
     """Mixin of regressors with a prediction for each quantile of a list."""
 
     if TYPE_CHECKING:
         loss: str
         quantile: float | ArrayLike
 
-        def _values(self, X: MatrixLike) -> Vector: ...
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # The score is R^2, which a quantile other than the mean may fail.
         tags.regressor_tags.poor_score = self.loss == "quantile"
         return tags
-
-    def predict(self, X: MatrixLike) -> Vector:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Predicted targets; with several quantiles, shape (n_samples, n_quantiles).
-        """
-        return self._columns(self._values(X))
 
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -106,7 +87,6 @@ class QuantileColumns(CertainDecisions):
         return found
 
     def _columns(self, values: Vector) -> Vector:
-        """Return one value of a row, or one for each quantile of a list."""
         several = self.loss == "quantile" and np.ndim(self.quantile) > 0
         return values if several else values[:, 0]
 
@@ -115,7 +95,7 @@ class QuantileColumns(CertainDecisions):
 
 
 @dataclass(eq=False, repr=False)
-class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
+class LinearSVR(QuantileColumns, LinearSingle):
     r"""Linear support vector regressor with a certificate of optimality.
 
     It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
@@ -264,7 +244,7 @@ class LinearSVR(QuantileColumns, RegressorMixin, LinearSingle):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVR(QuantileColumns, RegressorMixin, KernelSingle):
+class SVR(QuantileColumns, KernelSingle):
     r"""Kernel support vector regressor with a certificate of optimality.
 
     It solves the epsilon-SVR of LIBSVM and scikit-learn, or quantile regression, with

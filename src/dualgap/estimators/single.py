@@ -66,6 +66,34 @@ class SingleFit(Estimator[B]):
         return validated(self, X, "no_validation"), None, None
 
 
+class Targets(RegressorMixin):
+    """Mixin of regressors, which predict the values of their problems."""
+
+    if TYPE_CHECKING:
+
+        def _values(self, X: MatrixLike) -> Vector: ...
+
+    def predict(self, X: MatrixLike) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+            (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets; with several quantiles, shape (n_samples, n_quantiles).
+        """
+        return self._columns(self._values(X))
+
+    def _columns(self, values: Vector) -> Vector:
+        """Return one value of a row, or one for each quantile of a list."""
+        return values[:, 0]
+
+
 @dataclass(eq=False, repr=False)
 class LinearSingle(SingleFit[SingleBatch]):
     """Base of linear estimators with a single problem.

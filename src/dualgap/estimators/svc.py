@@ -33,7 +33,7 @@ from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.kernel import Bias
 from ..problems.kernel_batch import KernelBatch
 from ..problems.reductions import OneVsOne, Reduction
-from ..solvers import Auto, Solver
+from ..solvers import Auto, Solver, get_solver
 from ..solvers.kernel.nystroem import LandmarkBatch
 from ..training import Solution
 from ..training.batch import Job
@@ -138,6 +138,13 @@ class KernelClassifier(
             return min(threads, rows_in(cache, rows) // solver.rows_held(rows))
 
         return {"cache_size": cache, "room": room}
+
+    def _solver(self, batch: KernelBatch, job: Job) -> Solver:
+        solver = get_solver(self.solver, batch.kind)
+        if isinstance(self.solver, str) and isinstance(solver, KernelSolver):
+            threads = max(1, job.threads // batch.at_a_time)
+            solver = solver.one_of(len(batch), threads)
+        return solver
 
     def _reduction_of(self, classes: int) -> Reduction:
         return self._pairs(classes)
@@ -245,6 +252,16 @@ class KernelClassifier(
             self.intercept_,
             support=self.support_,
             n_jobs=self.n_jobs,
+        )
+
+    def _undecided(self, pairs: Sequence[str], because: str, remedy: str) -> str:
+        """Return a sentence about pairs that rounding decides; empty without any."""
+        if not pairs:
+            return ""
+        more = f" and {len(pairs) - 1:,} more pairs" if len(pairs) > 1 else ""
+        return (
+            f"rounding decides {pairs[0] or 'the predictions'}{more}, because {because}"
+            f" cannot tell the classes apart. Use {remedy}"
         )
 
     def _refuse_ovo_ties(self) -> None:
@@ -432,12 +449,7 @@ class SVC(CertainLabels, KernelClassifier):
     def _solver(self, batch: KernelBatch, job: Job) -> Solver:
         if isinstance(batch, LandmarkBatch):
             return Auto()
-        solver = get_kernel_solver(self.solver)
-        assert isinstance(solver, KernelSolver)
-        if isinstance(self.solver, str):
-            threads = max(1, job.threads // batch.at_a_time)
-            solver = solver.one_of(len(batch), threads)
-        return solver
+        return super()._solver(batch, job)
 
     def _bias_of_problems(self) -> Bias:
         """Return the arguments of KernelProblem that set the bias."""
@@ -512,11 +524,8 @@ class SVC(CertainLabels, KernelClassifier):
             )
             if part.certified and part.primal >= sum(pair) * (1.0 - 1e-14)
         ]
-        if not decided:
-            return ""
-        more = f" and {len(decided) - 1:,} more pairs" if len(decided) > 1 else ""
-        return (
-            f"rounding decides {decided[0] or 'the predictions'}{more}, because the "
-            "constant 0 is optimal within the proved gap: this kernel cannot tell the "
-            "classes apart. Use another kernel, such as rbf, or other features"
+        return self._undecided(
+            decided,
+            "the constant 0 is optimal within the proved gap: this kernel",
+            "another kernel, such as rbf, or other features",
         )
