@@ -20,11 +20,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Mapping
+from typing import Any, Literal, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import model_file as file
@@ -32,6 +32,7 @@ from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
 from ..estimators.calibration import CalibratedClassifier
+from ..estimators.kernels import KernelModel
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..estimators.meta import final, own
@@ -44,7 +45,7 @@ from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..problems.reductions import certificate_of
-from ..solvers import SOLVERS, solvers_of
+from ..solvers import SOLVERS
 from .calibration_files import calibration_tensors, set_calibration, taken_calibration
 from .linear_files import (
     certificates_of,
@@ -172,9 +173,8 @@ def save_parts(
         names = getattr(model, "feature_names_in_", None) if names is None else names
     model = own(model)
     name = type(model).__name__
-    face = _FACES.get(name)
-    if face is None or type(model) is not face.estimator:
-        remedy = f"Give one of {', '.join(_FACES)}, also after a StandardScaler"
+    if type(model) is not _ESTIMATORS.get(name):
+        remedy = f"Give one of {', '.join(_ESTIMATORS)}, also after a StandardScaler"
         if hasattr(model, "best_estimator_"):
             remedy = "Give its best_estimator_"
         elif hasattr(model, "steps"):
@@ -184,7 +184,7 @@ def save_parts(
             )
         elif isinstance(model, str | os.PathLike):
             remedy = "The order is save_model(model, path)"
-        elif face is not None:
+        elif name in _ESTIMATORS:
             name += f" of {type(model).__module__.partition('.')[0]}"
         raise TypeError(f"model is a {name}, which a model file cannot hold. {remedy}")
     check_is_fitted(model)
@@ -193,11 +193,12 @@ def save_parts(
             f"model is a {name} without a certificate, which a model file needs; train "
             "it with dualgap, or pickle it"
         )
-    extra, tensors = face.take_apart(model, duals)
+    take = _take_kernel if _has_kernel(type(model)) else take_linear
+    extra, tensors = take(model, duals)
     record = {
         "estimator": name,
         "parameters": {
-            key: _plain(key, value, face)
+            key: _plain(key, value, type(model))
             for key, value in model.get_params(deep=False).items()
         },
         **file.common_fields(model, names, notes or {}),
@@ -306,46 +307,58 @@ def pipeline_of(scaling: Scaling, model: BaseEstimator) -> Any:
 # ------------------------------------------------------------- common to all models
 
 
-class _Face(NamedTuple):
-    """File format of one estimator."""
+#: Estimators by their names in files.
+_ESTIMATORS: dict[str, type[BaseEstimator]] = {
+    estimator.__name__: estimator
+    for estimator in (
+        *(LinearSVC, SVC, LinearSVR, LinearOneClassSVM, LogisticRegression),
+        *(NuSVC, SVR, NuSVR, OneClassSVM),
+    )
+}
 
-    estimator: type[Any]
-    #: Registries of parameters that may be records instead of names.
-    registers: dict[str, Mapping[str, type[Any]]]
-    #: Fields of the record besides the common ones.
-    fields: dict[str, type | types.UnionType]
-    #: Returns the extra fields and the tensors of a model.
-    take_apart: Callable[[Any, bool], tuple[Record, Tensors]]
-    #: Sets the attributes from the tensors and the extra fields.
-    put_together: Callable[[Any, Record, Tensors], None]
-    #: Whether the estimator has classes.
-    classes: bool = True
+
+def _has_kernel(estimator: type[BaseEstimator]) -> bool:
+    return issubclass(estimator, KernelModel)
+
+
+def _register(key: str, estimator: type[BaseEstimator]) -> Mapping[str, type[Any]]:
+    """Return the records that may stand for the names of a parameter."""
+    if key == "solver":
+        return KERNEL_SOLVERS | APPROXIMATIONS if _has_kernel(estimator) else SOLVERS
+    known: dict[str, Mapping[str, type[Any]]] = {"loss": LOSSES, "kernel": KERNELS}
+    return known.get(key, {})
+
+
+def _fields_of(estimator: type[BaseEstimator]) -> dict[str, type | types.UnionType]:
+    """Return the fields of the record besides the common ones."""
+    if _has_kernel(estimator):
+        return {"kernel": dict}
+    labels = {"labels": str | None} if is_classifier(estimator()) else {}
+    return {"coef_order": str, **labels}
 
 
 def _assemble(record: Record, tensors: Tensors) -> Any:
     """Return the model of a record and tensors, after checking all of them."""
-    face = _FACES.get(record["estimator"])
-    if face is None:
+    estimator = _ESTIMATORS.get(record["estimator"])
+    if estimator is None:
         raise ValueError(f"its estimator {record['estimator']!r} is unknown")
-    file.expect_fields(record, _FIELDS | face.fields)
-    known = set(face.estimator().get_params(deep=False))
-    given = set(record["parameters"])
-    if given != known:
+    file.expect_fields(record, _FIELDS | _fields_of(estimator))
+    known = set(estimator().get_params(deep=False))
+    if set(record["parameters"]) != known:
         raise ValueError(
             f"its parameters are {sorted(record['parameters'])}, but should be "
             f"{sorted(known)}"
         )
-    model = face.estimator(
-        **{k: _parameter(k, value, face) for k, value in record["parameters"].items()}
-    )
+    given = record["parameters"].items()
+    model = estimator(**{key: _parameter(key, v, estimator) for key, v in given})
     # scikit-learn's check of parameters, with which fit begins
     model._validate_params()
 
-    if face.classes != (record["classes"] is not None):
+    if is_classifier(model) != (record["classes"] is not None):
         raise ValueError(
             f"its classes {record['classes']!r} are invalid for a {record['estimator']}"
         )
-    if face.classes:
+    if is_classifier(model):
         model.classes_ = file.classes(record["classes"])
     model.n_features_in_ = record["n_features"]
     if model.n_features_in_ < 1:
@@ -361,12 +374,13 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
             raise ValueError(f"feature_names must be {d} strings")
         model.feature_names_in_ = np.array(names, dtype=object)
     region = taken_region(tensors)
-    face.put_together(model, record, tensors)
+    make = _make_kernel if _has_kernel(estimator) else make_linear
+    make(model, record, tensors)
     set_region(model, region)
     return model
 
 
-def _plain(key: str, value: Any, face: _Face) -> Any:
+def _plain(key: str, value: Any, estimator: type[BaseEstimator]) -> Any:
     """Return a parameter as JSON, from which :func:`_parameter` restores it."""
     if isinstance(value, dict):
         pairs = value.items()
@@ -380,7 +394,7 @@ def _plain(key: str, value: Any, face: _Face) -> Any:
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         name = str(getattr(value, "name", ""))
-        if face.registers.get(key, {}).get(name) is not type(value):
+        if _register(key, estimator).get(name) is not type(value):
             raise ValueError(
                 f"{key}={value!r} is not a record of dualgap, so a model file cannot "
                 "hold it; pickle the model"
@@ -389,7 +403,7 @@ def _plain(key: str, value: Any, face: _Face) -> Any:
     return file.scalar(key, value)
 
 
-def _parameter(key: str, value: Any, face: _Face) -> Any:
+def _parameter(key: str, value: Any, estimator: type[BaseEstimator]) -> Any:
     """Invert :func:`_plain`."""
     if not isinstance(value, dict):
         return file.scalar(key, value)
@@ -403,7 +417,7 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
         ):
             raise ValueError(f"{key}={weights!r} is invalid: weights must be numbers")
         return weights
-    register = face.registers.get(key, {})
+    register = _register(key, estimator)
     if set(value) != {"record", "fields"} or value["record"] not in register:
         raise ValueError(f"{key}={value!r} is unknown")
     return file.from_fields(register[value["record"]], value["fields"])
@@ -423,12 +437,12 @@ def _take_kernel(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
         tensors["class_weight"] = np.ascontiguousarray(model.class_weight_, dtype="<f8")
     if not isinstance(model._fitted_kernel, Precomputed):
         tensors |= file.matrix_tensors("support_vectors", model.support_vectors_)
-    kernel = _plain("kernel", model._fitted_kernel, _FACES["SVC"])
+    kernel = _plain("kernel", model._fitted_kernel, SVC)
     return {"n_rows": int(model.shape_fit_[0]), "kernel": kernel}, tensors
 
 
 def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
-    kernel = _parameter("kernel", record["kernel"], _FACES["SVC"])
+    kernel = _parameter("kernel", record["kernel"], SVC)
     if isinstance(getattr(kernel, "gamma", 1.0), str):
         raise ValueError(f"its kernel has gamma={kernel.gamma!r}, not a number")
     n, d = record["n_rows"], model.n_features_in_
@@ -475,50 +489,3 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     model.certificate_ = certificate_of(model, certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
     model.fit_status_ = int(not all(c.certified for c in certificates))
-
-
-_BOX: Any = (
-    {"solver": solvers_of("kernel-regression"), "kernel": KERNELS},
-    {"kernel": dict},
-    _take_kernel,
-    _make_kernel,
-    False,
-)
-
-_FACES: dict[str, _Face] = {
-    "LinearSVC": _Face(
-        LinearSVC,
-        {"loss": LOSSES, "solver": SOLVERS},
-        {"coef_order": str, "labels": str | None},
-        take_linear,
-        make_linear,
-    ),
-    "SVC": _Face(
-        SVC,
-        {
-            "loss": LOSSES,
-            "solver": KERNEL_SOLVERS | APPROXIMATIONS,
-            "kernel": KERNELS,
-        },
-        {"kernel": dict},
-        _take_kernel,
-        _make_kernel,
-    ),
-    "LinearSVR": _Face(
-        LinearSVR, {}, {"coef_order": str}, take_linear, make_linear, False
-    ),
-    "LinearOneClassSVM": _Face(
-        LinearOneClassSVM, {}, {"coef_order": str}, take_linear, make_linear, False
-    ),
-    "LogisticRegression": _Face(
-        LogisticRegression,
-        {},
-        {"coef_order": str, "labels": str | None},
-        take_linear,
-        make_linear,
-    ),
-    "NuSVC": _Face(NuSVC, *_BOX[:-1]),
-    "SVR": _Face(SVR, *_BOX),
-    "NuSVR": _Face(NuSVR, *_BOX),
-    "OneClassSVM": _Face(OneClassSVM, *_BOX),
-}
