@@ -165,7 +165,7 @@ ROOMS = {
     "papers": 4060,
     "plot": 1028,
     "problems": 6203,
-    "solvers": 10302,
+    "solvers": 10210,
     "training": 2398,
 }
 

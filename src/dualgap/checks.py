@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache, partial
 from numbers import Integral
-from typing import Any
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .losses import Vector
 from .ranges import refuse_huge
+
+#: Refuses a value of a parameter, given its name.
+Check: TypeAlias = Callable[[str, Any], None]
+#: Words that a parameter may be, with their types.
+Words: TypeAlias = tuple[tuple[type, object], ...]
 
 # Squares of costs outside this range overflow or underflow float64.
 _SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
@@ -171,3 +189,53 @@ def check_step(name: str, value: object, largest: float = math.inf) -> None:
     ):
         limit = "" if math.isinf(largest) else f" of at most {largest:g}"
         raise ValueError(f"{name}={value!r}: give a positive, finite number{limit}")
+
+
+#: Types of hyper-parameters, with the functions that check their values.
+Count: TypeAlias = Annotated[int, check_count]
+Step: TypeAlias = Annotated[float, check_step]
+Fraction: TypeAlias = Annotated[float, partial(check_step, largest=1.0)]
+
+
+def check_fields(record: object) -> None:
+    """Refuse values of a dataclass that the types of its fields do not allow."""
+    kind: type = type(record)
+    for name, words, check in _checks_of(kind):
+        value = getattr(record, name)
+        if (type(value), value) in words:
+            continue
+        if check is None:
+            check_option(name, value, tuple(word for _, word in words))
+        else:
+            check(name, value)
+
+
+@cache
+def _checks_of(record: type) -> list[tuple[str, Words, Check | None]]:
+    """Return the fields with their words, and the check of any other value."""
+    try:
+        hints = get_type_hints(record, include_extras=True)
+    except NameError:  # somebody's own record, with names of type checkers alone
+        return []
+    found = []
+    for own in fields(record):
+        words: tuple[object, ...] = ()
+        checks: list[Check | None] = []  # None: a type without a check
+        for hint in _parts(hints[own.name]):
+            if get_origin(hint) is Literal:
+                words += get_args(hint)
+            elif hint is bool:
+                words += True, False
+            elif hint is NoneType:
+                words += (None,)
+            else:
+                checks += getattr(hint, "__metadata__", (None,))
+        if None not in checks:
+            pairs = tuple((type(word), word) for word in words)
+            found.append((own.name, pairs, checks[0] if checks else None))
+    return found
+
+
+def _parts(hint: object) -> tuple[object, ...]:
+    """Return the types of a union, or the type itself."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..kernels.functions import (
     RBF,
     Callable,
@@ -59,13 +61,18 @@ def get_kernel_solver(
     if isinstance(solver, (KernelSolver, Nystroem)):
         return solver
     try:
-        return (KERNEL_SOLVERS | APPROXIMATIONS)[solver]()
+        return _by_name(solver)
     except (KeyError, TypeError):
         known = ", ".join(map(repr, KERNEL_SOLVERS | APPROXIMATIONS))
         raise ValueError(
             f"solver={solver!r} is unknown; use one of {known} or a record such as "
             "SWAP2o(ranking='paper')"
         ) from None
+
+
+@cache
+def _by_name(name: str) -> KernelSolver | Nystroem:
+    return (KERNEL_SOLVERS | APPROXIMATIONS)[name]()
 
 
 __all__ = [

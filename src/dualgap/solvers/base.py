@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count, check_option
+from ..checks import Count, check_fields
 from ..data.blocks import Block
 from ..docstrings import inherit_entries
 from ..losses import LOSSES, Vector
@@ -155,6 +155,9 @@ class Solver(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         inherit_entries(cls)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def monotone(self) -> bool:
@@ -322,11 +325,7 @@ class SteppedSolver(Solver):
         epoch. Of the fit, only the last proof then reads all rows.
     """
 
-    max_steps: int | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.max_steps is not None:
-            check_count("max_steps", self.max_steps)
+    max_steps: Count | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -344,10 +343,6 @@ class OrderedSolver(SteppedSolver):
     order: Literal["permutation", "fixed", "cyclic"] = field(
         default="permutation", kw_only=True
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("order", self.order, ("permutation", "fixed", "cyclic"))
 
     @property
     def streams(self) -> bool:

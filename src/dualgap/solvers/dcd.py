@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count, check_option
+from ..checks import Count
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import BinaryHint, Claim
@@ -310,7 +310,7 @@ class DCD(Solver):
 
     shrinking: Literal["sleep", "hsieh", "none"] = "sleep"
     acceleration: Literal["auto", "conjugate", "none"] = "auto"
-    block_sweeps: int | Literal["auto"] = "auto"
+    block_sweeps: Count | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "dcd"
     settings: ClassVar[DCDSettings] = SETTINGS
@@ -320,10 +320,7 @@ class DCD(Solver):
     free_bias = True
 
     def __post_init__(self) -> None:
-        check_option("shrinking", self.shrinking, ("sleep", "hsieh", "none"))
-        check_option("acceleration", self.acceleration, ("auto", "conjugate", "none"))
-        if self.block_sweeps != "auto":
-            check_count("block_sweeps", self.block_sweeps)
+        super().__post_init__()
         if self.acceleration == "conjugate" and self.shrinking != "sleep":
             raise ValueError(
                 f"acceleration='conjugate' needs shrinking='sleep', got "

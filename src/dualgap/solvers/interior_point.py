@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count
+from ..checks import Count
 from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
@@ -276,15 +276,11 @@ class InteriorPoint(FewFeatures):
         many while the gap over all rows is below 5 %.
     """
 
-    sample: int = 4000
-    rounds: int = 4
+    sample: Count = 4000
+    rounds: Count = 4
 
     name: ClassVar[str] = "interior-point"
     settings: ClassVar[InteriorPointSettings] = SETTINGS
-
-    def __post_init__(self) -> None:
-        for name in ("max_features", "sample", "rounds"):
-            check_count(name, getattr(self, name))
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None

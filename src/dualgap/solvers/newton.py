@@ -17,20 +17,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from .. import core
-from ..checks import check_option
 from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
 from .base import TINY, Solver, State, new_order
-from .registry import register, register_choice
-from .regression import RegressionDCD, RegressionSolver, ascended
+from .registry import get_solver, register, register_choice
+from .regression import RegressionSolver, ascended
 from .regression_interior import RegressionInterior
 from .some_rows import lone_blas
 
@@ -123,14 +122,11 @@ class ResidualNewton(RegressionSolver):
         or by the one that is expected to cost less.
     """
 
-    direction: str = "auto"
+    direction: Literal["auto", "factor", "gradients"] = "auto"
 
     name: ClassVar[str] = "newton"
     settings: ClassVar[ResidualNewtonSettings] = ResidualNewtonSettings()
     losses: ClassVar[tuple[str, ...]] = ("squared_epsilon_insensitive",)
-
-    def __post_init__(self) -> None:
-        check_option("direction", self.direction, ("auto", "factor", "gradients"))
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
@@ -215,16 +211,19 @@ def choose_regression(problem: RegressionProblem) -> Solver:
     """Return the solver for the loss and the counts of a regression problem."""
     # `dcd` solves a single row in one step. Its dual may be too small for an interior
     # point, or for a residual.
+    name = "dcd"
     if np.count_nonzero(problem.cost) == 1:
-        return RegressionDCD()
-    if problem.loss.name in ResidualNewton.losses:
+        pass
+    elif problem.loss.name in ResidualNewton.losses:
         newton = ResidualNewton.settings
         many = problem.n >= newton.rows_per_feature * problem.width
         steep = problem.steepness >= newton.steep
         few = problem.width <= newton.auto_features
-        return ResidualNewton() if many or (steep and few) else RegressionDCD()
-    settings = RegressionInterior.settings
-    size = float(np.abs(problem.target).sum())
-    steep = problem.steepness * problem.n >= settings.steep * size
-    few = problem.width <= settings.auto_features
-    return RegressionInterior() if steep and few else RegressionDCD()
+        name = "newton" if many or (steep and few) else name
+    else:
+        settings = RegressionInterior.settings
+        size = float(np.abs(problem.target).sum())
+        steep = problem.steepness * problem.n >= settings.steep * size
+        few = problem.width <= settings.auto_features
+        name = "interior-point" if steep and few else name
+    return get_solver(name, problem.kind)

@@ -7,6 +7,7 @@ the tests read the registry; no other list says which solver trains what.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from ..names import nearest
@@ -57,7 +58,7 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
     if isinstance(solver, Solver):
         return solver
     try:
-        return _SOLVERS[kind][solver]()
+        return _by_name(solver, kind)
     except (KeyError, TypeError):
         known = solvers_of(kind)
         names = ", ".join(map(repr, known))
@@ -67,6 +68,11 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
             f"solver={solver!r} is unknown; use one of {names} or a record such as "
             f"SDCA(order='random').{hint}"
         ) from None
+
+
+@cache
+def _by_name(name: str, kind: str) -> Solver:
+    return _SOLVERS[kind][name]()
 
 
 def check_kind(problem: Any, solver: Solver) -> None:

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count, check_option
+from ..checks import Count
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from .base import new_order
@@ -209,16 +209,11 @@ class SmoothingNewton(FewFeatures):
         need dense rows, the squared hinge, and a penalised bias.
     """
 
-    sample: int = 2000
-    passes: str = "auto"
+    sample: Count = 2000
+    passes: Literal["auto", "shared", "own"] = "auto"
 
     name: ClassVar[str] = "newton"
     settings: ClassVar[SmoothingNewtonSettings] = SmoothingNewtonSettings()
-
-    def __post_init__(self) -> None:
-        for name in ("max_features", "sample"):
-            check_count(name, getattr(self, name))
-        check_option("passes", self.passes, ("auto", "shared", "own"))
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..blas import Functions, algebra, one_thread
+from ..checks import Count
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
@@ -322,7 +323,7 @@ class SomeRowsState(State):
 class FewFeatures(Solver):
     """Base of the methods with a d x d matrix; they stream and can free the bias."""
 
-    max_features: int = 2500
+    max_features: Count = 2500
     free_bias = True
     streams = True
 

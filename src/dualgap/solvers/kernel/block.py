@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from ... import core
 from ...blas import limited
-from ...checks import check_count
+from ...checks import Count
 from ...core import StoppedError
 from ...kernels.functions import Rows
 from ...kernels.gram import Subset
@@ -313,8 +313,8 @@ class BlockSolver(KernelSolver):
         Threads that share kernel rows and updates. The result does not depend on it.
     """
 
-    q: int | None = None
-    threads: int = 1
+    q: Count | None = None
+    threads: Count = 1
 
     name: ClassVar[str] = "block"
     settings: ClassVar[BlockSettings] = BlockSettings()
@@ -328,11 +328,6 @@ class BlockSolver(KernelSolver):
     mends_estimate: ClassVar[bool] = True
     monotone = True
     free_bias = True
-
-    def __post_init__(self) -> None:
-        if self.q is not None:
-            check_count("q", self.q)
-        check_count("threads", self.threads)
 
     def rows_held(self, n: int) -> int:
         return min(n, 2 * self._sizes(n)[0])

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ... import core
 from ...blas import limited
 from ...certificate import Certificate
-from ...checks import check_count
+from ...checks import Count, check_fields
 from ...core import StoppedError
 from ...kernels.gram import Matrix
 from ...kernels.rows import core_kernel, packs
@@ -77,16 +77,15 @@ class Nystroem:
         Threads that compute features. The result does not depend on it.
     """
 
-    n_components: int = 300
-    threads: int = 1
+    n_components: Count = 300
+    threads: Count = 1
 
     name: ClassVar[str] = "nystroem"
     free_bias: ClassVar[bool] = True
     without_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_count("n_components", self.n_components)
-        check_count("threads", self.threads)
+        check_fields(self)
 
     def rows_held(self, n: int) -> int:
         """Return 1: Nystroem needs no cached kernel rows."""

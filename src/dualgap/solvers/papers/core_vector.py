@@ -29,13 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_count, check_option, check_step
+from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
 from ..kernel.base import KernelSolver
 from ..registry import register
 from .frank_wolfe import (
-    POINTS,
     Point,
     SampledState,
     SimplexSettings,
@@ -157,25 +156,19 @@ class CoreVector(KernelSolver):
         ``stop="sampled"`` stops.
     """
 
-    eps: float = 0.01
-    sample: int | None = 60
+    eps: Fraction = 0.01
+    sample: Count | None = 60
     balanced: bool = False
-    initial: int = 20
+    initial: Count = 20
     initial_point: Point = "balanced"
     stop: Stopping = "certified"
-    quiet_samples: int = 1
+    quiet_samples: Count = 1
 
     name: ClassVar[str] = "core-vector"
     settings: ClassVar[CoreVectorSettings] = CoreVectorSettings()
 
     def __post_init__(self) -> None:
-        check_step("eps", self.eps, 1.0)
-        if self.sample is not None:
-            check_count("sample", self.sample)
-        check_option("balanced", self.balanced, (True, False))
-        check_count("initial", self.initial)
-        check_option("initial_point", self.initial_point, POINTS)
-        check_option("stop", self.stop, ("certified", "sampled"))
+        super().__post_init__()
         check_quiet(self.quiet_samples, self.ends_itself)
         if self.sample is None and self.ends_itself:
             raise ValueError(

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_count, check_step
+from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
 from ..base import Solver, State, new_order
@@ -225,10 +225,10 @@ class CuttingPlane(Solver):
         Threads over the rows, at most 256. The result depends on it by rounding.
     """
 
-    max_planes: int = 2000
-    patience: int = 50
-    inner_tol: float = 0.01
-    threads: int = 1
+    max_planes: Count = 2000
+    patience: Count = 50
+    inner_tol: Fraction = 0.01
+    threads: Count = 1
 
     name: ClassVar[str] = "cutting-plane"
     settings: ClassVar[CuttingPlaneSettings] = CuttingPlaneSettings()
@@ -236,14 +236,12 @@ class CuttingPlane(Solver):
     streams = True
 
     def __post_init__(self) -> None:
-        for name in ("max_planes", "patience", "threads"):
-            check_count(name, getattr(self, name))
+        super().__post_init__()
         if self.max_planes < 2:
             raise ValueError(f"max_planes={self.max_planes!r}: give 2 or more")
         most = self.settings.largest_threads
         if self.threads > most:
             raise ValueError(f"threads={self.threads!r}: give {most} or less")
-        check_step("inner_tol", self.inner_tol, 1.0)
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
@@ -349,13 +347,9 @@ class OCAS(CuttingPlane):
         w, at most 1.
     """
 
-    mu: float = 0.1
+    mu: Fraction = 0.1
 
     name: ClassVar[str] = "ocas"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_step("mu", self.mu, 1.0)
 
     def _lengths(self, state: PlaneState, w: Vector) -> tuple[float, float]:
         way = w - state.w

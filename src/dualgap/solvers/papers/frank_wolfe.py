@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_count, check_option, check_step
+from ...checks import Count, check_step
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
 from ...problems.kernel_boxes import KernelSimplex
@@ -43,7 +43,6 @@ from ..registry import register
 Ranking = Literal["clipped", "paper"]
 Stopping = Literal["certified", "sampled"]
 Point = Literal["balanced", "random", "equal"]
-POINTS = get_args(Point)
 
 
 @dataclass(frozen=True)
@@ -273,11 +272,11 @@ class FrankWolfe(KernelSolver):
 
     #: Look for the best vertex among this many random rows (60 in the paper). By
     #: default all rows are searched, or 60 of them with ``stop="sampled"``.
-    sample: int | None = None
+    sample: Count | None = None
     #: Draw half of the sample from each class.
     balanced: bool = False
     #: Number of random rows in the first point.
-    initial: int = 20
+    initial: Count = 20
     #: First point: the solution of the problem on these rows, half of them from each
     #: class or, as in the paper, from all rows; or equal weights on rows from all.
     initial_point: Point = "balanced"
@@ -286,7 +285,7 @@ class FrankWolfe(KernelSolver):
     #: certificate is then made once, after the last step, and `tol` ends no fit.
     stop: Stopping = "certified"
     #: Number of samples in a row with such a gap, before ``stop="sampled"`` stops.
-    quiet_samples: int = 1
+    quiet_samples: Count = 1
     #: Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
     #: default. It is absolute: with the min over all rows, the relative gap would be
     #: about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
@@ -295,7 +294,7 @@ class FrankWolfe(KernelSolver):
     settings: ClassVar[FrankWolfeSettings] = FrankWolfeSettings()
 
     def __post_init__(self) -> None:
-        check_option("stop", self.stop, ("certified", "sampled"))
+        super().__post_init__()
         if self.stop == "sampled":
             # The record is frozen: only its own constructor may fill in defaults.
             if self.sample is None:
@@ -308,12 +307,7 @@ class FrankWolfe(KernelSolver):
             raise ValueError(
                 f"eps={self.eps!r} is for stop='sampled' only; give tol to the fit"
             )
-        if self.sample is not None:
-            check_count("sample", self.sample)
         check_quiet(self.quiet_samples, self.ends_itself)
-        check_option("balanced", self.balanced, (True, False))
-        check_count("initial", self.initial)
-        check_option("initial_point", self.initial_point, POINTS)
 
     @property
     def monotone(self) -> bool:
@@ -401,8 +395,7 @@ class FrankWolfe(KernelSolver):
 
 
 def check_quiet(samples: int, ends_itself: bool) -> None:
-    """Check the number of quiet samples that end a fit."""
-    check_count("quiet_samples", samples)
+    """Refuse quiet samples where no sample ends a fit."""
     if samples > 1 and not ends_itself:
         raise ValueError(
             f"quiet_samples={samples} is for stop='sampled' only; leave it out"
@@ -507,10 +500,6 @@ class SWAP2o(FrankWolfe):
     ranking: Ranking = "clipped"
 
     name: ClassVar[str] = "swap-2o"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("ranking", self.ranking, ("clipped", "paper"))
 
     @property
     def clipped(self) -> bool:

@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ... import core
-from ...checks import check_count, check_option
+from ...checks import Count
 from ...losses import LOSSES, Vector
 from ...problems.base import Claim, KernelHint
 from ...problems.kernel import KernelProblem
@@ -143,8 +143,8 @@ class KernelPegasos(SteppedSolver, KernelSolver):
         epoch.
     """
 
-    budget: int | None = None
-    batch_size: int = 1
+    budget: Count | None = None
+    batch_size: Count = 1
     sampling: Literal["permutation", "random"] = "permutation"
     output: Literal["last", "average"] = "last"
 
@@ -153,14 +153,6 @@ class KernelPegasos(SteppedSolver, KernelSolver):
     losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
     dual: ClassVar[bool] = False
     without_bias: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.budget is not None:
-            check_count("budget", self.budget)
-        check_count("batch_size", self.batch_size)
-        check_option("sampling", self.sampling, ("permutation", "random"))
-        check_option("output", self.output, ("last", "average"))
 
     def check(self, problem: KernelProblem) -> None:
         super().check(problem)

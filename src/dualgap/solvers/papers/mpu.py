@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from ... import core
-from ...checks import check_step
+from ...checks import Fraction, Step
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
 from ..base import Solver, State, new_order, row_visits
@@ -87,19 +87,14 @@ class MPU(Solver):
         `tol` decides, and a fit with a `tol` below delta_stop may stall.
     """
 
-    delta: float = 0.02
-    delta_stop: float | None = None
+    delta: Fraction = 0.02
+    delta_stop: Step | None = None
 
     name: ClassVar[str] = "mpu"
     settings: ClassVar[MPUSettings] = MPUSettings()
     resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
     streams = True
-
-    def __post_init__(self) -> None:
-        check_step("delta", self.delta, 1.0)
-        if self.delta_stop is not None:
-            check_step("delta_stop", self.delta_stop)
 
     @property
     def monotone(self) -> bool:

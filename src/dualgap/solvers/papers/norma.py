@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ... import core
-from ...checks import check_step
+from ...checks import Fraction
 from ...problems.binary import BinaryProblem
 from ..registry import register
 from .stochastic_gradient import StochasticGradient
@@ -34,14 +34,10 @@ class NORMA(StochasticGradient):
         sqrt(2)/2.
     """
 
-    p: float = 0.5 * 2.0**0.5
+    p: Fraction = 0.5 * 2.0**0.5
 
     name: ClassVar[str] = "norma"
     schedule: ClassVar[core.Schedule] = core.Schedule.norma
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_step("p", self.p, largest=1.0)
 
     def eta0(self, problem: BinaryProblem, rng: core.Random) -> float:
         return self.p

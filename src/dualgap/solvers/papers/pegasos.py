@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ... import core
-from ...checks import check_count, check_option
+from ...checks import Count
 from ...losses import Vector
 from ...problems.bias import best_bias
 from ...problems.binary import BinaryProblem
@@ -71,7 +71,7 @@ class Pegasos(StochasticGradient):
         epoch. Of the fit, only the last proof then reads all rows.
     """
 
-    batch_size: int = 1
+    batch_size: Count = 1
     projection: bool = False
     sampling: Literal["permutation", "random"] = "permutation"
     output: Literal["last", "average"] = "last"
@@ -82,11 +82,6 @@ class Pegasos(StochasticGradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("batch_size", self.batch_size)
-        check_option("projection", self.projection, (True, False))
-        check_option("sampling", self.sampling, ("permutation", "random"))
-        check_option("output", self.output, ("last", "average"))
-        check_option("bias", self.bias, ("feature", "subgradient", "batch", "search"))
         if self.bias == "batch" and self.batch_size == 1:
             raise ValueError(
                 "bias='batch' needs batch_size of 2 or more: one row has no best bias"

@@ -20,7 +20,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ... import core
-from ...checks import check_option
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
@@ -58,7 +57,7 @@ class SDCA(SteppedSolver):
         below T.
     """
 
-    order: RowOrder = "permutation"
+    order: Literal["permutation", "random", "cyclic"] = "permutation"
     init: Literal["zero", "sgd"] = "zero"
     output: Literal["last", "average", "random"] = "last"
 
@@ -66,12 +65,6 @@ class SDCA(SteppedSolver):
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     streams = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("order", self.order, ("permutation", "random", "cyclic"))
-        check_option("init", self.init, ("zero", "sgd"))
-        check_option("output", self.output, ("last", "average", "random"))
 
     @property
     def monotone(self) -> bool:

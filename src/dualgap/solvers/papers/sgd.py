@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_count, check_step
+from ...checks import Count, Step
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
@@ -63,14 +63,10 @@ class _CountingSGD(SteppedSolver):
         fit lowers the factor by itself.
     """
 
-    check_factor: float = field(default=1.2, kw_only=True)
+    check_factor: Step = field(default=1.2, kw_only=True)
 
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     resumes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_step("check_factor", self.check_factor)
 
     @abstractmethod
     def visits(self, state: SGDState, stop: core.Stop) -> Visits:
@@ -172,16 +168,11 @@ class SGDm(_EpochSGD):
         Epoch T is multiple if ``0 < T mod period < run``.
     """
 
-    repeats: int = 5
-    period: int = 9
-    run: int = 5
+    repeats: Count = 5
+    period: Count = 9
+    run: Count = 5
 
     name: ClassVar[str] = "sgd-m"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("repeats", "period", "run"):
-            check_count(name, getattr(self, name))
 
     def multiplicity(self, epoch: int) -> int:
         return self.repeats if 0 < epoch % self.period < self.run else 1

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_count, check_option, check_step
+from ...checks import Count, Step
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
@@ -85,20 +85,12 @@ class SGDQN(OrderedSolver):
     """
 
     update: Literal["corrected", "2009"] = "corrected"
-    skip: int | None = None
-    t0: float | None = None
+    skip: Count | None = None
+    t0: Step | None = None
 
     name: ClassVar[str] = "sgd-qn"
     settings: ClassVar[SGDQNSettings] = SGDQNSettings()
     resumes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("update", self.update, ("corrected", "2009"))
-        if self.skip is not None:
-            check_count("skip", self.skip)
-        if self.t0 is not None:
-            check_step("t0", self.t0)
 
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import check_step
+from ...checks import Step
 from ...data.blocks import Block
 from ...losses import LOSSES
 from ...problems.binary import BinaryProblem
@@ -48,17 +48,12 @@ class SvmSGD(OrderedSolver, StochasticGradient):
         Constant eta0 of the step size. None: chosen on 1000 rows.
     """
 
-    initial_step: float | None = None
+    initial_step: Step | None = None
 
     name: ClassVar[str] = "svmsgd"
     settings: ClassVar[SvmSGDSettings] = SvmSGDSettings()
     schedule: ClassVar[core.Schedule] = core.Schedule.svmsgd
     losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.initial_step is not None:
-            check_step("initial_step", self.initial_step)
 
     def options(self) -> tuple[RowOrder, int, bool, bool]:
         return self.order, 1, False, False
