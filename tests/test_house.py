@@ -161,7 +161,7 @@ ROOMS = {
     "distributed": 2629,
     "estimators": 10593,
     "kernels": 1731,
-    "models": 6356,
+    "models": 6342,
     "papers": 4060,
     "plot": 1028,
     "problems": 6203,

@@ -14,85 +14,51 @@ from .names import Guesses, instead
 
 if TYPE_CHECKING:
     __version__: str
-    from ._show_versions import show_versions
-    from .estimators import (
-        SVC,
-        SVCCV,
-        SVR,
-        SVRCV,
-        CalibratedClassifier,
-        LinearOneClassSVM,
-        LinearSVC,
-        LinearSVCCV,
-        LinearSVR,
-        LogisticRegression,
-        NuSVC,
-        NuSVR,
-        OneClassSVM,
-        calibrated,
-    )
-    from .html_report import report
-    from .models import certify, compress, load_model, save_model, to_onnx
-    from .patch import patch_sklearn, unpatch_sklearn
-    from .problems.degenerate import DegenerateWarning
+    from ._show_versions import show_versions as show_versions
+    from .estimators import SVC as SVC
+    from .estimators import SVCCV as SVCCV
+    from .estimators import SVR as SVR
+    from .estimators import SVRCV as SVRCV
+    from .estimators import CalibratedClassifier as CalibratedClassifier
+    from .estimators import LinearOneClassSVM as LinearOneClassSVM
+    from .estimators import LinearSVC as LinearSVC
+    from .estimators import LinearSVCCV as LinearSVCCV
+    from .estimators import LinearSVR as LinearSVR
+    from .estimators import LogisticRegression as LogisticRegression
+    from .estimators import NuSVC as NuSVC
+    from .estimators import NuSVR as NuSVR
+    from .estimators import OneClassSVM as OneClassSVM
+    from .estimators import calibrated as calibrated
+    from .html_report import report as report
+    from .models import certify as certify
+    from .models import compress as compress
+    from .models import load_model as load_model
+    from .models import save_model as save_model
+    from .models import to_onnx as to_onnx
+    from .patch import patch_sklearn as patch_sklearn
+    from .patch import unpatch_sklearn as unpatch_sklearn
+    from .problems.degenerate import DegenerateWarning as DegenerateWarning
 
-# Public names and the modules that define them. A module is imported when one of its
+
+# Public names by the modules that define them. A module is imported when one of its
 # names is first used, which keeps `import dualgap` fast.
 _HOME = {
-    "SVC": ".estimators",
-    "SVCCV": ".estimators",
-    "SVRCV": ".estimators",
-    "CalibratedClassifier": ".estimators",
-    "DegenerateWarning": ".problems.degenerate",
-    "LinearOneClassSVM": ".estimators",
-    "LinearSVC": ".estimators",
-    "LinearSVCCV": ".estimators",
-    "LinearSVR": ".estimators",
-    "LogisticRegression": ".estimators",
-    "NuSVC": ".estimators",
-    "NuSVR": ".estimators",
-    "OneClassSVM": ".estimators",
-    "SVR": ".estimators",
-    "calibrated": ".estimators",
-    "certify": ".models",
-    "compress": ".models",
-    "load_model": ".models",
-    "patch_sklearn": ".patch",
-    "report": ".html_report",
-    "save_model": ".models",
-    "show_versions": "._show_versions",
-    "to_onnx": ".models",
-    "unpatch_sklearn": ".patch",
+    name: module
+    for module, names in {
+        ".estimators": (
+            *("SVC", "SVCCV", "SVR", "SVRCV", "CalibratedClassifier", "calibrated"),
+            *("LinearOneClassSVM", "LinearSVC", "LinearSVCCV", "LinearSVR"),
+            *("LogisticRegression", "NuSVC", "NuSVR", "OneClassSVM"),
+        ),
+        ".models": ("certify", "compress", "load_model", "save_model", "to_onnx"),
+        ".patch": ("patch_sklearn", "unpatch_sklearn"),
+        ".html_report": ("report",),
+        ".problems.degenerate": ("DegenerateWarning",),
+        "._show_versions": ("show_versions",),
+    }.items()
+    for name in names
 }
-
-__all__ = [
-    "SVC",
-    "SVCCV",
-    "SVR",
-    "SVRCV",
-    "CalibratedClassifier",
-    "DegenerateWarning",
-    "LinearOneClassSVM",
-    "LinearSVC",
-    "LinearSVCCV",
-    "LinearSVR",
-    "LogisticRegression",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "__version__",
-    "calibrated",
-    "certify",
-    "compress",
-    "load_model",
-    "patch_sklearn",
-    "report",
-    "save_model",
-    "show_versions",
-    "to_onnx",
-    "unpatch_sklearn",
-]
-
+__all__ = ["__version__", *_HOME]
 
 #: Submodules that are available after `import dualgap`. Each is imported on first use.
 _MODULES = {

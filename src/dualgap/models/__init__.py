@@ -9,60 +9,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .certification import certify
-    from .changed_rows import WhatIf, what_if
-    from .compression import compress
-    from .explanations import ShapleyValues, shapley_values
-    from .files import load_model, save_model
-    from .influential_rows import influence
-    from .leave_one_out import ErrorBounds, cv_bounds, loo_bounds
-    from .onnx import register_skl2onnx, to_onnx
-    from .peers import read_liblinear, read_libsvm, write_liblinear, write_libsvm
-    from .proofs import write_proof
+    from .certification import certify as certify
+    from .changed_rows import WhatIf as WhatIf
+    from .changed_rows import what_if as what_if
+    from .compression import compress as compress
+    from .explanations import ShapleyValues as ShapleyValues
+    from .explanations import shapley_values as shapley_values
+    from .files import load_model as load_model
+    from .files import save_model as save_model
+    from .influential_rows import influence as influence
+    from .leave_one_out import ErrorBounds as ErrorBounds
+    from .leave_one_out import cv_bounds as cv_bounds
+    from .leave_one_out import loo_bounds as loo_bounds
+    from .onnx import register_skl2onnx as register_skl2onnx
+    from .onnx import to_onnx as to_onnx
+    from .peers import read_liblinear as read_liblinear
+    from .peers import read_libsvm as read_libsvm
+    from .peers import write_liblinear as write_liblinear
+    from .peers import write_libsvm as write_libsvm
+    from .proofs import write_proof as write_proof
 
 _HOME = {
-    "ErrorBounds": ".leave_one_out",
-    "ShapleyValues": ".explanations",
-    "WhatIf": ".changed_rows",
-    "certify": ".certification",
-    "compress": ".compression",
-    "cv_bounds": ".leave_one_out",
-    "influence": ".influential_rows",
-    "load_model": ".files",
-    "loo_bounds": ".leave_one_out",
-    "read_liblinear": ".peers",
-    "read_libsvm": ".peers",
-    "register_skl2onnx": ".onnx",
-    "save_model": ".files",
-    "shapley_values": ".explanations",
-    "to_onnx": ".onnx",
-    "what_if": ".changed_rows",
-    "write_liblinear": ".peers",
-    "write_libsvm": ".peers",
-    "write_proof": ".proofs",
+    name: module
+    for module, names in {
+        ".certification": ("certify",),
+        ".changed_rows": ("WhatIf", "what_if"),
+        ".compression": ("compress",),
+        ".explanations": ("ShapleyValues", "shapley_values"),
+        ".files": ("load_model", "save_model"),
+        ".influential_rows": ("influence",),
+        ".leave_one_out": ("ErrorBounds", "cv_bounds", "loo_bounds"),
+        ".onnx": ("register_skl2onnx", "to_onnx"),
+        ".peers": (
+            *("read_liblinear", "read_libsvm"),
+            *("write_liblinear", "write_libsvm"),
+        ),
+        ".proofs": ("write_proof",),
+    }.items()
+    for name in names
 }
-
-__all__ = [
-    "ErrorBounds",
-    "ShapleyValues",
-    "WhatIf",
-    "certify",
-    "compress",
-    "cv_bounds",
-    "influence",
-    "load_model",
-    "loo_bounds",
-    "read_liblinear",
-    "read_libsvm",
-    "register_skl2onnx",
-    "save_model",
-    "shapley_values",
-    "to_onnx",
-    "what_if",
-    "write_liblinear",
-    "write_libsvm",
-    "write_proof",
-]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
