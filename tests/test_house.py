@@ -164,7 +164,7 @@ ROOMS = {
     "models": 6342,
     "papers": 4060,
     "plot": 1028,
-    "problems": 6203,
+    "problems": 6191,
     "solvers": 10210,
     "training": 2398,
 }

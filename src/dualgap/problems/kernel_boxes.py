@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -172,28 +173,54 @@ class BoxProblem(MatrixProblem):
     def _above(self, alpha: Vector, scores: Vector, bias: float) -> tuple[float, float]:
         return self._values(alpha, scores, bias)[:2]
 
+    def _offsets(self, scores: Vector, bias: float) -> Sequence[float]:
+        """Return the offsets of the losses, of a model with this bias."""
+        return (bias - self.centre,)
+
+    def _losses(
+        self, scores: Vector, offsets: Sequence[float], off: Vector | float = 0.0
+    ) -> list[Vector]:
+        """Return the losses of each row per cost, at most, for errors up to `off`."""
+        rest = self.linear - scores - offsets[0]
+        value = self.loss.value
+        return [np.maximum(value(rest + off), value(rest - off))]
+
+    def _price(self, offsets: Sequence[float]) -> tuple[float, float]:
+        """Return the part of P of the offsets, and its error in units."""
+        price = offsets[0] * self.total
+        return price, 4 * abs(price)
+
+    def _costs(self) -> Sequence[Vector]:
+        """Return the costs of the rows in each loss."""
+        return (self.cost,)
+
     def _values(
         self, alpha: Vector, scores: Vector, bias: float
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """Return P of alpha, its error, and its squared norm."""
-        b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
+        return self._values_at(alpha, scores, self._offsets(scores, bias))
+
+    def _values_at(
+        self, alpha: Vector, scores: Vector, offsets: Sequence[float]
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """Return P of alpha with these offsets, its error, and its squared norm."""
+        unit, most = Rounding.unit, max(map(abs, offsets))
         error = self.rounding_of_scores(alpha) + self._underflow(alpha)
-        norm, norm_error, size = self.squared_norm(alpha, scores, error)
-        rest = self.linear - scores - b
+        norm, norm_error, size = self.squared_norm(self.y * alpha, scores, error)
         # The exact scores are scores of the matrix with `shift` on its diagonal.
         off = error + self.shift * np.abs(alpha)
-        off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + abs(b) + self.epsilon)
+        off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + most + self.epsilon)
+        if self.two_sums:
+            off += 4 * unit * self._reach(alpha) * self.lengths  # of a division by rho
         off *= Rounding.slack
-        loss = float((self.cost * self.loss.value(rest)).sum())
-        far = np.maximum(
-            self.loss.value(rest + 2 * off), self.loss.value(rest - 2 * off)
-        )
-        wrong = float((self.cost * off)[far > 0.0].sum())
-        closing = summed * (0.5 * size + loss) + 4 * unit * abs(b * self.total)
+        losses, far = (self._losses(scores, offsets, d) for d in (0.0, 2 * off))
+        pairs = list(zip(self._costs(), losses, far, strict=True))
+        loss = sum(float((cost * lost).sum()) for cost, lost, _ in pairs)
+        wrong = sum(float((cost * off)[lost > 0.0].sum()) for cost, _, lost in pairs)
+        price, units = self._price(offsets)
+        closing = Rounding.summed * (0.5 * size + loss) + units * unit
         more = Rounding.slack * (0.5 * norm_error + wrong + closing)
-        more += self._lost(alpha, far)
-        primal = 0.5 * norm + loss + b * self.total
-        return primal, more, (norm, norm_error, size)
+        more += self._lost(alpha, *far)
+        return 0.5 * norm + loss + price, more, (norm, norm_error, size)
 
     def _below(
         self, alpha: Vector, norm: tuple[float, float, float], primal: float
@@ -205,15 +232,20 @@ class BoxProblem(MatrixProblem):
         optimal bias among the points where a loss begins.
         """
         squared, squared_error, size = norm
-        terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
+        signed = self.y * alpha
+        terms, reach = self.linear * signed, float(np.abs(alpha).sum())
         dual = float(terms.sum()) - self.epsilon * reach - 0.5 * squared
         less = 0.5 * squared_error + Rounding.summed * (
             0.5 * size + float(np.abs(terms).sum()) + self.epsilon * reach
         )
-        left = abs(math.fsum([*alpha.tolist(), -self.total]))
+        left = self._remainder(signed)
         if left > 0.0:
             less += left * self._largest_bias(primal, squared + squared_error, left)
         return dual, Rounding.slack * less + self._lost(alpha)
+
+    def _remainder(self, signed: Vector) -> float:
+        """Return how far the sums of the dual variables are from their values."""
+        return abs(math.fsum([*signed.tolist(), -self.total]))
 
     def _largest_bias(self, primal: float, norm: float, off: float) -> float:
         """Return a bound on the size of some optimal bias minus `centre`."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -42,7 +43,6 @@ from .bias import into_sum, weighted_quantile
 from .kernel_boxes import BoxProblem
 from .kernel_matrix import SETTINGS
 from .one_class import check_nu, first_rows, largest_rho, orthogonal_optimum
-from .rounding import Rounding
 
 
 class InfeasibleNuError(ValueError):
@@ -84,79 +84,35 @@ class NuProblem(BoxProblem):
         return self.centre + 0.5 * (above + below)
 
     def _losses(
-        self, scores: Vector, offsets: tuple[float, float], off: Vector | float = 0.0
-    ) -> tuple[Vector, Vector]:
-        """Return the two losses of each row per cost, for residuals larger by `off`."""
+        self, scores: Vector, offsets: Sequence[float], off: Vector | float = 0.0
+    ) -> list[Vector]:
         rest, (above, below) = self.linear - scores, offsets
         first = np.where(self.groups[0] > 0.0, rest - above + off, 0.0)
         second = np.where(self.groups[1] > 0.0, below - rest + off, 0.0)
-        return np.maximum(first, 0.0), np.maximum(second, 0.0)
+        return [np.maximum(first, 0.0), np.maximum(second, 0.0)]
 
     def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
         off = SETTINGS.beyond(2.0 * near.error)
         first, second = self._losses(near.scores, self.offsets(near.scores), off)
         return (first > 0.0) | (second > 0.0)
 
-    def _signed(self, alpha: Vector) -> Vector:
-        return self.y * alpha
-
-    def _values(
-        self, alpha: Vector, scores: Vector, bias: float
-    ) -> tuple[float, float, tuple[float, float, float]]:
+    def _offsets(self, scores: Vector, bias: float) -> Sequence[float]:
         # The bias of the model is rounded.
         above, below = self.offsets(scores)
         b, apart = bias - self.centre, 0.5 * (above - below)
-        return self._values_at(alpha, scores, (b + apart, b - apart))
+        return b + apart, b - apart
 
-    def _values_at(
-        self, alpha: Vector, scores: Vector, offsets: tuple[float, float]
-    ) -> tuple[float, float, tuple[float, float, float]]:
-        """Return P of alpha with these offsets, its error, and its squared norm."""
-        unit, signed = Rounding.unit, self._signed(alpha)
-        error = self.rounding_of_scores(alpha) + self._underflow(alpha)
-        norm, norm_error, size = self.squared_norm(signed, scores, error)
+    def _costs(self) -> Sequence[Vector]:
+        return self.groups
+
+    def _price(self, offsets: Sequence[float]) -> tuple[float, float]:
         most = max(map(abs, offsets))
-        off = error + self.shift * np.abs(alpha)
-        off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + most)
-        off += 4 * unit * self._reach(alpha) * self.lengths  # of a division by rho
-        off *= Rounding.slack
-        pairs = list(zip(self.groups, self._losses(scores, offsets), strict=True))
-        loss = sum(float((cost * lost).sum()) for cost, lost in pairs)
-        far = self._losses(scores, offsets, 2.0 * off)
-        wrong = sum(
-            float((cost * off)[lost > 0.0].sum())
-            for cost, lost in zip(self.groups, far, strict=True)
-        )
-        apart = self.half * (offsets[0] - offsets[1])
-        closing = Rounding.summed * (0.5 * size + loss) + 8 * unit * self.half * most
-        more = Rounding.slack * (0.5 * norm_error + wrong + closing)
-        more += self._lost(alpha, *far)
-        return 0.5 * norm + loss + apart, more, (norm, norm_error, size)
+        return self.half * (offsets[0] - offsets[1]), 8 * self.half * most
 
-    def _below(
-        self, alpha: Vector, norm: tuple[float, float, float], primal: float
-    ) -> tuple[float, float]:
-        """Return D and its error, given an upper bound on P* and the squared norm.
-
-        A remainder of a sum costs at most its size times an optimal offset's.
-        """
-        squared, squared_error, size = norm
-        signed = self._signed(alpha)
-        terms = self.linear * signed
-        dual = float(terms.sum()) - 0.5 * squared
-        less = 0.5 * squared_error + Rounding.summed * (
-            0.5 * size + float(np.abs(terms).sum())
-        )
-        left = sum(self._remainders(signed))
-        if left > 0.0:
-            less += left * self._largest_bias(primal, squared + squared_error, left)
-        return dual, Rounding.slack * less + self._lost(alpha)
-
-    def _remainders(self, signed: Vector) -> tuple[float, float]:
-        """Return how far the two sums are from what they should be."""
+    def _remainder(self, signed: Vector) -> float:
         up = math.fsum([*signed[signed > 0.0].tolist(), -self.half])
         down = math.fsum([*signed[signed < 0.0].tolist(), self.half])
-        return abs(up), abs(down)
+        return abs(up) + abs(down)
 
 
 class NuClassification(NuProblem):
@@ -207,7 +163,7 @@ class NuClassification(NuProblem):
         self.total = 2.0 * self.half
 
     def _values_at(
-        self, alpha: Vector, scores: Vector, offsets: tuple[float, float]
+        self, alpha: Vector, scores: Vector, offsets: Sequence[float]
     ) -> tuple[float, float, tuple[float, float, float]]:
         # Multiples of a model are the same classifier, and P of the multiple 0 is 0.
         primal, more, norm = super()._values_at(alpha, scores, offsets)
@@ -326,10 +282,10 @@ class NuRegression(NuProblem):
         zero = np.zeros(self.n)
         return into_sum(up, zero, up, least) + into_sum(down, down, zero, -least)
 
-    def _remainders(self, signed: Vector) -> tuple[float, float]:
+    def _remainder(self, signed: Vector) -> float:
         up = math.fsum(signed[signed > 0.0].tolist())
         beyond = max(0.0, math.nextafter(up, math.inf) - self.half)
-        return abs(math.fsum(signed.tolist())), 2.0 * beyond
+        return abs(math.fsum(signed.tolist())) + 2.0 * beyond
 
     def _largest_bias(self, primal: float, norm: float, off: float) -> float:
         length = math.sqrt(2.0 * max(primal, 0.0))
