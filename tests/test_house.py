@@ -164,8 +164,8 @@ ROOMS = {
     "models": 6342,
     "papers": 4060,
     "plot": 1028,
-    "problems": 6191,
-    "solvers": 10210,
+    "problems": 6182,
+    "solvers": 10171,
     "training": 2398,
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import Field
 from weakref import WeakKeyDictionary
 
-_SECTIONS = ("Parameters", "Attributes")
+_SECTIONS = ("Parameters", "Attributes", "Raises")
 _HEADING = r"\n\n(?=[A-Z][A-Za-z ]*\n---)"
 #: Docstrings as they were written.
 _WRITTEN: WeakKeyDictionary[type, str] = WeakKeyDictionary()
@@ -18,7 +18,7 @@ def inherit_entries(cls: type) -> None:
     """Complete the docstring of a class by the entries of its bases.
 
     A parameter or attribute is documented where it is declared. Subclasses show the
-    entry, unless they have one of their own.
+    entry, unless they have one of their own, or a constructor without the parameter.
     """
     if not (text := inspect.cleandoc(vars(cls).get("__doc__") or "")):
         return
@@ -27,12 +27,15 @@ def inherit_entries(cls: type) -> None:
     found = {name: f"{name}\n{'-' * len(name)}" for name in _SECTIONS}
     found |= {part.partition("\n")[0]: part for part in parts}
     none = {name for name, value in vars(cls).items() if _no_parameter(value)}
+    init = vars(cls).get("__init__")
+    own = None if init is None else inspect.signature(init).parameters
     for section in _SECTIONS:
         known = none.union(*(names for names, _ in _entries(found[section])))
         for base in cls.__mro__[1:]:
             for part in re.split(_HEADING, _WRITTEN.get(base, ""))[1:]:
                 for names, entry in _entries(part) if part.startswith(section) else ():
-                    if known.isdisjoint(names):
+                    has = own is None or section != "Parameters" or names[0] in own
+                    if has and known.isdisjoint(names):
                         known.update(names)
                         found[section] += f"\n{entry}"
     parts = [part for part in found.values() if part.count("\n") > 1]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Certificate
+from ..docstrings import inherit_entries
 from ..losses import Loss, ResidualLoss, Vector
 
 
@@ -130,6 +131,10 @@ class Problem(ABC):
       :class:`dualgap.certificate.Certificate`.
     - `title`: name in the log of one of several problems: its class or pair; else "".
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        inherit_entries(cls)
 
     kind: ClassVar[str]
     loss: Loss | ResidualLoss

@@ -55,24 +55,37 @@ class SparseDuals(NamedTuple):
 StoredDuals: TypeAlias = Vector | SparseDuals
 
 
-class Dense(Sequence[Vector]):
-    """Dual variables of several problems; an item is made dense when it is used."""
+class Made(Sequence[Vector]):
+    """Arrays of several problems, each made when it is used.
 
-    def __init__(self, duals: Sequence[StoredDuals]) -> None:
-        self._duals = duals
+    `make` returns the array of one of the problems `numbers`.
+    """
+
+    def __init__(self, make: Callable[[int], Vector], numbers: Sequence[int]) -> None:
+        self._make, self._numbers = make, numbers
 
     def __len__(self) -> int:
-        return len(self._duals)
+        return len(self._numbers)
 
     @overload
     def __getitem__(self, k: int) -> Vector: ...
     @overload
-    def __getitem__(self, k: slice) -> Dense: ...
-    def __getitem__(self, k: int | slice) -> Vector | Dense:
-        if isinstance(k, slice):
-            return Dense(self._duals[k])
-        duals = self._duals[k]
-        return duals.dense() if isinstance(duals, SparseDuals) else duals
+    def __getitem__(self, k: slice) -> Made: ...
+    def __getitem__(self, k: int | slice) -> Vector | Made:
+        found = self._numbers[k]
+        if isinstance(found, int):
+            return self._make(found)
+        return Made(self._make, found)
+
+
+def dense(duals: Sequence[StoredDuals]) -> Made:
+    """Return dual variables of several problems at all rows."""
+
+    def make(k: int) -> Vector:
+        alpha = duals[k]
+        return alpha.dense() if isinstance(alpha, SparseDuals) else alpha
+
+    return Made(make, range(len(duals)))
 
 
 def narrowed(

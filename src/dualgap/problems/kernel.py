@@ -62,28 +62,18 @@ class KernelProblem(MatrixProblem):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d), or Gram
-        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
     y : array-like of shape (n,)
         Labels, -1 or +1.
     C : float, default=1.0
         Weight of the loss, which is a sum over the examples.
-    kernel : Kernel, optional
-        A record of :mod:`dualgap.kernels.functions`.
     loss : str or Loss, default="squared_hinge"
         ``block`` trains the hinge with an unpenalised bias. Only ``kernel-pegasos``
         trains the smoothed hinge, the hinge with a penalised bias, and problems without
         a bias.
-    sample_weight : array-like of shape (n,), optional
-        Factors of C, zero or positive.
-    cache_size : float, default=200
-        Megabytes of cached kernel rows.
     penalize_intercept : bool, default=True
         If False, the bias is not penalised.
     fit_intercept : bool, default=True
         If False, there is no bias.
-    rows : array-like of int, optional
-        Train on these rows of X only; y and sample_weight have one entry for each.
 
     Attributes
     ----------
@@ -95,12 +85,6 @@ class KernelProblem(MatrixProblem):
         Rows.
     free_bias : bool
         Whether the bias is not penalised.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or of the wrong shape, the loss is unknown, or
-        the kernel matrix is not positive semidefinite.
     """
 
     kind: ClassVar[str] = "kernel"

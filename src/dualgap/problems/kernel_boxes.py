@@ -173,31 +173,24 @@ class BoxProblem(MatrixProblem):
     def _above(self, alpha: Vector, scores: Vector, bias: float) -> tuple[float, float]:
         return self._values(alpha, scores, bias)[:2]
 
-    def _offsets(self, scores: Vector, bias: float) -> Sequence[float]:
-        """Return the offsets of the losses, of a model with this bias."""
-        return (bias - self.centre,)
-
     def _losses(
-        self, scores: Vector, offsets: Sequence[float], off: Vector | float = 0.0
+        self, scores: Vector, offsets: Sequence[float], off: Vector | None = None
     ) -> list[Vector]:
         """Return the losses of each row per cost, at most, for errors up to `off`."""
-        rest = self.linear - scores - offsets[0]
-        value = self.loss.value
+        rest, value = self.linear - scores - offsets[0], self.loss.value
+        if off is None:
+            return [value(rest)]
         return [np.maximum(value(rest + off), value(rest - off))]
 
-    def _price(self, offsets: Sequence[float]) -> tuple[float, float]:
-        """Return the part of P of the offsets, and its error in units."""
+    def _terms(self, offsets: Sequence[float]) -> tuple[Sequence[Vector], float, float]:
+        """Return costs by loss, and the part of P of the offsets with its error."""
         price = offsets[0] * self.total
-        return price, 4 * abs(price)
-
-    def _costs(self) -> Sequence[Vector]:
-        """Return the costs of the rows in each loss."""
-        return (self.cost,)
+        return (self.cost,), price, 4 * Rounding.unit * abs(price)
 
     def _values(
         self, alpha: Vector, scores: Vector, bias: float
     ) -> tuple[float, float, tuple[float, float, float]]:
-        return self._values_at(alpha, scores, self._offsets(scores, bias))
+        return self._values_at(alpha, scores, (bias - self.centre,))
 
     def _values_at(
         self, alpha: Vector, scores: Vector, offsets: Sequence[float]
@@ -212,12 +205,12 @@ class BoxProblem(MatrixProblem):
         if self.two_sums:
             off += 4 * unit * self._reach(alpha) * self.lengths  # of a division by rho
         off *= Rounding.slack
-        losses, far = (self._losses(scores, offsets, d) for d in (0.0, 2 * off))
-        pairs = list(zip(self._costs(), losses, far, strict=True))
+        losses, far = (self._losses(scores, offsets, d) for d in (None, 2 * off))
+        costs, price, price_error = self._terms(offsets)
+        pairs = list(zip(costs, losses, far, strict=True))
         loss = sum(float((cost * lost).sum()) for cost, lost, _ in pairs)
         wrong = sum(float((cost * off)[lost > 0.0].sum()) for cost, _, lost in pairs)
-        price, units = self._price(offsets)
-        closing = Rounding.summed * (0.5 * size + loss) + units * unit
+        closing = Rounding.summed * (0.5 * size + loss) + price_error
         more = Rounding.slack * (0.5 * norm_error + wrong + closing)
         more += self._lost(alpha, *far)
         return 0.5 * norm + loss + price, more, (norm, norm_error, size)
@@ -269,8 +262,8 @@ class KernelRegression(BoxProblem):
     loss : ResidualLoss, optional
         Instead of `epsilon`: a record of :mod:`dualgap.losses` with slope 1, as
         ``Pinball(quantile=0.9)``.
-    X, C, kernel, sample_weight, cache_size, rows
-        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
+    C : float, default=1.0
+        Weight of the loss, which is a sum over the examples.
     """
 
     kind: ClassVar[str] = "kernel-regression"
@@ -305,10 +298,6 @@ class KernelOneClass(BoxProblem):
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
         the share of support vectors.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows, zero or positive.
-    X, kernel, cache_size, rows
-        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-one-class"
@@ -344,8 +333,6 @@ class KernelSimplex(BoxProblem):
         Rows, or the matrix K (``kernel=Precomputed()``).
     linear : array-like of shape (n,), optional
         The linear term p; 0 by default.
-    kernel, cache_size, rows
-        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-simplex"

@@ -68,6 +68,25 @@ class MatrixProblem(Problem):
     - `shift`: amount added to the diagonal so that the kernel matrix is positive
       semidefinite.
     - `constant`: number added to kernel values: 1 for a penalised bias, else 0.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
+    kernel : Kernel, optional
+        A record of :mod:`dualgap.kernels.functions`.
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, or weights of the rows, zero or positive.
+    cache_size : float, default=200
+        Megabytes of cached kernel rows.
+    rows : array-like of int, optional
+        Train on these rows of X only; other arrays have one entry for each.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, the loss is unknown, or
+        the kernel matrix is not positive semidefinite.
     """
 
     width = 0

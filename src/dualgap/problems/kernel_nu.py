@@ -43,6 +43,7 @@ from .bias import into_sum, weighted_quantile
 from .kernel_boxes import BoxProblem
 from .kernel_matrix import SETTINGS
 from .one_class import check_nu, first_rows, largest_rho, orthogonal_optimum
+from .rounding import Rounding
 
 
 class InfeasibleNuError(ValueError):
@@ -84,11 +85,12 @@ class NuProblem(BoxProblem):
         return self.centre + 0.5 * (above + below)
 
     def _losses(
-        self, scores: Vector, offsets: Sequence[float], off: Vector | float = 0.0
+        self, scores: Vector, offsets: Sequence[float], off: Vector | None = None
     ) -> list[Vector]:
         rest, (above, below) = self.linear - scores, offsets
-        first = np.where(self.groups[0] > 0.0, rest - above + off, 0.0)
-        second = np.where(self.groups[1] > 0.0, below - rest + off, 0.0)
+        by = 0.0 if off is None else off
+        first = np.where(self.groups[0] > 0.0, rest - above + by, 0.0)
+        second = np.where(self.groups[1] > 0.0, below - rest + by, 0.0)
         return [np.maximum(first, 0.0), np.maximum(second, 0.0)]
 
     def in_doubt(self, near: ApproximateScores) -> NDArray[np.bool_]:
@@ -96,18 +98,17 @@ class NuProblem(BoxProblem):
         first, second = self._losses(near.scores, self.offsets(near.scores), off)
         return (first > 0.0) | (second > 0.0)
 
-    def _offsets(self, scores: Vector, bias: float) -> Sequence[float]:
+    def _values(
+        self, alpha: Vector, scores: Vector, bias: float
+    ) -> tuple[float, float, tuple[float, float, float]]:
         # The bias of the model is rounded.
         above, below = self.offsets(scores)
         b, apart = bias - self.centre, 0.5 * (above - below)
-        return b + apart, b - apart
+        return self._values_at(alpha, scores, (b + apart, b - apart))
 
-    def _costs(self) -> Sequence[Vector]:
-        return self.groups
-
-    def _price(self, offsets: Sequence[float]) -> tuple[float, float]:
-        most = max(map(abs, offsets))
-        return self.half * (offsets[0] - offsets[1]), 8 * self.half * most
+    def _terms(self, offsets: Sequence[float]) -> tuple[Sequence[Vector], float, float]:
+        error = 8 * Rounding.unit * self.half * max(map(abs, offsets))
+        return self.groups, self.half * (offsets[0] - offsets[1]), error
 
     def _remainder(self, signed: Vector) -> float:
         up = math.fsum([*signed[signed > 0.0].tolist(), -self.half])
@@ -125,10 +126,6 @@ class NuClassification(NuProblem):
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
         the share of support vectors.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows, zero or positive.
-    X, kernel, cache_size, rows
-        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-nu"
@@ -238,8 +235,6 @@ class NuRegression(NuProblem):
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows outside the tube, and a lower
         bound on the share of support vectors.
-    X, kernel, sample_weight, cache_size, rows
-        As for :class:`~dualgap.kernel.KernelProblem`, as are the errors.
     """
 
     kind: ClassVar[str] = "kernel-nu-regression"

@@ -33,15 +33,11 @@ class OneClassProblem(BinaryProblem):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        As for :class:`dualgap.problems.BinaryProblem`.
     nu : float, default=0.5
         In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
         the share of support vectors.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, zero or positive.
-    n_jobs : int, default=1
-        Threads of a pass over the rows.
 
     Attributes
     ----------

@@ -37,25 +37,17 @@ class RegressionProblem(BinaryProblem):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        As for :class:`dualgap.problems.BinaryProblem`.
     y : array-like of shape (n,)
         Targets, finite numbers.
-    C : float, default=1.0
-        Weight of the loss, which is a sum over the examples.
     loss : str or ResidualLoss, default="epsilon_insensitive"
         "epsilon_insensitive" or "squared_epsilon_insensitive", both with epsilon 0,
         "quantile", the median, or a record of :mod:`dualgap.losses` with its own
         epsilon or quantile.
-    sample_weight, fit_intercept, intercept_scaling, n_jobs, lambda_
-        As for :class:`dualgap.problems.BinaryProblem`; the bias is penalised.
 
     Attributes
     ----------
     target : ndarray of shape (n,), float64
         The targets; ``y`` is 1 everywhere, because the dual variables are signed.
-    rows, cost, q, n, d, width, threads
-        As for :class:`dualgap.problems.BinaryProblem`.
 
     Raises
     ------

@@ -26,7 +26,7 @@ Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; scr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -37,7 +37,7 @@ from ..checks import Count
 from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
-from .base import TINY, new_order
+from .base import TINY
 from .registry import register
 from .some_rows import (
     FewFeatures,
@@ -51,7 +51,6 @@ from .some_rows import (
     grouping_work,
     iterations_of_epoch,
     lone_blas,
-    without_duplicates,
 )
 
 
@@ -158,10 +157,13 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
 class InteriorPointState(SomeRowsState):
     """Best point over all rows, and the active rows."""
 
-    alpha: Vector | None  # None: w belongs to a sample
-    margins: Vector  # of all rows at the last w that was checked
-    near: NDArray[np.bool_]  # the active rows
-    losing: NDArray[np.bool_]  # rows with a loss at the best w that was checked
+    #: None: w belongs to a sample.
+    alpha: Vector | None = field(init=False)
+    #: Of all rows at the last w that was checked.
+    margins: Vector = field(init=False)
+    near: NDArray[np.bool_] = field(init=False)  # the active rows
+    #: Rows with a loss at the best w that was checked.
+    losing: NDArray[np.bool_] = field(init=False)
     least_primal: float = math.inf  # P of that w
     reach: float = math.inf  # largest distance of a near row from the margin
     warm: bool = False  # `inner` started from the last solution, not from the origin
@@ -172,6 +174,11 @@ class InteriorPointState(SomeRowsState):
     least: float = math.inf  # least gap of `inner`
     idle: int = 0  # iterations in a row that did not lower it
     look: float = math.inf  # gap of `inner` at which all rows are checked again
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.alpha, self.margins = np.zeros((2, self.problem.n))
+        self.near, self.losing = np.zeros((2, self.problem.n), dtype=np.bool_)
 
     @property
     def gap(self) -> float:
@@ -285,27 +292,9 @@ class InteriorPoint(FewFeatures):
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> InteriorPointState:
-        whole, group = problem, None
-        if not whole.streamed:
-            problem, group = without_duplicates(whole)
-        zero = np.zeros(problem.n)
-        w = problem.combine(zero)  # 0, and the best bias for it
-        state = InteriorPointState(
-            problem,
-            rng,
-            new_order(0),  # the rows are taken as they lie
-            whole=whole,
-            group=group,
-            w=w,
-            alpha=zero,
-            margins=np.zeros(problem.n),
-            members=np.empty(0, dtype=np.uint32),
-            near=np.zeros(problem.n, dtype=np.bool_),
-            full=np.zeros(problem.n),
-            losing=np.zeros(problem.n, dtype=np.bool_),
-        )
-        if not whole.streamed:
-            state.spend(grouping_work(whole))
+        state = InteriorPointState.begin(problem, rng, not problem.streamed)
+        if not problem.streamed:
+            state.spend(grouping_work(problem))
         return state
 
     def step(self, state: InteriorPointState, stop: core.Stop) -> None:

@@ -49,7 +49,6 @@ from .some_rows import (
     grouping_work,
     iterations_of_epoch,
     lone_blas,
-    without_duplicates,
 )
 
 
@@ -225,24 +224,10 @@ class SmoothingNewton(FewFeatures):
     def start(
         self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> SmoothingNewtonState:
-        whole, group = problem, None
-        if distinct_share(whole) < 1.0:
-            problem, group = without_duplicates(whole)
-        zero = np.zeros(problem.n)
-        w = problem.combine(zero)  # 0, and the best bias for it
-        state = SmoothingNewtonState(
-            problem,
-            rng,
-            new_order(0),  # the rows are taken as they lie
-            whole=whole,
-            group=group,
-            w=w,
-            members=np.empty(0, dtype=np.uint32),
-            full=zero,
-            tau=self.settings.first_tau,
-        )
-        if group is not None:
-            state.spend(grouping_work(whole))
+        merge, tau = distinct_share(problem) < 1.0, self.settings.first_tau
+        state = SmoothingNewtonState.begin(problem, rng, merge, tau=tau)
+        if state.group is not None:
+            state.spend(grouping_work(problem))
         return state
 
     def step(self, state: SmoothingNewtonState, stop: core.Stop) -> None:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,10 @@ from ..checks import Count
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import TINY, Solver, State
+from .base import TINY, Solver, State, new_order
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Rows of a block, and which of them are active; None for all.
 ActivePart: TypeAlias = tuple[core.Rows, NDArray[np.uint32] | None]
@@ -252,6 +255,26 @@ class SomeRowsState(State):
     full: Vector  # U_i for rows that are fixed there, else 0
     inner: Any = None  # the core's solver over the active rows
     dead: bool = False  # broken down
+
+    @classmethod
+    def begin(
+        cls, problem: BinaryProblem, rng: core.Random, merge: bool, **own: Any
+    ) -> Self:
+        """Return the state at 0 with the best bias for it; `merge` equal rows."""
+        whole, group = problem, None
+        if merge:
+            problem, group = without_duplicates(whole)
+        return cls(
+            problem,
+            rng,
+            new_order(0),  # the rows are taken as they lie
+            whole=whole,
+            group=group,
+            w=problem.combine(np.zeros(problem.n)),
+            members=np.empty(0, dtype=np.uint32),
+            full=np.zeros(problem.n),
+            **own,
+        )
 
     def __post_init__(self) -> None:
         # Valid bounds for w without dual variables.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..losses import Vector
-from ..problems.duals import Dense, SparseDuals, StoredDuals
+from ..problems.duals import SparseDuals, StoredDuals, dense
 from ..solvers.whole import Whole
 from .progress import HISTORY_DTYPE
 
@@ -106,7 +106,7 @@ class Solutions(Sequence[Solution]):
     def alpha(self) -> Sequence[Vector]:
         """The alpha of each problem."""
         if self._stored:
-            return Dense(self._stored)
+            return dense(self._stored)
         return [solution.alpha for solution in self._found]
 
     @property
@@ -218,7 +218,7 @@ class WholeSolutions(Solutions):
     def alpha(self) -> Sequence[Vector]:
         found = cast("Sequence[StoredDuals]", self.whole.alpha)
         if isinstance(found, list) and isinstance(found[0], SparseDuals):
-            return Dense(found)
+            return dense(found)
         return cast("Sequence[Vector]", found)
 
     @property

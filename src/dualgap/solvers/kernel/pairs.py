@@ -8,9 +8,7 @@ accuracy is not proved.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 
@@ -19,8 +17,9 @@ from ...certificate import Bounds
 from ...kernels.functions import Kernel
 from ...kernels.gram import Gram
 from ...kernels.rows import row_source
-from ...losses import Vector, get_loss
+from ...losses import get_loss
 from ...problems.base import EMPTY
+from ...problems.duals import Made
 from ...problems.kernel_batch import KernelBatch
 from ...problems.kernel_matrix import score_roundings
 from ..base import Limits
@@ -43,29 +42,6 @@ class SmallPairsSettings:
 
 
 SETTINGS = SmallPairsSettings()
-
-
-class _OfPairs(Sequence[Vector]):
-    """Arrays of all pairs, made from a table of the batch when they are used."""
-
-    def __init__(
-        self, batch: KernelBatch, table: Vector, make: Callable[[int, Vector], Vector]
-    ) -> None:
-        self.batch, self.table, self.make = batch, table, make
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-    @overload
-    def __getitem__(self, k: int) -> Vector: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Vector]: ...
-    def __getitem__(self, k: int | slice) -> Vector | list[Vector]:
-        if isinstance(k, slice):
-            return [self[p] for p in range(len(self))[k]]
-        if not 0 <= k < len(self):
-            raise IndexError(k)
-        return self.make(k, self.batch.entries(self.table, k))
 
 
 def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
@@ -127,16 +103,16 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
     )
     if not found.ends:
         return None
-    bias = found.biases[:, 0]
+    bias, pairs = found.biases[:, 0], range(len(batch))
     return Whole(
         [EMPTY] * len(batch),
-        _OfPairs(batch, coef, lambda k, entries: np.abs(entries)),
+        Made(lambda k: np.abs(batch.entries(coef, k)), pairs),
         [Bounds.proved(*of) for of in zip(*found.bounds.T.tolist(), strict=True)],
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
         BlockSolver.name,
         bias,
-        _OfPairs(batch, scores, lambda k, entries: entries + bias[k]),
+        Made(lambda k: batch.entries(scores, k) + bias[k], pairs),
         table=coef,
     )

@@ -32,16 +32,12 @@ from ... import core
 from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
-from ..kernel.base import KernelSolver
 from ..registry import register
 from .frank_wolfe import (
-    Point,
     SampledState,
     SimplexSettings,
+    SimplexSolver,
     SimplexState,
-    Stopping,
-    begin_anywhere,
-    check_quiet,
     split_classes,
 )
 
@@ -130,54 +126,31 @@ class CoreState(SampledState):
 
 @register("kernel")
 @dataclass(frozen=True)
-class CoreVector(KernelSolver):
+class CoreVector(SimplexSolver):
     """Core vector machine of Tsang, Kwok and Cheung 2005.
 
     Parameters
     ----------
     eps : float, default=0.01
         First accuracy of the ball, at most 1. It halves whenever no row is found
-        outside the ball. With ``stop="sampled"`` it stays as it is.
+        outside the ball, which is the rule of a sample. With ``stop="sampled"`` it
+        stays as it is.
     sample : int or None, default=60
         Look for the farthest point among this many random rows; None for all rows.
-    balanced : bool, default=False
-        Draw half of the sample from each class.
-    initial : int, default=20
-        Number of random rows in the first core set.
-    initial_point : {"balanced", "random", "equal"}, default="balanced"
-        First point: the solution of the problem on these rows, half of them from each
-        class or, as in the paper, from all rows; or equal weights on rows from all.
-    stop : {"certified", "sampled"}, default="certified"
-        When to stop: once the relative gap `tol` is proved, or at the first sample
-        without a row outside the ball of radius (1 + eps) R. A sample proves nothing.
-        The certificate is then made once, after the last step, and `tol` ends no fit.
-    quiet_samples : int, default=1
-        Number of samples in a row that must be without such a row before
-        ``stop="sampled"`` stops.
     """
 
     eps: Fraction = 0.01
     sample: Count | None = 60
-    balanced: bool = False
-    initial: Count = 20
-    initial_point: Point = "balanced"
-    stop: Stopping = "certified"
-    quiet_samples: Count = 1
 
     name: ClassVar[str] = "core-vector"
     settings: ClassVar[CoreVectorSettings] = CoreVectorSettings()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_quiet(self.quiet_samples, self.ends_itself)
         if self.sample is None and self.ends_itself:
             raise ValueError(
                 "stop='sampled' needs a sample, not sample=None; use sample=60"
             )
-
-    @property
-    def ends_itself(self) -> bool:
-        return self.stop == "sampled"
 
     def start(
         self, problem: KernelProblem, rng: core.Random, warm: Vector | None
@@ -195,7 +168,7 @@ class CoreVector(KernelSolver):
             next_rows=np.zeros(0, dtype=np.intp),
         )
         tol = self.settings.initial_tol
-        begin_anywhere(state, rng, self.initial, self.initial_point, warm, tol)
+        self.begin_anywhere(state, rng, warm, tol)
         rows = state.core_set.copy()
         state.size = 0
         state.grow(rows)

@@ -267,28 +267,89 @@ class WalkState(SampledState):
 
 
 @dataclass(frozen=True)
-class FrankWolfe(KernelSolver):
-    """Base of the methods that move one or two vertices of the simplex per step."""
+class SimplexSolver(KernelSolver):
+    """Base of the methods on the simplex.
 
-    #: Look for the best vertex among this many random rows (60 in the paper). By
-    #: default all rows are searched, or 60 of them with ``stop="sampled"``.
+    Parameters
+    ----------
+    sample : int, optional
+        Look for the best vertex among this many random rows (60 in the paper). By
+        default all rows are searched, or 60 of them with ``stop="sampled"``.
+    balanced : bool, default=False
+        Draw half of the sample from each class.
+    initial : int, default=20
+        Number of random rows in the first point.
+    initial_point : {"balanced", "random", "equal"}, default="balanced"
+        First point: the solution of the problem on these rows, half of them from each
+        class or, as in the paper, from all rows; or equal weights on rows from all.
+    stop : {"certified", "sampled"}, default="certified"
+        When to stop: once the relative gap `tol` is proved, or at the first sample that
+        meets the rule of the method with `eps`, as in the paper. A sample proves
+        nothing. The certificate is then made once, after the last step, and `tol` ends
+        no fit.
+    quiet_samples : int, default=1
+        Number of such samples in a row, before ``stop="sampled"`` stops.
+    """
+
     sample: Count | None = None
-    #: Draw half of the sample from each class.
     balanced: bool = False
-    #: Number of random rows in the first point.
     initial: Count = 20
-    #: First point: the solution of the problem on these rows, half of them from each
-    #: class or, as in the paper, from all rows; or equal weights on rows from all.
     initial_point: Point = "balanced"
-    #: When to stop: once the relative gap `tol` is proved, or at the first sample that
-    #: shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
-    #: certificate is then made once, after the last step, and `tol` ends no fit.
     stop: Stopping = "certified"
-    #: Number of samples in a row with such a gap, before ``stop="sampled"`` stops.
     quiet_samples: Count = 1
-    #: Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
-    #: default. It is absolute: with the min over all rows, the relative gap would be
-    #: about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quiet_samples > 1 and not self.ends_itself:
+            raise ValueError(
+                f"quiet_samples={self.quiet_samples} is for stop='sampled' only; leave "
+                "it out"
+            )
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.stop == "sampled"
+
+    def begin_anywhere(
+        self, state: SimplexState, rng: core.Random, warm: Vector | None, tol: float
+    ) -> None:
+        """Start at warm dual variables, or at a solution on a few random rows."""
+        if warm is not None and warm[state.used].sum() > 0.0:
+            rows = np.flatnonzero(warm[state.used])
+            state.place(rows, warm[state.used][rows])
+            state.refresh()
+            return
+        chosen: list[NDArray[np.uint32]] = []
+        classes = [new_order(len(state.y))]
+        if self.initial_point == "balanced":
+            classes = [members for members in split_classes(state.y) if len(members)]
+        for members in classes:
+            rng.shuffle(members)
+            chosen.append(members[: max(1, self.initial // len(classes))])
+        rows = np.sort(np.concatenate(chosen))
+        a = np.ones(len(rows))
+        if self.initial_point != "equal":
+            H = state.matrix(rows, rows)
+            a, _ = solve_whole(H.astype(np.float32), tol)
+        state.place(rows, a)
+        state.g[:] = 0.0
+        some = state.active[: state.size].copy()
+        state.add_gradient(some, state.a[some], core.Stop())
+        state.p = float((state.a * state.g).sum())
+
+
+@dataclass(frozen=True)
+class FrankWolfe(SimplexSolver):
+    """Base of the methods that move one or two vertices of the simplex per step.
+
+    Parameters
+    ----------
+    eps : float, optional
+        Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
+        default. It is absolute: with the min over all rows, the relative gap would be
+        about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
+    """
+
     eps: float | None = None
 
     settings: ClassVar[FrankWolfeSettings] = FrankWolfeSettings()
@@ -307,15 +368,10 @@ class FrankWolfe(KernelSolver):
             raise ValueError(
                 f"eps={self.eps!r} is for stop='sampled' only; give tol to the fit"
             )
-        check_quiet(self.quiet_samples, self.ends_itself)
 
     @property
     def monotone(self) -> bool:
         return self.sample is None
-
-    @property
-    def ends_itself(self) -> bool:
-        return self.stop == "sampled"
 
     @property
     def method(self) -> str:
@@ -342,7 +398,7 @@ class FrankWolfe(KernelSolver):
             state.order = np.concatenate([positive, negative])
             state.split = len(positive)
         tol = self.settings.initial_tol
-        begin_anywhere(state, rng, self.initial, self.initial_point, warm, tol)
+        self.begin_anywhere(state, rng, warm, tol)
         if not state.sampling:
             state.measure()
         return state
@@ -394,51 +450,10 @@ class FrankWolfe(KernelSolver):
         state.after_scan(self.settings)
 
 
-def check_quiet(samples: int, ends_itself: bool) -> None:
-    """Refuse quiet samples where no sample ends a fit."""
-    if samples > 1 and not ends_itself:
-        raise ValueError(
-            f"quiet_samples={samples} is for stop='sampled' only; leave it out"
-        )
-
-
 def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the rows of the positive class and of the negative class."""
     positive = np.flatnonzero(y > 0.0).astype(np.uint32)
     return positive, np.flatnonzero(y < 0.0).astype(np.uint32)
-
-
-def begin_anywhere(
-    state: SimplexState,
-    rng: core.Random,
-    count: int,
-    point: Point,
-    warm: Vector | None,
-    tol: float,
-) -> None:
-    """Start at warm dual variables, or at a solution on a few random rows."""
-    if warm is not None and warm[state.used].sum() > 0.0:
-        rows = np.flatnonzero(warm[state.used])
-        state.place(rows, warm[state.used][rows])
-        state.refresh()
-        return
-    chosen: list[NDArray[np.uint32]] = []
-    classes = [new_order(len(state.y))]
-    if point == "balanced":
-        classes = [members for members in split_classes(state.y) if len(members)]
-    for members in classes:
-        rng.shuffle(members)
-        chosen.append(members[: max(1, count // len(classes))])
-    rows = np.sort(np.concatenate(chosen))
-    a = np.ones(len(rows))
-    if point != "equal":
-        H = state.matrix(rows, rows)
-        a, _ = solve_whole(H.astype(np.float32), tol)
-    state.place(rows, a)
-    state.g[:] = 0.0
-    some = state.active[: state.size].copy()
-    state.add_gradient(some, state.a[some], core.Stop())
-    state.p = float((state.a * state.g).sum())
 
 
 def solve_whole(H: NDArray[np.float32], tol: float) -> tuple[Vector, Vector]:
