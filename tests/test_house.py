@@ -162,7 +162,7 @@ ROOMS = {
     "estimators": 10593,
     "kernels": 1731,
     "models": 6342,
-    "papers": 4060,
+    "papers": 3728,
     "plot": 1028,
     "problems": 6182,
     "solvers": 10171,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualgap.papers import nanculef2014 as paper
-from dualgap.papers.nanculef_fits import EQUAL, METHODS, SETTINGS, STOPS, solver_of
+from dualgap.papers.nanculef2014 import EQUAL, METHODS, SETTINGS, STOPS, solver_of
 
 from ..conftest import ROOT
 
@@ -96,11 +96,11 @@ def test_accuracies_within_a_tenth_of_a_point_are_equal():
 
 def test_growth_compares_each_set_with_the_one_before():
     times = {"w1a": 2.0, "w4a": 6.0, "w6a": 3.0}
-    sets = {n: {"1 sample": part({"SWAP": 1.0, EQUAL: t})} for n, t in times.items()}
-    assert paper.growth(sets, "1 sample", "speed-up") == {
+    parts = {n: part({"SWAP": 1.0, EQUAL: t}) for n, t in times.items()}
+    assert paper.growth(parts, "speed-up") == {
         "w1a": (None, "2"), "w4a": (True, "6"), "w6a": (False, "3"),
     }  # fmt: skip
-    found = paper.growth(sets, "1 sample", "share")
+    found = paper.growth(parts, "share")
     assert found["w4a"] == (True, "10")  # of so many rows each
 
 

@@ -10,9 +10,10 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
-from dualgap.papers.twins.losses import Phi
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.training.batch import Job
+
+from ..twins.objectives import Phi
 
 LOSSES: dict[str, tuple[Loss, Phi]] = {
     "hinge": (Hinge(), Phi("hinge")),

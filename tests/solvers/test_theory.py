@@ -12,7 +12,6 @@ from scipy import sparse
 from dualgap import core
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
-from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
     DCD,
@@ -31,6 +30,7 @@ from dualgap.solvers import (
 from dualgap.training import solve
 
 from ..twins import dcd
+from ..twins.objectives import dual, primal
 from .data import LOSSES, close, draws, exact, make
 
 pytestmark = pytest.mark.cases(14)

@@ -11,11 +11,11 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.papers.twins import sdca, sgd
-from dualgap.papers.twins.losses import dual
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, svmsgd, watched
+from ..twins.objectives import dual
 from ..twins.random import Random
 from .data import CASES, LAYOUTS, LOSSES, close, make
 
@@ -430,7 +430,7 @@ def test_conjugate_sweeps(case, layout, loss, C):
 
 
 def sdca_twin(bench):
-    return sdca.SDCATwin(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+    return watched.SDCA(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
 
 
 def on_our_scale(bench, a):

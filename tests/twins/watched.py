@@ -32,6 +32,39 @@ class SGD(twins.SGDTwin):
         super().present(k)
 
 
+class SDCA(twins.SDCATwin):
+    def gap_share(self, i):
+        """phi_i(w.x_i) + phi_i*(-a_i) + a_i w.x_i, the part of row i of n (P - D)."""
+        s, a, omega, y = self.X[i] @ self.w, self.a[i], self.omega[i], self.y[i]
+        if omega == 0.0:
+            return 0.0
+        conjugate = self.phi.conjugate(a * y / omega)
+        return float(omega * (self.phi.value(y * s) + conjugate) + a * s)
+
+
+class KernelPegasos(twins.KernelPegasosTwin):
+    """Keeps the slopes -phi' and shares 1/k of all visits, of which dual points are."""
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.slopes, self.shares = [[] for _ in self.y], [[] for _ in self.y]
+
+    def step(self, A):
+        slopes = super().step(A)
+        for i, g in zip(A, slopes, strict=True):
+            self.slopes[i].append(float(g))
+            self.shares[i].append(1.0 / len(A))
+        return slopes
+
+    def mean_slopes(self):
+        """The mean of -phi' over the visits to each row, 0 without any."""
+        mean = np.zeros(len(self.y))
+        for i, slopes in enumerate(self.slopes):
+            if slopes:
+                mean[i] = np.average(slopes, weights=self.shares[i])
+        return mean
+
+
 class Watched:
     """Counts errors, losses and unclear decisions of Pegasos and its relatives."""
 

@@ -23,6 +23,14 @@ from ..data.types import Array, Matrix
 from ..losses import Vector
 
 Data = tuple[Matrix, Vector]
+#: Training rows, their labels, test rows, their labels.
+Parts = tuple[Matrix, Array, Matrix, Array]
+_KEPT = json.loads(Path(__file__).with_name("sets.json").read_text("utf-8"))
+#: Files of the real sets, and what sets are, where the name does not say it.
+FILES: dict[str, list[str]] = _KEPT["files"]
+WORDS: dict[str, str] = _KEPT["words"]
+#: The sets of Nanculef et al. 2014 by collection.
+COLLECTIONS: dict[str, list[str]] = _KEPT["collections"]
 
 
 def packed(name: str) -> Path:
@@ -42,19 +50,22 @@ def narrow(X: Matrix) -> Matrix:
     return X
 
 
+def read(*names: str, n_features: int | None = None) -> tuple[Matrix, ...]:
+    """Return rows and labels of packed svmlight files with the same columns."""
+    from sklearn.datasets import load_svmlight_files
+
+    return tuple(load_svmlight_files([*map(unpack, names)], n_features=n_features))
+
+
 def svmlight(name: str, n_features: int | None = None) -> Data:
     """Return a packed svmlight file with labels -1 and 1."""
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(unpack(name), n_features=n_features)
+    X, y = read(name, n_features=n_features)
     return X, np.where(y > 0, 1.0, -1.0)
 
 
 def covtype(positive: int = 2) -> Data:
     """Return a sixth of forest cover: one class against the rest."""
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
+    X, y = read(*FILES["covtype"])
     return X, np.where(y == positive, 1.0, -1.0)
 
 
@@ -78,7 +89,7 @@ def imdb(**options: object) -> Data:
     return X, np.where(np.array(labels) == "pos", 1.0, -1.0)
 
 
-def reuters(topics: bool, **options: object) -> tuple[Matrix, Vector, Matrix, Vector]:
+def reuters(topics: bool, **options: object) -> Parts:
     """Return ModApte's training and test articles, money-fx or not, as tf-idf.
 
     With `topics` only those that have one.
@@ -100,7 +111,7 @@ def reuters(topics: bool, **options: object) -> tuple[Matrix, Vector, Matrix, Ve
     return X, np.array(labels["TRAIN"]), X_t, np.array(labels["TEST"])
 
 
-def images(name: str) -> tuple[Array, Array, Array, Array]:
+def images(name: str) -> Parts:
     """Return the pixels and digits of usps or mnist, training and test rows."""
     packed = np.load(unpack(f"{name}/{name}.npz"))
     X, X_t = (packed[f"X_{part}"] for part in ("train", "test"))
@@ -161,10 +172,6 @@ SETS: dict[str, Callable[[], Data]] = {
     "digits": digits,
     "generated": lambda: rcv1_like(3000, 2000, 40),
 }
-_KEPT = json.loads(Path(__file__).with_name("sets.json").read_text("utf-8"))
-#: Files of the real sets, and what sets are, where the name does not say it.
-FILES: dict[str, list[str]] = _KEPT["files"]
-WORDS: dict[str, str] = _KEPT["words"]
 #: Sets of a quick run, which need no files.
 QUICK = ("breast-cancer", "generated")
 
@@ -220,7 +227,7 @@ def two_classes(name: str, labels: Array) -> Vector:
     return np.where(labels == classes[1], 1.0, -1.0)
 
 
-def halves(name: str, shuffled: bool = True) -> tuple[Matrix, Vector, Matrix, Vector]:
+def halves(name: str, shuffled: bool = True) -> Parts:
     """Return training and test rows: imdb's own halves, a tenth of others at random.
 
     The rows of imdb are sorted by label. Unless `shuffled`, they keep their order.
@@ -237,6 +244,79 @@ def halves(name: str, shuffled: bool = True) -> tuple[Matrix, Vector, Matrix, Ve
     if shuffled:
         X, y = X[order], y[order]
     return X[~test], y[~test], X[test], y[test]
+
+
+def kdd99(train: str, test: str) -> Parts:
+    """Return attack against normal; categories one-hot, numbers scaled to [0, 1]."""
+    from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+
+    tables = []
+    for name in (train, test):
+        lines = unpack(name).read().decode().split()
+        tables.append(np.array([line.split(",") for line in lines]))
+    words = [1, 2, 3]  # protocol, service, flag
+    encoder = OneHotEncoder(handle_unknown="ignore").fit(tables[0][:, words])
+    numbers = [np.delete(t[:, :-1], words, axis=1).astype(np.float64) for t in tables]
+    scaler = MaxAbsScaler().fit(numbers[0])
+    X, X_t = (
+        sparse.hstack([encoder.transform(t[:, words]), scaler.transform(n)], "csr")
+        for t, n in zip(tables, numbers, strict=True)
+    )
+    y, y_t = (t[:, -1] != "normal." for t in tables)
+    return X, y, X_t, y_t
+
+
+#: Divisors of features in sets with dense rows.
+DENSE = {"letter": 1.0, "pendigits": 100.0, "shuttle": 1.0}
+
+
+@functools.lru_cache(maxsize=1)
+def parts_of(name: str) -> Parts:
+    """Return the training and test rows of a set of Nanculef et al., or of another.
+
+    The features are scaled as in LIBSVM's copies. A fifth of covtype is the test, and
+    ijcnn1's validation part, as its test file is not here.
+    """
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import MinMaxScaler
+
+    if not any(name in names for names in COLLECTIONS.values()):
+        return halves(name)
+    if name == "reuters":
+        return reuters(False)
+    if name == "kdd99":
+        return kdd99(*FILES[name])
+    if name == "covtype":
+        X, y = covtype()
+        X, X_t, y, y_t = train_test_split(X.toarray(), y, test_size=0.2, random_state=0)
+    elif name == "ijcnn1":
+        X, y = read(*FILES[name], n_features=22)
+        X, X_t, y, y_t = *np.split(X.toarray(), [35_000]), *np.split(y, [35_000])
+    elif name in ("usps", "mnist"):
+        X, y, X_t, y_t = images(name)
+        factor = 1 / 255 if name == "mnist" else 0.001
+        X, X_t = X * factor, X_t * factor
+    else:
+        X, y, X_t, y_t = read(*FILES[name])
+    if name in DENSE:
+        X, X_t = X.toarray() / DENSE[name], X_t.toarray() / DENSE[name]
+    if name == "shuttle":
+        scaler = MinMaxScaler((-1, 1)).fit(X)
+        X, X_t = scaler.transform(X), scaler.transform(X_t)
+    return X, y, X_t, y_t
+
+
+def some(X: Matrix, y: Array, limit: int) -> tuple[Matrix, Array]:
+    """Return random rows, each class with its share and at least 2 rows."""
+    if X.shape[0] <= limit:
+        return X, y
+    rng, rows = np.random.default_rng(0), []
+    for label in np.unique(y):
+        own = np.flatnonzero(y == label)
+        size = min(len(own), max(2, round(limit * len(own) / len(y))))
+        rows.append(rng.choice(own, size, replace=False))
+    chosen = np.sort(np.concatenate(rows))
+    return X[chosen], y[chosen]
 
 
 def worded(name: str) -> str:

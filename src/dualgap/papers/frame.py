@@ -18,18 +18,13 @@ from ..data.types import Parameters
 from . import data
 from .data import worded
 from .names import MODULES
-from .page import Judge, Page, Table, Verdict, judged
+from .page import Findings, Page, Row, Rows, Verdict, judged
 from .pictures import Panel, draw
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a run.
-
-    - `seeds`: runs of each method.
-    - `limit`: processor seconds after which a run is given up.
-    - `quick`: whether to try less of everything.
-    """
+    """Runs of each method, processor seconds of one, and whether to try less of all."""
 
     seeds: int
     limit: float
@@ -46,15 +41,19 @@ class Paper:
       function that measures it on a set.
     - `judge` says what the results of a set show of the claims in `claims.json`, or
       `verdicts` judges the claims by all results.
-    - `tables` and `values` of all results, and `settings`, called s, are what the page
-      shows: the template of the module's name in `pages/`.
+    - `rows` yields the rows of a set, each with the name of its table. Those in
+      `published` follow where a table has rows. `tables` are made of all results.
+    - `values` of all results, and `settings`, called s, are the other things that the
+      page shows: the template of the module's name in `pages/`.
     - `draw` yields the panels of the picture, in `columns`.
     """
 
     sets: Mapping[str, str]
     parts: Mapping[str, Callable[[str, Budget], object]]
-    tables: Mapping[str, Table]
-    judge: Judge | None = None
+    rows: Callable[[str, Parameters], Rows]
+    published: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    tables: Callable[[Parameters], Mapping[str, list[Row]]] = lambda sets: {}
+    judge: Callable[[str, Parameters], Findings] | None = None
     verdicts: Callable[[Parameters], list[Verdict]] | None = None
     values: Callable[[Parameters], Mapping[str, object]] = lambda sets: {}
     settings: object = None
@@ -134,7 +133,13 @@ def page_of(name: str, results: Parameters) -> Page:
     template = path.read_text("utf-8").format(
         s=paper.settings, run=run, data="; ".join(words), **paper.values(sets)
     )
-    tables = {key: table(sets) for key, table in paper.tables.items()}
+    tables: dict[str, list[Row]] = {}
+    for one, found in sets.items():
+        for table, row in paper.rows(one, found):
+            tables.setdefault(table, []).append({"data": one, **row})
+    for table in tables.keys() & paper.published.keys():
+        tables[table] += paper.published[table]
+    tables |= paper.tables(sets)
     return Page(MODULES[name], template, tables, verdicts_of(name, sets), results)
 
 
@@ -181,17 +186,16 @@ def reproduce(
     ----------
     name : str
         The paper: a name in `MODULES`.
-    tables : sequence of str, optional
-        Tables and figures to measure; all by default.
-    sets : sequence of str, optional
-        Data sets by name, and files of svmlight text; the paper's by default.
+    tables, sets : sequence of str, optional
+        Tables and figures to measure, and data sets by name or files of svmlight text;
+        all of the published page by default.
     quick : bool, default=False
         Spend less than a minute, on data that need no files unless `sets` are given.
     seeds : int, optional
         Runs of each method.
     output : path, optional
-        Folder for the page, its results and its picture; nothing is written without.
-        The results are written after every table.
+        Folder for the page, its picture and its results, which are written after every
+        table; nothing is written without.
     keep : bool, default=False
         Measure only what the results in `output` lack.
 

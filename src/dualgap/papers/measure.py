@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,18 +16,6 @@ from ..solvers import get_solver
 from ..solvers.base import Solver
 from ..training import Solution, solve
 from ..training.progress import EpochInfo
-
-
-def gaps(
-    problem: Problem, solver: Solver, epochs: int, seed: int = 0
-) -> tuple[list[int], list[float]]:
-    """Return epochs, and the relative gap proved after each of them."""
-    history = solve(
-        problem, solver, tol=1e-9, max_iter=epochs, random_state=seed, check_every=1
-    ).history
-    proved = history[history["exact"] & (history["dual"] > 0)]
-    gap = (proved["primal"] - proved["dual"]) / proved["dual"]
-    return proved["epoch"].tolist(), np.maximum(gap, 1e-16).tolist()
 
 
 def walk(
@@ -119,6 +107,19 @@ class Training:
         _, steps = walk(self.problem, solver, look, seed=seed, epochs=epochs)
         return outside[-1] + 1 if outside[-1] < steps[-1][0] else None
 
+    def runs(
+        self, solver: Solver, target: float, seeds: int, limit: float
+    ) -> Iterator[tuple[float, int, Vector, int | None]]:
+        """Yield what `reach` finds, and `settled` in three times its epochs, by seed.
+
+        The first run that does not reach the target ends it.
+        """
+        for seed in range(seeds):
+            run = self.reach(solver, target, seed=seed, limit=limit)
+            if run is None:
+                return
+            yield *run, self.settled(solver, target, 3 * run[1], seed=seed)
+
     def excess(self, solver: Solver, epochs: int, seeds: int) -> float:
         """Return the median relative error after `epochs` epochs.
 
@@ -138,6 +139,17 @@ class Training:
 def error(w: Vector, test: Matrix, labels: Vector) -> float:
     """Return the share of the rows that the model w gets wrong."""
     return float(np.mean((test @ w > 0) != (labels > 0)))
+
+
+def scores(X: Matrix, coefs: Array, test: Matrix, kind: str, **given: object) -> Array:
+    """Return the sums of coefs over the kernel of X with test rows."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    found = np.zeros((len(coefs), test.shape[0]))
+    for rows in np.array_split(np.arange(X.shape[0]), -(-X.shape[0] // 1000)):
+        K = pairwise_kernels(X[rows], test, kind, filter_params=True, **given)
+        found += coefs[:, rows] @ K
+    return found
 
 
 def span(values: Array | Sequence[float], text: str) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb
@@ -17,6 +17,9 @@ from ..data.types import Parameters
 Finding = tuple[bool | None, str]
 #: A row of a table, by column.
 Row = Mapping[str, object]
+#: What the results of a set show of claims, and their rows of tables, by key and name.
+Findings = Iterator[tuple[str, Finding]]
+Rows = Iterator[tuple[str, Row]]
 
 #: Verdicts in words, and how several are told; "holds on some" has numbers.
 KINDS = {
@@ -105,12 +108,10 @@ class Verdict:
                 "verdict": self.word, **lists, "p": self.p}  # fmt: skip
 
 
-#: What the results of a set show, by the key of a claim.
-Judge = Callable[[str, Parameters], Iterable[tuple[str, Finding]]]
-
-
 def judged(
-    claims: Iterable[Mapping[str, str]], judge: Judge, sets: Parameters
+    claims: Iterable[Mapping[str, str]],
+    judge: Callable[[str, Parameters], Findings],
+    sets: Parameters,
 ) -> list[Verdict]:
     """Return the verdicts on some claims by what each set shows of them."""
     found: dict[str, dict[str, Finding]] = {}
@@ -121,29 +122,6 @@ def judged(
         Verdict(one["claim"], one["place"], one["measured"], found.get(one["key"], {}))
         for one in claims
     ]
-
-
-#: A table of the results of some sets.
-Table = Callable[[Parameters], list[Row]]
-
-
-def each(
-    rows: Callable[[str, Parameters], Iterable[Row]], *parts: str,
-    published: Sequence[Row] = (),
-) -> Table:  # fmt: skip
-    """Return a table of the rows of each set with one of some parts.
-
-    Published rows follow, if there are others.
-    """
-
-    def table(sets: Parameters) -> list[Row]:
-        found: list[Row] = [
-            {"data": name, **row} for name, results in sets.items()
-            if not results.keys().isdisjoint(parts) for row in rows(name, results)
-        ]  # fmt: skip
-        return [*found, *published] if found else []
-
-    return table
 
 
 def markdown(rows: Sequence[Row], title: str = "") -> str:
@@ -231,7 +209,7 @@ class Page:
             inside, file = INSIDE.fullmatch(line), BESIDE.fullmatch(line)
             if found := inside or file:
                 name, title = found.groups()[:: 1 if inside else -1]
-                rows = self.tables[name]
+                rows = self.tables.get(name, ())
                 sizes.append(len(rows))
                 line = markdown(rows, title) if rows else ""
                 if file and beside and rows:
@@ -258,7 +236,7 @@ class Page:
         """The CSV files beside the page."""
         names = [name for _, name in BESIDE.findall(self.template)]
         files = {f"{self.name}_{name}.csv": csv_text(self.tables[name])
-                 for name in names if self.tables[name]}  # fmt: skip
+                 for name in names if self.tables.get(name)}  # fmt: skip
         if self.many:
             claims = [verdict.row() for verdict in self.verdicts]
             files[f"{self.name}_claims.csv"] = csv_text(claims)

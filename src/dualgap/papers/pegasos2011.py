@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,18 +14,16 @@ from ..solvers.base import Solver
 from .data import halves
 from .frame import Budget, Paper, printed
 from .measure import Training, error, lasting
-from .page import Finding, Row, each, tally
+from .page import Findings, Rows, tally
 from .pictures import Line, Panel
 
-#: lambda and accuracy by set, as in the paper.
-CASES = {
-    "imdb": (5e-5, 0.0275),
-    "rcv1-like": (1e-4, 0.00589),
-    "covtype": (1e-6, 0.0449),
-}
+STAND_INS = {"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"}
+#: The paper's Table 1, and its lambda and accuracy by our sets.
+TABLE = printed("pegasos2011", "1")
+CASES = {one: (float(TABLE[other]["lambda"]), float(TABLE[other]["accuracy"]))
+         for one, other in STAND_INS.items()}  # fmt: skip
 #: lambda and accuracy of other sets.
 OTHERS = (1e-4, 0.01)
-STAND_INS = {"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"}
 METHODS = {
     "Pegasos": Pegasos(projection=True, sampling="random"),
     "SDCA": SDCA(order="random"),
@@ -54,6 +53,15 @@ class PegasosSettings:
 
 
 SETTINGS = PegasosSettings()
+#: Labels of solvers: sampling and projection, or the output.
+Solvers = list[tuple[tuple[str | bool | None, ...], Solver]]
+SAMPLING: Solvers = [
+    ((way, on), Pegasos(sampling=way, projection=on))
+    for way in ("permutation", "random") for on in (False, True)
+] + [(("NORMA", None), NORMA())]  # fmt: skip
+OUTPUT: Solvers = [
+    ((kind,), Pegasos(sampling="random", output=kind)) for kind in ("last", "average")
+]
 
 
 class PegasosTraining(Training):
@@ -72,17 +80,13 @@ def compare(name: str, budget: Budget) -> Parameters:
     epochs that it took to get there, or None.
     """
     train = PegasosTraining(name)
-    found: dict[str, list[list[object]]] = {label: [] for label in METHODS}
     target = train.best + train.accuracy / train.lam
-    for label, solver in METHODS.items():
-        for seed in range(budget.seeds):
-            run = train.reach(solver, target, seed=seed, limit=budget.limit)
-            if run is None:
-                break
-            seconds, epochs, w = run
-            wrong = error(w, train.test, train.labels)
-            last = train.settled(solver, target, 3 * epochs, seed=seed)
-            found[label].append([seconds, epochs, wrong, last])
+    found = {
+        label: [[seconds, epochs, error(w, train.test, train.labels), last]
+                for seconds, epochs, w, last in train.runs(
+                    solver, target, budget.seeds, budget.limit)]
+        for label, solver in METHODS.items()
+    }  # fmt: skip
     return {"limit": budget.limit, "runs": found}
 
 
@@ -98,26 +102,13 @@ def batches(name: str, budget: Budget) -> Parameters:
     return {"k": ks, "errors": found}
 
 
-def sampling(name: str, budget: Budget) -> Parameters:
-    """Return the errors of sampling and projection, and of NORMA."""
-    train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
-
-    def errors(solver: Solver) -> list[float]:
-        return [train.excess(solver, epochs, seeds) for epochs in SETTINGS.epochs]
-
-    found = [[way, on, errors(Pegasos(sampling=way, projection=on))]
-             for way in ("permutation", "random") for on in (False, True)]  # fmt: skip
-    return {"errors": found, "NORMA": errors(NORMA())}
-
-
-def output(name: str, budget: Budget) -> list[list[object]]:
-    """Return the errors of the last w and of the average, with draws."""
+def errors(name: str, budget: Budget, solvers: Solvers) -> list[list[object]]:
+    """Return the errors of some solvers after some epochs."""
     train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
     return [
-        [kind, [train.excess(Pegasos(sampling="random", output=kind), epochs, seeds)
-                for epochs in SETTINGS.epochs]]
-        for kind in ("last", "average")
-    ]  # fmt: skip
+        [*labels, [train.excess(solver, epochs, seeds) for epochs in SETTINGS.epochs]]
+        for labels, solver in solvers
+    ]
 
 
 def flat(found: Parameters, errors: list[float]) -> int:
@@ -126,10 +117,10 @@ def flat(found: Parameters, errors: list[float]) -> int:
     return max(k for k, value in wide if value <= SETTINGS.same * errors[0])
 
 
-def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
+def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims."""
-    if "sampling" in found:
-        errors = np.array([errors for *_, errors in found["sampling"]["errors"]])
+    if study := found.get("sampling"):
+        errors = np.array([errors for _, on, errors in study if on is not None])
         errors = errors.reshape(2, 2, -1)  # sampling, projection, epochs
         yield "permutations", tally((errors[0] < errors[1]).flat)
         ratio = np.abs(np.log(errors[:, 0] / errors[:, 1]))
@@ -153,47 +144,36 @@ def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
             yield "large", (bool(seconds < SETTINGS.seconds), f"{seconds:.2g}")
 
 
-def medians(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the medians of the methods."""
-    lam, accuracy = CASES.get(name, OTHERS)
-    row = {"lambda": f"{lam:g}", "accuracy": f"{accuracy:g}"}
-    for label, runs in found["1"]["runs"].items():
-        row[label] = f"> {found['1']['limit']:g} s"
-        if runs:
-            seconds, _, wrong = np.median([run[:3] for run in runs], axis=0)
-            epochs = " / ".join(lasting([(run[1], run[3]) for run in runs]))
-            row[label] = f"{seconds:.2g} ({100 * wrong:.2f}), {epochs} epochs"
-    yield row
-
-
-def by_batch(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the errors by k, and up to which they are flat."""
-    study = found["batches"]
-    ks = [f"k = {k}" for k in study["k"][:-1]] + ["k = n"]
-    for on, epochs, errors in study["errors"]:
-        cells = zip(ks, (f"{value:.2g}" for value in errors), strict=True)
-        head = {"projection": "on" if on else "off", "kT": f"{epochs} n"}
-        yield {**head, "flat to": flat(study, errors), **dict(cells)}
+def rows(name: str, found: Parameters) -> Rows:
+    """Yield the rows of the tables."""
+    if study := found.get("1"):
+        row = {key: f"{value:g}" for key, value in zip(
+            ("lambda", "accuracy"), CASES.get(name, OTHERS), strict=True)}  # fmt: skip
+        for label, runs in study["runs"].items():
+            row[label] = f"> {study['limit']:g} s"
+            if runs:
+                seconds, _, wrong = np.median([run[:3] for run in runs], axis=0)
+                epochs = " / ".join(lasting([(run[1], run[3]) for run in runs]))
+                row[label] = f"{seconds:.2g} ({100 * wrong:.2f}), {epochs} epochs"
+        yield "medians", row
+    on_off = {None: "–", True: "on", False: "off"}
+    if study := found.get("batches"):
+        ks = [f"k = {k}" for k in study["k"][:-1]] + ["k = n"]
+        for on, epochs, errors in study["errors"]:
+            cells = zip(ks, (f"{value:.2g}" for value in errors), strict=True)
+            head = {"projection": on_off[on], "kT": f"{epochs} n"}
+            yield "batches", {**head, "flat to": flat(study, errors), **dict(cells)}
+    for way, on, errors in found.get("sampling", ()):
+        head = {"sampling": way, "projection": on_off[on]}
+        yield "sampling", head | by_epochs(errors)
+    for kind, errors in found.get("output", ()):
+        yield "output", {"output": kind, **by_epochs(errors)}
 
 
 def by_epochs(errors: list[float]) -> dict[str, str]:
     """Return the cells of errors after some epochs."""
     epochs = (f"{epochs} epochs" for epochs in SETTINGS.epochs)
     return dict(zip(epochs, (f"{value:.2g}" for value in errors), strict=True))
-
-
-def by_sampling(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the errors by sampling and projection."""
-    study = found["sampling"]
-    for way, on, errors in [*study["errors"], ["NORMA", None, study["NORMA"]]]:
-        projection = {None: "–", True: "on", False: "off"}[on]
-        yield {"sampling": way, "projection": projection, **by_epochs(errors)}
-
-
-def by_output(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the errors of the last w and of the average."""
-    for kind, errors in found["output"]:
-        yield {"output": kind, **by_epochs(errors)}
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:
@@ -214,17 +194,8 @@ PAPER = Paper(
     parts={
         "1": compare,
         "batches": batches,
-        "sampling": sampling,
-        "output": output,
+        "sampling": partial(errors, solvers=SAMPLING),
+        "output": partial(errors, solvers=OUTPUT),
     },
-    judge=judge,
-    tables={
-        "medians": each(
-            medians, "1", published=[*printed("pegasos2011", "1").values()]
-        ),
-        "batches": each(by_batch, "batches"),
-        "sampling": each(by_sampling, "sampling"),
-        "output": each(by_output, "output"),
-    },
-    draw=draw,
-)
+    judge=judge, rows=rows, published={"medians": [*TABLE.values()]}, draw=draw,
+)  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,16 +16,12 @@ from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
 from .frame import Budget, Paper, published
-from .measure import span, walk
-from .page import Finding, Row, each
+from .measure import scores, span, walk
+from .page import Findings, Row, Rows
 
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
-CASES = {
-    "reuters": (7770, 1.0, 1.29e-4, 0.00719),
-    "adult": (32562, 0.05, 3.07e-5, 0.0445),
-    "usps": (7329, 2.0, 1.36e-4, 0.000381),
-    "mnist": (60000, 0.02, 1.67e-5, 0.00144),
-}
+PRINTED = published("pegasos2011", "sets")["rows"]
+CASES = {name: [*map(float, cells)] for name, cells in PRINTED.items()}
 METHODS = {
     "Pegasos, permutations": KernelPegasos(),
     "Pegasos, draws": KernelPegasos(sampling="random"),
@@ -50,8 +45,6 @@ class KernelsSettings:
     longer: float = 4.0
     #: Largest part by which an error may differ from the published one to be called it.
     near: float = 0.2
-    #: Test rows that are predicted together.
-    rows: int = 1000
 
 
 SETTINGS = KernelsSettings()
@@ -78,11 +71,11 @@ def split(name: str, seed: int = 0) -> Split:
     X, y = np.vstack([X, test]) * 0.001 + 1.0, np.concatenate([y, labels])
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     order = np.random.default_rng(seed).permutation(len(y))
-    first, rest = np.split(order, [CASES["usps"][0]])
+    first, rest = np.split(order, [int(CASES["usps"][0])])
     return X[first], y[first], X[rest], y[rest]
 
 
-def settings(name: str) -> tuple[float, float, float]:
+def settings(name: str) -> list[float]:
     """Return gamma, lambda and accuracy; gamma of others is one over the variance."""
     if name in CASES:
         return CASES[name][1:]
@@ -90,7 +83,7 @@ def settings(name: str) -> tuple[float, float, float]:
     mean = np.asarray(X.mean(axis=0))
     squares = float(X.multiply(X).sum()) if sparse.issparse(X) else float((X**2).sum())
     variance = squares / X.shape[0] - float((mean**2).sum())
-    return 1.0 / variance, SETTINGS.lam, SETTINGS.accuracy
+    return [1.0 / variance, SETTINGS.lam, SETTINGS.accuracy]
 
 
 def test_error(
@@ -98,15 +91,10 @@ def test_error(
     labels: Vector,
 ) -> float:  # fmt: skip
     """Return the percentage of test rows that the model of a solution gets wrong."""
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    coef, _ = problem.coef(solution.coefficients)
-    used, wrong = np.flatnonzero(coef), 0
-    for at in range(0, len(labels), SETTINGS.rows):
-        some = slice(at, at + SETTINGS.rows)
-        scores = rbf_kernel(test[some], X[used], gamma=gamma) @ coef[used]
-        wrong += int(np.sum((scores > 0.0) != (labels[some] > 0.0)))
-    return 100.0 * wrong / len(labels)
+    coef = problem.coef(solution.coefficients)[0]
+    used = np.flatnonzero(coef)
+    found = scores(X[used], coef[None, used], test, "rbf", gamma=gamma)
+    return 100.0 * float(np.mean((found[0] > 0.0) != (labels > 0.0)))
 
 
 def measure(name: str, budget: Budget) -> Parameters:
@@ -168,7 +156,7 @@ def speed(found: Parameters, label: str) -> float:
     return rows * middle(found, label, 3) / middle(found, label, 0)
 
 
-def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
+def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims."""
     found, table = found["2"], published("pegasos2011", "2")["rows"]
     own = [middle(found, label, 1) for label in (FIRST, DRAWS)]
@@ -193,57 +181,40 @@ def beside(name: str, table: str) -> Row:
     return dict(zip(columns, cells, strict=True))
 
 
-def seconds(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the medians of all methods, seconds (test error)."""
+def rows(name: str, found: Parameters) -> Rows:
+    """Yield the rows of the tables: medians, or ranges too."""
     found = found["2"]
-    runs = len(found[FIRST] or [0])
-    yield {
-        label: f"> {found['limit']:g}" if len(found[label]) < runs else
+    seeds, base = len(found[FIRST] or [0]), speed(found, DRAWS)
+    yield "seconds", {
+        label: f"> {found['limit']:g}" if len(found[label]) < seeds else
         f"{middle(found, label, 0):.2g} ({middle(found, label, 1):.2f})"
         for label in METHODS
     } | {**beside(name, "2")}  # fmt: skip
-
-
-def speeds(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the kernel values a second, relative to draws."""
-    base = speed(found["2"], DRAWS)
-    cells = {label: f"{speed(found['2'], label) / base:.2f}" for label in METHODS}
-    yield {**cells, **beside(name, "3")}
-
-
-def references(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the sizes, and what is known of the optimum."""
-    gamma, lam, accuracy = found["2"]["settings"]
-    taken, slack, errors, train, test = np.array(found["2"]["reference"]).T
-    printed = f" ({CASES[name][0]:,})" if name in CASES else ""
-    yield {
+    ratios = {label: f"{speed(found, label) / base:.2f}" for label in METHODS}
+    yield "speeds", {**ratios, **beside(name, "3")}
+    gamma, lam, accuracy = found["settings"]
+    taken, slack, errors, train, test = np.array(found["reference"]).T
+    printed = f" ({CASES[name][0]:,.0f})" if name in CASES else ""
+    yield "references", {
         "rows (published)": f"{train[0]:,.0f}{printed}", "test rows": f"{test[0]:,.0f}",
         "gamma": f"{gamma:.3g}", "lambda": f"{lam:g}", "accuracy": f"{accuracy:g}",
         "P − P\\* ≤": f"{slack.max():.2g}", "seconds": f"{np.median(taken):.0f}",
         "test error %": span(errors, ".2f"),
     }  # fmt: skip
-
-
-def ranges(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the median and range of each figure."""
     columns = {"seconds": ".2g", "test error %": ".2f", "epochs": ".0f",
                "kernel rows": ".0f"}  # fmt: skip
     for label in METHODS:
         row = {"method": label}
         for at, (column, text) in enumerate(columns.items()):
-            values = [run[at] for run in found["2"][label]]
-            if values:
+            if values := [run[at] for run in found[label]]:
                 row[column] = f"{np.median(values):{text}} ({span(values, text)})"
-        yield row
+        yield "ranges", row
 
 
 PAPER = Paper(
     settings=SETTINGS,
     sets=dict.fromkeys(CASES, ""),
     parts={"2": measure},
-    judge=judge,
-    tables={
-        rows.__name__: each(rows, "2") for rows in (seconds, speeds, references, ranges)
-    },
+    judge=judge, rows=rows,
     budget=Budget(3, 300.0), quick=Budget(2, 5.0, quick=True), quick_sets=("digits",),
 )  # fmt: skip

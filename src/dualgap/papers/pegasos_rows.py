@@ -5,19 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from ..data.types import Matrix, Parameters
 from ..losses import Vector
+from ..problems import BinaryProblem
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
 from .frame import Budget, Paper
 from .measure import Training, span
-from .page import Finding, Row, each, tally
+from .page import Finding, Findings, Rows, tally
 from .pegasos2011 import CASES, OTHERS, STAND_INS
 from .pictures import Line, Panel
 
@@ -72,17 +74,14 @@ def constant_steps(
     return scale * v
 
 
-def least(
-    reached: Callable[[int, int], bool], seeds: int, budgets: Sequence[int]
-) -> list[int]:
-    """Return, for each seed, the smallest budget with which `reached(T, seed)`."""
-    found = []
-    for seed in range(seeds):
-        T = next((T for T in budgets if reached(T, seed)), None)
-        if T is None:
-            return []
-        found.append(T)
-    return found
+def method_steps(
+    problem: BinaryProblem, make: Callable[[int], Solver], T: int, seed: int
+) -> Vector:
+    """Return w after T steps of a method."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is to end before tol
+        found = solve(problem, make(T), tol=1e-9, max_iter=10**6, random_state=seed)
+    return found.w
 
 
 def steps(
@@ -97,24 +96,25 @@ def steps(
     train = Training(X, y, 1.0 / (lam * n), SETTINGS.resolution)
     target = train.best + accuracy / lam
 
-    def method(make: Callable[[int], Solver]) -> list[int]:
-        def reached(T: int, seed: int) -> bool:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it is to end before tol
-                found = solve(train.problem, make(T), tol=1e-9, max_iter=10**6,
-                              random_state=seed)  # fmt: skip
-            return train.loss(found.w) <= target
+    def least(
+        fit: Callable[[int, int], Vector], seeds: int, budgets: Sequence[int]
+    ) -> list[int]:
+        found: list[int] = []
+        for seed in range(seeds):
+            enough = (T for T in budgets if train.loss(fit(T, seed)) <= target)
+            T = next(enough, None)
+            if T is None:
+                return []
+            found.append(T)
+        return found
 
-        return least(reached, seeds, budgets)
-
-    def size(eta: float) -> list[int]:
-        def reached(T: int, seed: int) -> bool:
-            return train.loss(constant_steps(X, y, lam, eta, T, seed)) <= target
-
-        return least(reached, 1, [T for T in budgets if T <= SETTINGS.loop][::2])
-
-    found = {label: method(make) for label, make in METHODS.items()}
-    found["constant steps"] = min(filter(None, map(size, SETTINGS.sizes)), default=[])
+    problem = train.problem
+    found = {label: least(partial(method_steps, problem, make), seeds, budgets)
+             for label, make in METHODS.items()}  # fmt: skip
+    short = [T for T in budgets if T <= SETTINGS.loop][::2]
+    constant = (least(partial(constant_steps, X, y, lam, eta), 1, short)
+                for eta in SETTINGS.sizes)  # fmt: skip
+    found["constant steps"] = min(filter(None, constant), default=[])
     run = train.reach(get_solver("dcd"), target, epochs=SETTINGS.epochs)
     found["DCD"] = [n * run[1]] if run else []
     return found
@@ -157,7 +157,7 @@ def steady(curve: list[tuple[int, list[int]]]) -> Finding:
     return (last >= more * min(flat) if last >= more * first else None), text
 
 
-def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
+def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims."""
     curves, tried = found["rows"]["curves"], found["rows"]["most"]
     yield "same", steady(curves["Pegasos"])
@@ -181,7 +181,7 @@ def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
     yield "bound", (near, f"{told} against {limit:,.0f}")
 
 
-def table(name: str, found: Parameters) -> Iterator[Row]:
+def rows(name: str, found: Parameters) -> Rows:
     """Yield the steps by the number of rows."""
     curves = found["rows"]["curves"]
     for k, (n, _) in enumerate(curves["DCD"]):
@@ -191,7 +191,7 @@ def table(name: str, found: Parameters) -> Iterator[Row]:
             row[label] = f"{np.median(T):,.0f}" if T else "–"
             if T and min(T) < max(T):
                 row[label] += f" ({span(T, ',.0f')})"
-        yield row
+        yield "steps", row
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:
@@ -210,7 +210,7 @@ PAPER = Paper(
     sets=STAND_INS,
     parts={"rows": count},
     judge=judge,
-    tables={"steps": each(table, "rows")},
+    rows=rows,
     values=lambda sets: {
         "most": max(found["rows"]["most"] for found in sets.values())
     },

@@ -7,7 +7,7 @@ SciPy's exact distribution of signed ranks allows neither ties nor zeros.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,24 +76,24 @@ def friedman(samples: ArrayLike) -> float:
     return float(stats.f.sf(ratio, methods - 1, (methods - 1) * (sets - 1)))
 
 
-def friedman_row(values: Mapping[str, Vector], methods: Sequence[str]) -> list[str]:
+def row_of(counts: str, sets: int, p: Callable[[], float]) -> list[str]:
+    """Return counts, p, and what it shows at 5 %, if there are enough sets."""
+    if sets < SETTINGS.fewest:
+        return [counts, "", "too few sets"]
+    value = p()
+    return [counts, f"{value:.2g}", "shown" if value < 0.05 else "not shown"]
+
+
+def friedman_row(values: Sequence[Vector]) -> list[str]:
     """Return the number of sets with all values, and p of Friedman's test."""
-    matrix = np.array([values[m] for m in methods])
-    whole = np.isfinite(matrix).all(axis=0)
-    if whole.sum() < SETTINGS.fewest:
-        return [f"{whole.sum()}", "", "too few sets"]
-    p = friedman(matrix[:, whole])
-    return [f"{whole.sum()}", f"{p:.2g}", "shown" if p < 0.05 else "not shown"]
+    whole = np.array(values)[:, np.isfinite(values).all(axis=0)]
+    return row_of(f"{whole.shape[1]}", whole.shape[1], lambda: friedman(whole))
 
 
 def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> list[str]:
     """Return on how many sets a is below b, p, and what is shown at 5 %."""
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
-    below, above = (a < b).sum(), (a > b).sum()
-    first = above if alternative == "greater" else below
+    first = (a > b if alternative == "greater" else a < b).sum()
     counts = f"{first} of {len(a)}"
-    if len(a) < SETTINGS.fewest:
-        return [counts, "", "too few sets"]
-    p = wilcoxon(a, b, alternative)
-    return [counts, f"{p:.2g}", "shown" if p < 0.05 else "not shown"]
+    return row_of(counts, len(a), lambda: wilcoxon(a, b, alternative))

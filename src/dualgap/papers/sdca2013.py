@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,16 +18,17 @@ from ..training import solve
 from ..training.progress import EpochInfo
 from .data import halves
 from .frame import Budget, Paper
-from .measure import Training, error, gaps, model, span, walk
-from .page import Finding, Row, each, tally
+from .measure import Training, error, model, span, walk
+from .page import Findings, Rows, tally
 from .pictures import Line, Panel
 
-VARIANTS = {
+ORDERS = {
     "permutation": SDCA(),
     "random": SDCA(order="random"),
     "cyclic": SDCA(order="cyclic"),
     "permutation, SGD start": SDCA(init="sgd"),
 }
+#: Epochs, and the gap after each.
 Trace = tuple[list[int], list[float]]
 
 
@@ -56,6 +59,8 @@ class SDCASettings:
 
 
 SETTINGS = SDCASettings()
+#: What a table has a trace of for every lambda: a label, gamma, and the solver.
+Cases = Sequence[tuple[str | float, float, Solver]]
 
 
 class SDCAData:
@@ -72,55 +77,42 @@ class SDCAData:
         return BinaryProblem(self.X, self.y, lambda_=lam, loss=loss)
 
     def trace(self, lam: float, gamma: float, solver: Solver) -> Trace:
-        """Return the epochs, and the median over seeds of the gap after each."""
-        problem = self.problem(lam, gamma)
-        runs = [gaps(problem, solver, self.epochs, seed) for seed in range(self.seeds)]
-        length = min(len(gap) for _, gap in runs)  # one that ends early has 1e-9
-        middle = np.median([gap[:length] for _, gap in runs], axis=0)
-        return runs[0][0][:length], [float(f"{gap:.3g}") for gap in middle]
+        """Return the epochs, and the median over seeds of the gap proved after each."""
+        problem, gaps, epochs = self.problem(lam, gamma), [], []
+        for seed in range(self.seeds):
+            found = solve(problem, solver, tol=1e-9, max_iter=self.epochs,
+                          random_state=seed, check_every=1).history  # fmt: skip
+            found = found[found["exact"] & (found["dual"] > 0)]
+            gap = (found["primal"] - found["dual"]) / found["dual"]
+            gaps.append(np.maximum(gap, 1e-16))
+            epochs.append(found["epoch"].tolist())
+        length = min(map(len, gaps))  # one that ends early has 1e-9
+        middle = np.median([gap[:length] for gap in gaps], axis=0)
+        return epochs[0][:length], [float(f"{gap:.3g}") for gap in middle]
 
 
-def order(name: str, budget: Budget) -> Parameters:
-    """Return the gaps by the order of the rows, and with a start by Modified-SGD."""
-    train = SDCAData(name, budget)
-    traces = [
-        [lam, label, train.trace(lam, 0.0, solver)]
-        for lam in SETTINGS.lambdas
-        for label, solver in VARIANTS.items()
-    ]
-    return {"marks": train.marks, "traces": traces}
-
-
-def smoothing(name: str, budget: Budget) -> Parameters:
-    """Return the gaps by gamma, the rows, and the norm of the longest row."""
+def traces(name: str, budget: Budget, cases: Cases) -> Parameters:
+    """Return the gaps of some cases, the rows, and the norm of the longest row."""
     train = SDCAData(name, budget)
     norm = float(np.sqrt(train.X.multiply(train.X).sum(axis=1).max()))
-    traces = [[lam, gamma, train.trace(lam, gamma, SDCA())]
-              for lam in SETTINGS.lambdas for gamma in SETTINGS.gammas]  # fmt: skip
-    found = {"rows": len(train.y), "norm": norm, "marks": train.marks}
-    return {**found, "traces": traces}
+    found = [[lam, label, train.trace(lam, gamma, solver)]
+             for lam in SETTINGS.lambdas for label, gamma, solver in cases]  # fmt: skip
+    return {"rows": len(train.y), "norm": norm, "marks": train.marks, "traces": found}
 
 
 def errors(name: str, budget: Budget) -> Parameters:
     """Return the test errors in percent after some epochs."""
-    train = SDCAData(name, budget)
+    train, rows = SDCAData(name, budget), []
+    for lam, gamma in itertools.product(SETTINGS.lambdas, SETTINGS.gammas):
+        cells = dict.fromkeys(train.marks, "–")
 
-    def row(lam: float, gamma: float) -> Iterator[str]:
-        found: dict[int, str] = {}
-
-        def look(info: EpochInfo) -> None:
-            if info.epoch in train.marks:
+        def look(info: EpochInfo, cells: dict[int, str] = cells) -> None:
+            if info.epoch in cells:
                 wrong = error(model(info), train.test, train.labels)
-                found[info.epoch] = f"{100 * wrong:.2f}"
+                cells[info.epoch] = f"{100 * wrong:.2f}"
 
         walk(train.problem(lam, gamma), SDCA(), look, epochs=train.epochs, tol=1e-12)
-        return (found.get(mark, "–") for mark in train.marks)
-
-    rows = [
-        [lam, gamma, *row(lam, gamma)]
-        for lam in SETTINGS.lambdas
-        for gamma in SETTINGS.gammas
-    ]
+        rows.append([lam, gamma, *cells.values()])
     return {"marks": train.marks, "rows": rows}
 
 
@@ -180,7 +172,7 @@ def predicted(lam: float, gamma: float, found: Parameters) -> float:
     return float(np.log10(np.e) * product / (1.0 + product))
 
 
-def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
+def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims."""
     if study := found.get("smoothing"):
         known = [(lam, gamma, *rates(trace)) for lam, gamma, trace in study["traces"]]
@@ -213,59 +205,42 @@ def judge(name: str, found: Parameters) -> Iterator[tuple[str, Finding]]:
         yield "sgd", (only if wins else None, text or "nowhere")
 
 
-def order_table(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the gaps by order and start."""
-    study = found["order"]
-    for lam, label, trace in study["traces"]:
-        cells = {f"gap at {mark}": at(trace, mark) for mark in study["marks"]}
-        yield {"lambda": f"{lam:g}", "order": label, **cells}
-
-
-def smoothing_table(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the gaps by gamma, the measured digits an epoch, and the promised ones."""
-    study = found["smoothing"]
-    for lam, gamma, trace in study["traces"]:
-        first, second = (f"{rate:.2g}" for rate in rates(trace))
-        yield {
-            "lambda": f"{lam:g}", "gamma": f"{gamma:g}",
-            **{f"gap at {mark}": at(trace, mark) for mark in study["marks"]},
-            "digits an epoch, first half": first, "second half": second,
-            "promised": f"{predicted(lam, gamma, study):.2g}" if gamma else "–",
-        }  # fmt: skip
-
-
-def rate_table(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the digits an epoch of each half, by lambda and gamma."""
-    rows: dict[float, dict[str, str]] = {}
-    for lam, gamma, trace in found["smoothing"]["traces"]:
-        cell = " / ".join(f"{rate:.2g}" for rate in rates(trace))
-        label = f"gamma = {gamma:g}" if gamma else "hinge"
-        if gamma:
-            cell += f" ({predicted(lam, gamma, found['smoothing']):.2g})"
-        rows.setdefault(lam, {"lambda": f"{lam:g}"})[label] = cell
-    yield from rows.values()
-
-
-def error_table(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the test errors."""
-    study = found["errors"]
-    for lam, gamma, *errors in study["rows"]:
-        cells = zip((f"error at {m}" for m in study["marks"]), errors, strict=True)
-        yield {"lambda": f"{lam:g}", "gamma": f"{gamma:g}", **dict(cells)}
-
-
-def target_table(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the epochs to each accuracy, by lambda."""
-    rows: dict[float, dict[str, str]] = {}
+def rows(name: str, found: Parameters) -> Rows:
+    """Yield the rows of the tables."""
+    if study := found.get("order"):
+        for lam, label, trace in study["traces"]:
+            cells = {f"gap at {mark}": at(trace, mark) for mark in study["marks"]}
+            yield "order", {"lambda": f"{lam:g}", "order": label, **cells}
+    by_gamma: dict[float, dict[str, str]] = {}
+    if study := found.get("smoothing"):
+        for lam, gamma, trace in study["traces"]:
+            first, second = (f"{rate:.2g}" for rate in rates(trace))
+            promised = f"{predicted(lam, gamma, study):.2g}" if gamma else "–"
+            yield "smoothing", {
+                "lambda": f"{lam:g}", "gamma": f"{gamma:g}",
+                **{f"gap at {mark}": at(trace, mark) for mark in study["marks"]},
+                "digits an epoch, first half": first, "second half": second,
+                "promised": promised,
+            }  # fmt: skip
+            row = by_gamma.setdefault(lam, {"lambda": f"{lam:g}"})
+            label = f"gamma = {gamma:g}" if gamma else "hinge"
+            row[label] = f"{first} / {second}" + f" ({promised})" * bool(gamma)
+    if study := found.get("errors"):
+        for lam, gamma, *errors in study["rows"]:
+            marks = (f"error at {mark}" for mark in study["marks"])
+            yield "errors", {"lambda": f"{lam:g}", "gamma": f"{gamma:g}",
+                             **dict(zip(marks, errors, strict=True))}  # fmt: skip
+    by_target: dict[float, dict[str, str]] = {}
     if study := found.get("crossing"):
-        more = f"> {study['most']}"
         for lam, target, *epochs in study["rows"]:
-            row = rows.setdefault(lam, {"lambda": f"{lam:g}"})
-            row[f"to {target:g}"] = " / ".join(str(e or more) for e in epochs)
+            row = by_target.setdefault(lam, {"lambda": f"{lam:g}"})
+            told = (str(epoch or f"> {study['most']}") for epoch in epochs)
+            row[f"to {target:g}"] = " / ".join(told)
     for lam, target, epoch in found.get("absolute", ()):
-        row = rows.setdefault(lam, {"lambda": f"{lam:g}"})
+        row = by_target.setdefault(lam, {"lambda": f"{lam:g}"})
         row[f"P − D to {target:g}"] = str(epoch or f"> {SETTINGS.epochs}")
-    yield from rows.values()
+    yield from (("rates", row) for row in by_gamma.values())
+    yield from (("targets", row) for row in by_target.values())
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:
@@ -285,15 +260,10 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 PAPER = Paper(
     settings=SETTINGS,
     sets={"imdb": "astro-ph and CCAT", "covtype": "cov1"},
-    parts={"order": order, "smoothing": smoothing, "errors": errors,
-           "crossing": crossing, "absolute": absolute},
-    judge=judge,
-    tables={
-        "rates": each(rate_table, "smoothing"),
-        "targets": each(target_table, "crossing", "absolute"),
-        "order": each(order_table, "order"),
-        "smoothing": each(smoothing_table, "smoothing"),
-        "errors": each(error_table, "errors"),
+    parts={
+        "order": partial(traces, cases=[(k, 0.0, one) for k, one in ORDERS.items()]),
+        "smoothing": partial(traces, cases=[(g, g, SDCA()) for g in SETTINGS.gammas]),
+        "errors": errors, "crossing": crossing, "absolute": absolute,
     },
-    draw=draw, columns=4, quick=Budget(1, 2.0, quick=True),
+    judge=judge, rows=rows, draw=draw, columns=4, quick=Budget(1, 2.0, quick=True),
 )  # fmt: skip

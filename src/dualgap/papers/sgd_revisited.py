@@ -1,7 +1,9 @@
-"""Tables of Panagiotakopoulos and Tsampouka 2013 (SGD revisited)."""
+"""Experiments of Panagiotakopoulos and Tsampouka 2013 (SGD revisited)."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -9,33 +11,37 @@ from functools import partial
 import numpy as np
 
 from ..data.types import Parameters
+from ..losses import Vector
 from ..solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper
+from .frame import Budget, Paper, kept, printed
 from .measure import Training, lasting, span
-from .page import Row, each
+from .page import Finding, Findings, Row, Rows, Verdict, judged, of_share, tally
 from .pictures import Line, Panel
-from .sgd_revisited_claims import (
-    CASES,
-    FIRST,
-    FIXED,
-    MPU,
-    PAPER_SETS,
-    STAND_INS,
-    Runs,
-    column,
-    figures_of,
-    numbers,
-    runs_of,
-    verdicts,
-)
+
+MPU = "MPU (reconstructed)"
+#: The paper's names of the sets, and those for which another set stands in: T is not
+#: compared.
+PAPER_SETS = {"a9a": "Adult", "w8a": "Web", "imdb": "Realsim", "cov1": "Covertype"}
+STAND_INS = ("imdb", "cov1")
+#: Place, C, and the tables of the runs; Table 8 is in single precision.
+CASES = [
+    ("Tables 2, 3", 1.0, ("2", "3")),
+    ("Tables 4, 5", 10.0, ("4", "5")),
+    ("Tables 6, 7", 0.05, ("6", "7")),
+    ("Table 8", 1.0, ("8",)),
+]
+#: Table 1 as it was printed.
+FIRST = printed("sgd-revisited", "1")
+#: Seconds and epochs of each run, None for one that ended at the limit.
+Runs = list[tuple[float | None, int] | None]
 
 
 @dataclass(frozen=True)
 class SGDSettings:
-    """Settings of the runs."""
+    """Settings of the runs, and thresholds of the verdicts."""
 
     #: Relative error of the objective, of all tables but the first, and of the optimum.
     target: float = 0.01
@@ -65,6 +71,13 @@ class SGDSettings:
     few: int = 6
     #: Distance of alpha from its ends, and of margins from 1, that is near.
     near: float = 0.05
+    #: Fewest runs whose range is compared with a published T.
+    fewest: int = 5
+    #: Parts by which J and L_T, and T, may differ from the published ones.
+    values: float = 1e-6
+    off: float = 0.1
+    #: Factor of the first epoch from which w must be accurate for good.
+    good: float = 1.1
 
 
 SETTINGS = SGDSettings()
@@ -94,10 +107,13 @@ ORDERS: dict[str, Solver] = {
     "fixed": SGDs(order="fixed"),
     "cyclic": SGDs(order="cyclic"),
 }
+#: Methods that draw nothing: T is the same for all seeds.
+FIXED = ("SVMperf", "OCAS")
 
 
+@functools.lru_cache(maxsize=1)
 def training(name: str, C: float, dtype: type = np.float64) -> Training:
-    """Return a problem of the tables."""
+    """Return a problem of the tables; those of one C follow each other."""
     X, y = load(name)
     return Training(X.astype(dtype), y, C, SETTINGS.resolution)
 
@@ -114,15 +130,16 @@ def first_table(name: str, budget: Budget) -> Parameters:
 
 
 def times(
-    C: float, methods: dict[str, Solver], single: bool, name: str, budget: Budget
-) -> Parameters:
+    C: float, methods: dict[str, Solver], name: str, budget: Budget,
+    dtype: type = np.float64,
+) -> Parameters:  # fmt: skip
     """Return the runs of every method; None is a run that ended at the limit.
 
     Seeds are the outer loop: a slower hour of the machine hits all methods. A method
     that draws nothing has few runs. A slow one has no more once they took some times
     the limit together.
     """
-    train = training(name, C, np.float32 if single else np.float64)
+    train = training(name, C, dtype)
     target = (1.0 + SETTINGS.target) * train.best
     most = SETTINGS.limits * budget.limit
     if (name, C) == ("imdb", 10.0):
@@ -144,20 +161,14 @@ def stays(name: str, budget: Budget) -> Parameters:
 
     The second one is sought up to three times the first.
     """
-    train, found = training(name, 1.0), Parameters()
+    train = training(name, 1.0)
     target = (1.0 + SETTINGS.target) * train.best
-    limit = SETTINGS.longer * budget.limit
-    for label, solver in (SGD | LINEAR).items():
-        if label in FIXED:
-            continue
-        found[label] = []
-        for seed in range(min(budget.seeds, SETTINGS.lasting)):
-            run = train.reach(solver, target, seed=seed, limit=limit)
-            if run is None:
-                break
-            last = train.settled(solver, target, 3 * run[1], seed=seed)
-            found[label].append([run[1], last])
-    return found
+    seeds = min(budget.seeds, SETTINGS.lasting)
+    return {
+        label: [[T, last] for _, T, _, last in train.runs(
+            solver, target, seeds, SETTINGS.longer * budget.limit)]
+        for label, solver in (SGD | LINEAR).items() if label not in FIXED
+    }  # fmt: skip
 
 
 def stop(name: str, budget: Budget) -> list[list[object]]:
@@ -204,6 +215,134 @@ def kkt(name: str, budget: Budget) -> list[list[float]]:
     return rows
 
 
+def column(runs: Runs, unit: str) -> Vector:
+    """Return the seconds or the epochs, infinite where a run ended at the limit.
+
+    A run without seconds was made beside other work, which does not change its epochs.
+    """
+    at = 0 if unit == "seconds" else 1
+    found = np.array([run[at] if run else np.inf for run in runs], dtype=float)
+    return found[~np.isnan(found)]
+
+
+def runs_of(found: Parameters, parts: tuple[str, ...]) -> dict[str, Runs]:
+    """Return the runs of some tables by method."""
+    runs = [found[part]["runs"] for part in parts if part in found]
+    return {label: cell for cells in runs for label, cell in cells.items()}
+
+
+def figures_of(parts: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the published rows by set; Table 8's are not known."""
+    known = () if parts == ("8",) else parts
+    return printed("sgd-revisited", *known, rename={"MPU": MPU})
+
+
+def numbers(text: str) -> tuple[float, float]:
+    """Return the seconds and T of a printed cell; not a number where there is none."""
+    found = re.match(r"([\d.]+)(?: \((\d+)\))?$", text)
+    if not found:
+        return np.nan, np.nan
+    return float(found[1]), float(found[2] or np.nan)
+
+
+def share_faster(a: Vector, b: Vector) -> float:
+    """Return the share of the pairs of runs in which a is below b; a tie is half."""
+    less = np.mean(a[:, None] < b[None, :])
+    return float(less + 0.5 * np.mean(a[:, None] == b[None, :]))
+
+
+def compare(claim: Parameters, sets: Parameters) -> Verdict:
+    """Judge that one method is faster than another, and add the published ratios."""
+    labels, unit = (claim["faster"], claim["slower"]), claim.get("unit", "seconds")
+    parts = next(parts for place, _, parts in CASES if place == claim["place"])
+    found: dict[str, Finding] = {}
+    for name, results in sets.items():
+        runs = runs_of(results, parts)
+        if not runs.keys() >= {*labels}:
+            continue
+        a, b = (column(runs[label], unit) for label in labels)
+        ratio = float(np.median(b) / np.median(a)) if np.isfinite(np.median(a)) else 0.0
+        text = f"{ratio:.2g}" if 0 < ratio < np.inf else "at the limit"
+        found[name] = of_share(share_faster(a, b)), text
+    ratios = []
+    for cells in figures_of(parts).values():
+        fast, slow = (numbers(cells[label])[unit == "epochs"] for label in labels)
+        ratios += [slow / fast] * bool(np.isfinite([fast, slow]).all())
+    what = f"{unit} of {claim['slower']} over {claim['faster']}"
+    if ratios:
+        ahead = sum(ratio > 1 for ratio in ratios)
+        what += f" (published {min(ratios):.2g} to {max(ratios):.2g}, "
+        what += f"above 1 on {ahead} of {len(ratios)})"
+    return Verdict(claim["claim"], claim["place"], what, found)
+
+
+def published_epochs(name: str, found: Parameters) -> Findings:
+    """Yield whether the published T are in the ranges, and whether Pegasos failed."""
+    inside, failed = [], []
+    for *_, parts in CASES:
+        runs, figures = runs_of(found, parts), figures_of(parts)
+        for label, text in figures.get(PAPER_SETS.get(name, ""), {}).items():
+            if label not in runs:
+                continue
+            T, own = numbers(text)[1], column(runs[label], "epochs")
+            enough = len(own) >= SETTINGS.fewest and np.isfinite([T, *own]).all()
+            if enough and name not in STAND_INS:
+                inside.append(bool(own.min() <= T <= own.max()))
+            if (label, text) == ("Pegasos", "failed"):
+                failed.append(None in runs[label])
+    for key, cases in (("inside", inside), ("failed", failed)):
+        if cases:
+            yield key, tally(cases)
+
+
+def growth(found: Parameters) -> dict[str, float]:
+    """Return the seconds at C = 10 over those at C = 1 of SGD-m and linear SVMs."""
+    low, high = (
+        {label: np.median(column(cell, "seconds"))
+         for label, cell in runs_of(found, parts).items()
+         if label in ("SGD-m", "SVMperf", "OCAS", "DCD", MPU)}
+        for *_, parts in CASES[:2]
+    )  # fmt: skip
+    return {m: float(high[m] / low[m]) for m in low.keys() & high.keys()}
+
+
+def judge(name: str, found: Parameters) -> Findings:
+    """Yield what a set shows of the claims that do not compare two methods."""
+    if "1" in found:
+        own = found["1"]["sgd-s"]
+        gap, goal = own["relative_gap"], own["tol"]
+        yield "exact", (gap <= goal, f"{gap:.1g} (target {goal:g})")
+        if name in PAPER_SETS and name not in STAND_INS:
+            row = FIRST[PAPER_SETS[name]]
+            T, J, L = (own["epochs"] / float(row["T"]), own["primal"] / float(row["J"]),
+                       own["dual"] / float(row["L_T"]))  # fmt: skip
+            near = max(abs(J - 1), abs(L - 1)) <= SETTINGS.values
+            told = f"{J - 1:+.0e} and {L - 1:+.0e}, T {T:.2f} times"
+            yield "same", (near and abs(T - 1) <= SETTINGS.off, told)
+    yield from published_epochs(name, found)
+    grown = growth(found)
+    own = grown.pop("SGD-m", np.nan)
+    if grown and not np.isnan(own):
+        yield "grows", tally(ratio < own for ratio in grown.values())
+    if runs := found.get("stays"):
+        yield "lasting", tally(
+            last is not None and last <= SETTINGS.good * T
+            for some in runs.values() for T, last in some
+        )  # fmt: skip
+    if rows := found.get("kkt"):
+        yield "bound", (all(row[4] <= 1.0 for row in rows), f"{rows[-1][4]:.2f}")
+        first, last = rows[0][3], rows[-1][3]
+        yield "ends", (last > first, f"{100 * first:.0f} % to {100 * last:.0f} %")
+
+
+def verdicts(sets: Parameters) -> list[Verdict]:
+    """Judge the claims."""
+    return [
+        compare(claim, sets) if "faster" in claim else judged([claim], judge, sets)[0]
+        for claim in kept("claims")["sgd-revisited"]
+    ]
+
+
 def cell(runs: Runs, limit: float) -> str:
     """Return the median seconds (and epochs) of a cell of the paper's tables."""
     seconds, epochs = (np.median(column(runs, unit)) for unit in ("seconds", "epochs"))
@@ -214,30 +353,16 @@ def cell(runs: Runs, limit: float) -> str:
     return text + f", {late} of {len(runs)} at the limit" if late else text
 
 
-def by_case(name: str, found: Parameters, parts: tuple[str, ...]) -> Iterator[Row]:
-    """Yield the medians of a case."""
-    limit = max(found[part]["limit"] for part in parts if part in found)
-    yield {label: cell(runs, limit) for label, runs in runs_of(found, parts).items()}
-
-
-def first_rows(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the certificates of Table 1."""
-    for solver, c in found["1"].items():
-        yield {"solver": solver, "T": f"{c['epochs']:,}", "J": f"{c['primal']:.4f}",
-               "L_T": f"{c['dual']:.4f}", "rel. gap": f"{c['relative_gap']:.1e}",
-               "s": f"{c['seconds']:.1f}"}  # fmt: skip
-
-
 def ranges(name: str, found: Parameters) -> Iterator[Row]:
     """Yield the ranges over the seeds, beside T as it was published."""
-    for _, C, single, parts in CASES:
+    for place, C, parts in CASES:
         figures = figures_of(parts).get(PAPER_SETS.get(name, ""), {})
         for label, runs in runs_of(found, parts).items():
             seconds, T = column(runs, "seconds"), column(runs, "epochs")
             known = numbers(figures.get(label, ""))[1]
             shown = "" if np.isnan(known) or name in STAND_INS else f"{known:.0f}"
             yield {
-                "C": f"{C:g}", "method": label + ", single" * single,
+                "C": f"{C:g}", "method": label + ", single" * (place == "Table 8"),
                 "seconds": f"{np.median(seconds):.2g}", "range": span(seconds, ".2g"),
                 "runs": len(seconds), "T": f"{np.median(T):.0f}",
                 "range of T": span(T, ".0f"), "all runs": len(runs),
@@ -245,36 +370,51 @@ def ranges(name: str, found: Parameters) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def lasts(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the first T of each method / the T from which on all are as good."""
-    yield {label: " / ".join(lasting(runs)) for label, runs in found["stays"].items()
-           if runs}  # fmt: skip
+def rows(name: str, found: Parameters) -> Rows:
+    """Yield the rows of the tables.
 
-
-def orders(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield T by the order of the rows."""
-    cells = {kind: column(runs, "epochs")
-             for kind, runs in found["order"]["runs"].items()}  # fmt: skip
-    yield {kind: f"{np.median(T):.0f} ({span(T, '.0f')})" for kind, T in cells.items()}
-
-
-def own_stop(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield where the paper's rule stops, and how accurate w is there, by f."""
-    rows: dict[tuple[str, float], dict[str, str]] = {}
-    for solver, tol, f, runs in found["stop"]:
-        T, exact, accuracy = np.median(runs, axis=0)
-        row = rows.setdefault((solver, tol), {"solver": solver, "eps": f"{tol:g}"})
+    Those of the paper's own stop have T, the accuracy there, and the exact looks at J.
+    """
+    for solver, c in found.get("1", {}).items():
+        yield "first", {
+            "solver": solver, "T": f"{c['epochs']:,}", "J": f"{c['primal']:.4f}",
+            "L_T": f"{c['dual']:.4f}", "rel. gap": f"{c['relative_gap']:.1e}",
+            "s": f"{c['seconds']:.1f}",
+        }  # fmt: skip
+    for *_, parts in CASES:
+        if runs := runs_of(found, parts):
+            limit = max(found[part]["limit"] for part in parts if part in found)
+            cells = {label: cell(some, limit) for label, some in runs.items()}
+            yield "tables" + "".join(parts), cells
+    yield from (("ranges", row) for row in ranges(name, found))
+    if study := found.get("stays"):
+        yield "lasting", {label: " / ".join(lasting(some))
+                          for label, some in study.items() if some}  # fmt: skip
+    if study := found.get("order"):
+        epochs = {kind: column(some, "epochs") for kind, some in study["runs"].items()}
+        yield "order", {kind: f"{np.median(T):.0f} ({span(T, '.0f')})"
+                        for kind, T in epochs.items()}  # fmt: skip
+    stops: dict[tuple[str, float], dict[str, str]] = {}
+    for solver, tol, f, some in found.get("stop", ()):
+        T, exact, accuracy = np.median(some, axis=0)
+        row = stops.setdefault((solver, tol), {"solver": solver, "eps": f"{tol:g}"})
         row[f"f = {f:g}"] = f"{T:.0f}, {100 * accuracy:.2g} %, {exact:.0f}"
-    yield from rows.values()
+    yield from (("stop", row) for row in stops.values())
+    for T, low, high, right, norm in found.get("kkt", ())[::4]:
+        yield "optimality", {
+            "T": T, "alpha near 0, %": f"{100 * low:.1f}",
+            "near C, %": f"{100 * high:.1f}",
+            "as at the optimum, %": f"{100 * right:.1f}",
+            "norm over bound": f"{norm:.3f}",
+        }  # fmt: skip
 
 
-def optimality(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the shares of the rows, and the norm of w over its bound."""
-    for T, low, high, right, norm in found["kkt"][::4]:
-        yield {"T": T, "alpha near 0, %": f"{100 * low:.1f}",
-               "near C, %": f"{100 * high:.1f}",
-               "as at the optimum, %": f"{100 * right:.1f}",
-               "norm over bound": f"{norm:.3f}"}  # fmt: skip
+def tables(sets: Parameters) -> dict[str, list[Row]]:
+    """Return the published tables."""
+    printed = [(SETTINGS.C, FIRST), *((C, figures_of(parts)) for _, C, parts in CASES)]
+    return {"published": [
+        {"C": f"{C:g}", **row} for C, found in printed for row in found.values()
+    ]}  # fmt: skip
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:
@@ -318,41 +458,18 @@ PAPER = Paper(
     },
     parts={
         "1": first_table,
-        "2": partial(times, 1.0, SGD, False),
-        "3": partial(times, 1.0, LINEAR, False),
-        "4": partial(times, 10.0, SGD, False),
-        "5": partial(times, 10.0, LINEAR, False),
-        "6": partial(times, 0.05, SGD, False),
-        "7": partial(times, 0.05, LINEAR, False),
-        "8": partial(times, 1.0, SINGLE, True),
-        "order": partial(times, 1.0, ORDERS, False),
+        **{part: partial(times, C, methods) for _, C, parts in CASES[:3]
+           for part, methods in zip(parts, (SGD, LINEAR), strict=True)},
+        "8": partial(times, 1.0, SINGLE, dtype=np.float32),
+        "order": partial(times, 1.0, ORDERS),
         "stays": stays, "stop": stop, "kkt": kkt,
     },
-    verdicts=verdicts,
-    tables={
-        "first": each(first_rows, "1", published=[
-            {key: FIRST[name][key] for key in ("data", "T", "J", "L_T")}
-            for name in ("Adult", "Web")
-        ]),
-        **{
-            "tables" + "".join(parts): each(
-                partial(by_case, parts=parts), *parts,
-                published=[*figures_of(parts).values()][:2],
-            )
-            for *_, parts in CASES
-        },
-        "ranges": each(ranges, *(part for *_, parts in CASES for part in parts)),
-        "published": lambda sets: [
-            {"C": f"{C:g}", **row}
-            for C, rows in [(SETTINGS.C, FIRST)] + [
-                (C, figures_of(parts)) for _, C, _, parts in CASES
-            ]
-            for row in rows.values()
-        ],
-        "lasting": each(lasts, "stays"),
-        "order": each(orders, "order"),
-        "stop": each(own_stop, "stop"),
-        "optimality": each(optimality, "kkt"),
+    verdicts=verdicts, rows=rows, tables=tables,
+    published={
+        "first": [{key: FIRST[name][key] for key in ("data", "T", "J", "L_T")}
+                  for name in ("Adult", "Web")],
+        **{"tables" + "".join(parts): [*figures_of(parts).values()][:2]
+           for *_, parts in CASES},
     },
     draw=draw, budget=Budget(15, 10.0), quick=Budget(2, 0.5, quick=True),
     quick_sets=("breast-cancer",),

@@ -10,13 +10,13 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.certificate import Status
-from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, OCAS, CuttingPlane
 from dualgap.training import solve
 
 from ... import qp
 from ...twins import cutting_planes as twins
+from ...twins.objectives import dual, primal
 from ..data import CASES, LAYOUTS, close, make
 
 both = pytest.mark.parametrize("record", [CuttingPlane, OCAS])

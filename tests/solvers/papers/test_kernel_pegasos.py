@@ -8,9 +8,9 @@ import pytest
 from dualgap import SVC, certify, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import RBF, KernelPegasos, KernelProblem
-from dualgap.papers.twins import KernelPegasosTwin
 from dualgap.training import solve
 
+from ...twins import watched
 from ..kernel.data import form, make, optimum, values
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge"]
@@ -39,7 +39,7 @@ def begin(problem, solver):
     state = solver.start(problem, core.Random(4), None)
     rows = state.used
     k = np.array([problem.gram.row(int(i))[rows] for i in rows], dtype=np.float64)
-    twin = KernelPegasosTwin(
+    twin = watched.KernelPegasos(
         k, problem.y[rows], problem.lambda_, problem.loss.derivative,
         problem.cost[rows] / problem.cost[rows].mean(), state.offset,
     )  # fmt: skip

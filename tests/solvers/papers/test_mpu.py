@@ -7,12 +7,12 @@ import pytest
 
 from dualgap import core
 from dualgap.certificate import Status
-from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.papers.mpu import MPU
 from dualgap.training import solve
 
 from ...twins import mpu
+from ...twins.objectives import dual, primal
 from ..data import CASES, LAYOUTS, close, make
 
 soft_margins = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

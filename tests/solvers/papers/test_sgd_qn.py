@@ -7,13 +7,13 @@ import pytest
 
 from dualgap import core
 from dualgap.certificate import Status
-from dualgap.papers.twins.losses import dual, primal
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.papers.sgd_qn import SGDQN, default_skip
 from dualgap.training import solve
 
 from ...twins import sgd_qn
+from ...twins.objectives import dual, primal
 from ..data import CASES, LAYOUTS, LOSSES, close, make
 
 any_loss = pytest.mark.parametrize("loss", LOSSES)

@@ -11,8 +11,7 @@ from .core_vector import CoreVectorTwin
 from .frank_wolfe import FrankWolfeTwin
 from .kernel_pegasos import KernelPegasosTwin
 from .losses import Phi
-from .norma import NORMATwin
-from .pegasos import PegasosTwin
+from .pegasos import NORMATwin, PegasosTwin
 from .pegasos_bias import BatchBias, SubgradientBias
 from .sdca import SDCATwin
 from .sgd import SGDTwin

@@ -29,21 +29,18 @@ class KernelPegasosTwin:
         self.K, self.y, self.lam, self.slope, self.omega = K, y, lam, slope, omega
         self.s, self.t, self.budget = np.zeros(len(y)), offset, budget
         self.past: list[Array] = []  # coefficients of w_1, w_2, ...
-        self.slopes: list[list[float]] = [[] for _ in y]  # -phi' at every visit
-        self.shares: list[list[float]] = [[] for _ in y]  # and 1/k
 
-    def step(self, A: Rows) -> None:
-        """Make step t on the rows A, whose decisions are those before the step."""
+    def step(self, A: Rows) -> Array:
+        """Make step t on the rows A; return the slopes at their decisions before it."""
         self.past.append(self.alpha())
         decisions = self.K[A] @ (self.alpha() * self.y)
         self.t += 1
-        for i, g in zip(A, self.slope(self.y[A] * decisions), strict=True):
-            self.s[i] += self.omega[i] * g / len(A)
-            self.slopes[i].append(float(g))
-            self.shares[i].append(1.0 / len(A))
+        slopes = self.slope(self.y[A] * decisions)
+        np.add.at(self.s, A, self.omega[A] * slopes / len(A))
         if self.budget and np.count_nonzero(self.s) > self.budget:
             used = np.flatnonzero(self.s)
             self.s[used[np.argmin(self.s[used])]] = 0.0
+        return slopes
 
     def alpha(self) -> Array:
         """Return the coefficients of w_t: w_t = sum_i alpha_i y_i phi(x_i)."""
@@ -52,11 +49,3 @@ class KernelPegasosTwin:
     def average(self) -> Array:
         """Return the coefficients of the mean of w_1 ... w_T."""
         return np.mean(self.past, axis=0)
-
-    def mean_slopes(self) -> Array:
-        """Return the mean of -phi' over the visits to each row, 0 without any."""
-        mean = np.zeros(len(self.y))
-        for i, slopes in enumerate(self.slopes):
-            if slopes:
-                mean[i] = np.average(slopes, weights=self.shares[i])
-        return mean

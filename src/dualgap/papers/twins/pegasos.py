@@ -65,3 +65,20 @@ class PegasosTwin:
         """Return the mean of w_1 ... w_T, and of its coefficients."""
         w, b = zip(*self.past, strict=True)
         return np.mean(w, axis=0), np.mean(b, axis=0)
+
+
+class NORMATwin(PegasosTwin):
+    """Kivinen, Smola and Williamson 2004, linear kernel, nothing truncated.
+
+    f_{t+1} = (1 - eta lambda) f_t + eta [y f < 1] y k(x_t, .), one row a step.
+    """
+
+    def __init__(
+        self, X: Array, y: Array, lam: float, phi: Phi, omega: Array, p: float
+    ):
+        super().__init__(X, y, lam, phi, omega)
+        self.p = p
+
+    def eta(self) -> float:
+        """Return the length of step t: p/(lambda sqrt t)."""
+        return self.p / (self.lam * float(np.sqrt(self.t)))

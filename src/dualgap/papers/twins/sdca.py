@@ -43,21 +43,12 @@ class SDCATwin:
         self.w = np.zeros(X.shape[1])
         self.past: list[Array] = []  # a^(0), a^(1), ...: before every step
 
-    def gap_share(self, i: int) -> float:
-        """Return phi_i(w.x_i) + phi_i*(-a_i) + a_i w.x_i: part of n (P - D)."""
-        s, a, omega, y = self.X[i] @ self.w, self.a[i], self.omega[i], self.y[i]
-        if omega == 0.0:
-            return 0.0
-        conjugate = self.phi.conjugate(a * y / omega)
-        return float(omega * (self.phi.value(y * s) + conjugate) + a * s)
-
     def visit(self, i: int) -> None:
         """Make one step of procedure SDCA, on row i."""
         x, scale = self.X[i], self.lam * self.n
         self.past.append(self.a.copy())
-        step = delta(
-            self.phi, self.omega[i], self.y[i], x @ self.w, x @ x / scale, self.a[i]
-        )
+        s, q = x @ self.w, x @ x / scale
+        step = delta(self.phi, self.omega[i], self.y[i], s, q, self.a[i])
         self.a[i] += step
         self.w = self.w + step * x / scale
 
@@ -70,9 +61,8 @@ class SDCATwin:
         w = np.zeros(self.X.shape[1])
         for t, i in enumerate(order, start=1):
             x, scale = self.X[i], self.lam * t
-            self.a[i] = delta(
-                self.phi, self.omega[i], self.y[i], x @ w, x @ x / scale, 0.0
-            )
+            s, q = x @ w, x @ x / scale
+            self.a[i] = delta(self.phi, self.omega[i], self.y[i], s, q, 0.0)
             w = self.X.T @ self.a / scale
             self.w = self.X.T @ self.a / (self.lam * self.n)
             yield
