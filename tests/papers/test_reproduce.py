@@ -143,7 +143,7 @@ def test_a_file_of_ones_own_is_measured_beside_the_published_figures(
 
 @pytest.mark.long
 @pytest.mark.cases(None)
-@pytest.mark.parametrize("name", [m for m in MODULES if paper_of(m).own])
+@pytest.mark.parametrize("name", MODULES)
 def test_every_paper_takes_a_file_of_ones_own(name, own):
     page = reproduce(name, sets=[own], quick=True, seeds=1)
     assert f"- **Data.** {data.worded(own)}.\n" in page.text()
@@ -177,6 +177,21 @@ def test_a_quick_run_is_not_added_to_the_results_of_a_full_one(tmp_path):
     (tmp_path / "pegasos2011.json").write_text('{"quick":false,"sets":{}}')
     with pytest.raises(ValueError, match="of a full run; give another output folder"):
         reproduce("pegasos2011", quick=True, output=tmp_path, keep=True)
+
+
+def test_a_run_is_not_added_to_the_results_of_other_seeds(tmp_path):
+    """The page says how many there are, of all its tables."""
+    path = tmp_path / "sdca2013.json"
+    path.write_text('{"quick":true,"seeds":3,"sets":{}}')
+    with pytest.raises(ValueError, match="has 3 seeds, not 1; give as many, or anoth"):
+        reproduce("sdca2013", quick=True, output=tmp_path, keep=True)
+
+
+def test_a_page_names_the_command_that_made_it(own):
+    given = {"tables": ["absolute"], "sets": [own], "seeds": 1, "quick": True}
+    page = reproduce("sdca2013", **given)
+    options = f"--quick --table absolute --data {own} --seeds 1"
+    assert f"`dualgap reproduce sdca2013 {options}`. Seeds: 1." in page.text()
 
 
 @pytest.mark.parametrize(

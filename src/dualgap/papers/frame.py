@@ -7,6 +7,7 @@ write the tables from what was measured, and the claims, judged by the same resu
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,8 +65,6 @@ class Paper:
     quick_sets: tuple[str, ...] = data.QUICK
     #: Tables that the published run leaves out, by set: they would take hours.
     skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Whether files of one's own will do; else the sets are listed in an error.
-    own: bool = True
 
 
 def kept(name: str) -> Parameters:
@@ -206,11 +205,12 @@ def reproduce(
     FileNotFoundError
         If a file, or the real data, are missing.
     """
-    paper = paper_of(name)
+    paper, words = paper_of(name), ["dualgap", "reproduce", name, *["--quick"] * quick]
+    for option, given in (("table", tables), ("data", sets), ("seeds", [seeds])):
+        words += [word for one in given if one for word in (f"--{option}", f"{one}")]
     tables = _chosen("table", tables, [*paper.parts], [*paper.parts])
-    names = [*paper.sets, *paper.quick_sets] + list(data.SETS) * paper.own
-    files = [one for one in sets if paper.own and Path(one).is_file()]
-    known = [*dict.fromkeys(names), *files]
+    files = [one for one in sets if Path(one).is_file()]
+    known = [*dict.fromkeys([*paper.sets, *paper.quick_sets, *data.SETS, *files])]
     default = paper.quick_sets if quick else [*paper.sets]
     skipped = {} if sets else paper.skipped
     sets = _chosen("data set or file", sets, known, default)
@@ -225,8 +225,13 @@ def reproduce(
         if results.get("quick", quick) != quick:
             kind = "full" if quick else "quick"
             raise ValueError(f"{path} is of a {kind} run; give another output folder")
-    command = f"dualgap reproduce {name}" + " --quick" * quick
-    results = {"seeds": budget.seeds, "quick": quick, "command": command} | results
+        if results.get("seeds", budget.seeds) != budget.seeds:
+            raise ValueError(
+                f"{path} has {results['seeds']} seeds, not {budget.seeds}; give as "
+                "many, or another output folder"
+            )
+    run = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
+    results = run | results
     todo = [(one, t) for one in sets for t in tables if t not in skipped.get(one, ())]
     for _ in _missing(paper, todo, budget, results):
         if folder is not None:
