@@ -120,20 +120,25 @@ class Training:
                 return
             yield *run, self.settled(solver, target, 3 * run[1], seed=seed)
 
-    def excess(self, solver: Solver, epochs: int, seeds: int) -> float:
-        """Return the median relative error after `epochs` epochs.
+    def excess(self, solver: Solver, epochs: Sequence[int], seeds: int) -> list[float]:
+        """Return the median relative errors after some epochs, the last the longest.
 
         A fit that ends earlier has its last one.
         """
-        last, errors = [np.zeros(0)], []
-
-        def look(info: EpochInfo) -> None:
-            last[0] = model(info).copy()
-
+        errors = []
         for seed in range(seeds):
-            walk(self.problem, solver, look, seed=seed, epochs=epochs)
-            errors.append(self.loss(last[0]) / self.best - 1.0)
-        return float(np.median(errors))
+            found, last = {}, [np.zeros(0)]
+
+            def look(info: EpochInfo, found: dict[int, float] = found,
+                     last: list[Vector] = last) -> None:  # fmt: skip
+                last[0] = model(info).copy()
+                if info.epoch in epochs:
+                    found[info.epoch] = self.loss(last[0])
+
+            walk(self.problem, solver, look, seed=seed, epochs=epochs[-1])
+            least = self.loss(last[0])
+            errors.append([found.get(epoch, least) / self.best - 1 for epoch in epochs])
+        return np.median(errors, axis=0).tolist()
 
 
 def error(w: Vector, test: Matrix, labels: Vector) -> float:

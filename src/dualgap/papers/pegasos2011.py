@@ -94,21 +94,20 @@ def batches(name: str, budget: Budget) -> Parameters:
     """Return the errors of mini-batches of k rows at a fixed number of rows read."""
     train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
     ks = [k for k in SETTINGS.batches if k < len(train.y)] + [len(train.y)]
-    found = [
-        [on, epochs, [train.excess(Pegasos(batch_size=k, projection=on), epochs, seeds)
-                      for k in ks]]
-        for on in (True, False) for epochs in SETTINGS.epochs[:2]
-    ]  # fmt: skip
+    read, found = SETTINGS.epochs[:2], []
+    for on in (True, False):
+        solvers = (Pegasos(batch_size=k, projection=on) for k in ks)
+        errors = [train.excess(solver, read, seeds) for solver in solvers]
+        by_epochs = np.transpose(errors).tolist()
+        found += [[on, T, some] for T, some in zip(read, by_epochs, strict=True)]
     return {"k": ks, "errors": found}
 
 
 def errors(name: str, budget: Budget, solvers: Solvers) -> list[list[object]]:
     """Return the errors of some solvers after some epochs."""
     train, seeds = PegasosTraining(name), min(budget.seeds, SETTINGS.errors)
-    return [
-        [*labels, [train.excess(solver, epochs, seeds) for epochs in SETTINGS.epochs]]
-        for labels, solver in solvers
-    ]
+    return [[*labels, train.excess(solver, SETTINGS.epochs, seeds)]
+            for labels, solver in solvers]  # fmt: skip
 
 
 def flat(found: Parameters, errors: list[float]) -> int:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..data.types import Matrix, Parameters
 from ..kernel import RBF, KernelPegasos, KernelProblem
+from ..kernels.functions import resolve_gamma
 from ..losses import Vector
 from ..training import Solution
 from ..training.progress import EpochInfo
@@ -79,11 +80,8 @@ def settings(name: str) -> list[float]:
     """Return gamma, lambda and accuracy; gamma of others is one over the variance."""
     if name in CASES:
         return CASES[name][1:]
-    X = split(name)[0]
-    mean = np.asarray(X.mean(axis=0))
-    squares = float(X.multiply(X).sum()) if sparse.issparse(X) else float((X**2).sum())
-    variance = squares / X.shape[0] - float((mean**2).sum())
-    return [1.0 / variance, SETTINGS.lam, SETTINGS.accuracy]
+    gamma = 2.0 * resolve_gamma("mean-distance", split(name)[0])
+    return [gamma, SETTINGS.lam, SETTINGS.accuracy]
 
 
 def test_error(
