@@ -104,6 +104,22 @@ def test_growth_compares_each_set_with_the_one_before():
     assert found["w4a"] == (True, "10")  # of so many rows each
 
 
+def test_kernels_are_compared_by_models_that_have_learned():
+    gaussian, own = (part(dict.fromkeys(("FW", "MFW", "SWAP", "SWAP-2o"), 1.0))
+                     for _ in range(2))  # fmt: skip
+    for method in ("FW", "MFW", "SWAP"):
+        own["fits"][method][0]["accuracy"] = 0.8
+    sets = {"w1a": {"1 sample": gaussian, "polynomial": own}}
+    found = paper.polynomial(sets, "accuracy")
+    assert found == {"w1a": (None, "-10.00, -10.00, -10.00, +0.00")}
+    for method in ("FW", "MFW", "SWAP"):
+        own["fits"][method][0]["accuracy"] = 0.7  # as naming the larger class
+    assert paper.polynomial(sets, "accuracy")["w1a"][0] is True  # by SWAP-2o alone
+    own["fits"]["SWAP-2o"][0]["accuracy"] = 0.7
+    found, text = paper.polynomial(sets, "seconds")["w1a"]
+    assert (found, text) == (None, "1, 1, 1, 1, no model")
+
+
 def test_every_number_of_a_verdict_comes_from_the_results(sets):
     """Also after seconds are changed, and a set that was not run is named nowhere."""
     changed = copy.deepcopy(sets)

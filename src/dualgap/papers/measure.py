@@ -127,7 +127,8 @@ class Training:
         """
         errors = []
         for seed in range(seeds):
-            found, last = {}, [np.zeros(0)]
+            found: dict[int, float] = {}
+            last = [np.zeros(0)]
 
             def look(info: EpochInfo, found: dict[int, float] = found,
                      last: list[Vector] = last) -> None:  # fmt: skip
@@ -161,6 +162,18 @@ def span(values: Array | Sequence[float], text: str) -> str:
     """Return the smallest and largest of some values, or the one value of all."""
     low, high = (format(float(value), text) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
+
+
+def two_digits(value: float) -> str:
+    """Return a number to two digits, without an exponent."""
+    return f"{float(f'{value:.2g}'):,g}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the median and the range, to two digits."""
+    ends = two_digits(min(values)), two_digits(max(values))
+    text = two_digits(float(np.median(values)))
+    return text if ends[0] == ends[1] else f"{text} ({ends[0]} to {ends[1]})"
 
 
 def lasting(runs: Sequence[tuple[int, int | None]]) -> tuple[str, str]:
