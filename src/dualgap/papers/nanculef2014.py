@@ -251,9 +251,8 @@ def prove(name: str, budget: Budget, kernel: str) -> Parameters:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit may end at the limit
             model.fit(X, y)
-        cpu = time.process_time() - begun
         fits[method] = [{
-            "done": model.certificate_.certified, "cpu": cpu,
+            "cpu": time.process_time() - begun, "done": model.certificate_.certified,
             "support": len(model.support_),
             "accuracy": float(np.mean(model.predict(X_t) == y_t)),
         }]  # fmt: skip
@@ -471,9 +470,10 @@ def values(sets: Parameters) -> dict[str, object]:
         parts = [sets[name].get(stop, {}) for name in of("Web", sets)]
         models = [learned(part, [m]) for part in parts for m in METHODS
                   if ended(part, m)]  # fmt: skip
-        counts.append(f"{models.count(False)} of {len(models)} ({stop})")
+        if models:
+            counts.append(f"{models.count(False)} of {len(models)} ({stop})")
     rows = tables(sets)["tests"]
-    told = "with fewer than five sets they can show nothing."
+    told = "With fewer than five sets they can show nothing."
     if rows:
         total = sum(bool(row["the paper"]) for row in rows)
         agree, fewer = (sum(row[key] == row["the paper"] for row in rows)
@@ -492,10 +492,10 @@ def values(sets: Parameters) -> dict[str, object]:
         some = sets if key in ("1 sample", "polynomial") else of("Web", sets)
         names = [name for name in some if not sets[name].get(key)]
         absent += [f"- {key}: {', '.join(names)}."] * bool(names)
-    costs = [found[stop]["C"] for found in sets.values() for stop in STOPS
-             if found.get(stop)]  # fmt: skip
+    costs = [f[stop]["C"] for f in sets.values() for stop in STOPS if f.get(stop)]
     return {
-        "same": same, "equal": equal, "tests": told, "counts": ", ".join(counts),
+        "same": same, "equal": equal, "tests": told,
+        "counts": ", ".join(counts) or "none was trained",
         "absent": "\n".join(absent) or "None.",
         "looser": span([looser(C) for C in costs or SETTINGS.costs], ".0f"),
         "most": SETTINGS.longest * len(METHODS), "fast": SETTINGS.longest * len(FAST),
