@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sklearn.model_selection as skl
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.metrics import d2_pinball_score, make_scorer, mean_pinball_loss
 from sklearn.preprocessing import scale
 
 from dualgap import (
@@ -22,6 +24,7 @@ from dualgap import (
 )
 from dualgap.kernel import BlockSolver, KernelRegression, Linear
 from dualgap.losses import EpsilonInsensitive, Pinball, get_residual_loss
+from dualgap.model_selection import GridSearchCV
 from dualgap.models import write_liblinear, write_libsvm, write_proof
 from dualgap.problems import RegressionProblem
 from dualgap.solvers.kernel.interior import interior_point
@@ -243,6 +246,46 @@ def test_lists_that_are_none_of_quantiles_are_refused(estimator, quantile, text)
     X, y, _ = data(n=20)
     with pytest.raises(ValueError, match=text):
         clone(estimator).set_params(quantile=quantile).fit(X, y)
+
+
+@both
+def test_a_search_chooses_the_least_pinball_loss(estimator):
+    """R^2 judges the mean: it prefers a model whose quantile is wrong."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, -1.0, 0.5] + rng.exponential(3.0, 200)
+    q, weight = 0.9, rng.random(200)
+    model = clone(estimator).set_params(quantile=q)
+    fitted = clone(model).fit(X, y, weight)
+    own, constant = fitted.predict(X), np.full(200, quantile_of(y, weight, q))
+    loss = [
+        mean_pinball_loss(y, at, alpha=q, sample_weight=weight)
+        for at in (own, constant)
+    ]
+    found = fitted.score(X, y, weight)
+    assert found == pytest.approx(1.0 - loss[0] / loss[1], abs=1e-2)
+    assert found == d2_pinball_score(
+        y, fitted.predict(X), alpha=q, sample_weight=weight
+    )
+    Cs = [1e-3, 1e-2, 1.0, 100.0]
+    plain, own = (
+        kind(model, {"C": Cs}, scoring=scoring, cv=3).fit(X, y)
+        for kind, scoring in (
+            (skl.GridSearchCV, make_scorer(
+                mean_pinball_loss, alpha=q, greater_is_better=False)),
+            (GridSearchCV, None),
+        )
+    )  # fmt: skip
+    assert own.shared_
+    assert own.best_params_ == plain.best_params_
+    by_mean = GridSearchCV(model, {"C": Cs}, scoring="r2", cv=3).fit(X, y)
+    assert by_mean.best_params_ != own.best_params_
+
+
+def quantile_of(y, weight, q):
+    """The least y at or below which a share q of the weight is."""
+    order = np.argsort(y)
+    return y[order][np.searchsorted(np.cumsum(weight[order]), q * weight.sum())]
 
 
 def test_what_cannot_hold_quantiles_says_so(tmp_path):

@@ -136,6 +136,9 @@ def test_quantiles(kernel):
     assert figures["targets_at_or_below"] == np.mean(y <= predicted)
     assert "r2" not in figures
     assert "targets at or below" in told.stdout
+    told = refused("prove", "data", "model", "proof")
+    assert "quantile has no proof file; dualgap certify proves the gap" in told
+    assert "within" in call("certify", "data", "model").stdout
     text = "--quantile needs --loss quantile."
     given = ("train", "data", "model", *how[:2], "--quantile", "0.9")
     assert text in refused(*given, status=2)

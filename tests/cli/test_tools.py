@@ -12,9 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import d2_pinball_score
+from sklearn.model_selection import GridSearchCV, KFold
 
 import dualgap
-from dualgap import SVC, LinearSVC, certify, load_model, save_model
+from dualgap import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    NuSVR,
+    certify,
+    load_model,
+    save_model,
+)
 from dualgap.cli.options import in_options
 from dualgap.data import RowStore, convert
 from dualgap.models import write_liblinear
@@ -93,6 +104,65 @@ def test_a_kernel_is_tuned() -> None:
     assert f"gamma {report['best_gamma']}" in lines[-2]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "model", "options", "grid"),
+    [
+        ((), LinearSVR(), (), {"C": [0.1, 1.0], "epsilon": [0.0, 0.5]}),
+        (
+            ("--kernel", "rbf"),
+            SVR(),
+            (),
+            {"C": [0.1, 1.0], "gamma": [0.1, "scale"], "epsilon": [0.5]},
+        ),
+        (("--kernel", "rbf"), NuSVR(), (), {"C": [1.0], "nu": [0.2, 0.5]}),
+        (
+            (),
+            LinearSVR(loss="quantile", quantile=0.9),
+            ("--loss", "quantile", "--quantile", "0.9"),
+            {"C": [0.01, 100.0]},
+        ),
+    ],
+)
+def test_a_regression_is_tuned(kernel, model, options, grid) -> None:
+    """The score of a quantile is that of the pinball loss."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 3))
+    y = np.sort(X @ [1.0, -1.0, 0.5] + rng.exponential(2.0, 90))
+    dump_svmlight_file(X, y, "data", zero_based=False)
+    arguments = ["tune", "data", "m", "--task", "regression", "--cv", "3", *kernel]
+    for name, values in grid.items():
+        arguments += [f"--{name}", ",".join(map(str, values))]
+    report = json.loads(call(*arguments, *options, "--json").stdout)
+    cv = KFold(3, shuffle=True, random_state=0)  # the rows are sorted
+    own = GridSearchCV(model, grid, cv=cv).fit(X, y)
+    assert [row["mean_score"] for row in report["models"]] == pytest.approx(
+        own.cv_results_["mean_test_score"], abs=0.02
+    )
+    assert all(row["relative_gap"] <= 1e-3 for row in report["models"])
+    best = max(report["models"], key=lambda row: row["mean_score"])
+    assert report["best_score"] == best["mean_score"]
+    found = load_model("m")
+    assert type(found) is type(model)
+    assert all(getattr(found, name) == best[name] for name in grid)
+    if "loss" in model.get_params() and model.loss == "quantile":
+        scores = d2_pinball_score(y, found.predict(X), alpha=0.9)
+        assert found.score(X, y) == scores
+
+
+def test_a_share_of_errors_is_tuned() -> None:
+    write("data", [-1, 1])
+    arguments = ("tune", "data", "m", "--kernel", "rbf", "--nu", "0.1,0.3", "--nu", "1")
+    report = json.loads(call(*arguments[:-2], "--json").stdout)
+    assert [row["nu"] for row in report["models"]] == [0.1, 0.3]
+    assert report["certified"]
+    assert load_model("m").nu == report["best_nu"]
+    assert "mean_score" in call(*arguments, "--cv", "3").stdout
+    told = refused("predict", "data", "m", "--undecided", "?")
+    assert "--undecided is for classification with --C" in told
+    told = refused("prove", "data", "m", "proof")
+    assert "NuSVC has no proof file; use dualgap certify, or train without --nu" in told
+
+
 def test_a_best_value_at_an_end_of_the_grid_is_told() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
@@ -136,6 +206,35 @@ def test_a_search_without_time_chooses_nothing() -> None:
         (["tune", "data", "--kernel", "rbf", "--picture", "a.png"], 2, "not for --k"),
         (["tune", "data", "--gamma", "1"], 2, "--gamma needs --kernel"),
         (["tune", "data", "--kernel", "linear", "--gamma", "1"], 2, "not linear"),
+        (["tune", "data", "--nu", "0.1"], 2, "--nu needs --kernel"),
+        (["tune", "data", "--epsilon", "0.1"], 2, "but for --task regression"),
+        (["tune", "data", "--kernel", "rbf", "--nu", "2"], 2, "above 0 and at most 1"),
+        (
+            ["tune", "data", "--kernel", "rbf", "--nu", "0.1", "--C", "1"],
+            2,
+            "--C is not for --nu",
+        ),
+        (
+            ["tune", "data", "--kernel", "rbf", "--nu", "0.1", "--n-Cs", "3"],
+            2,
+            "--n-Cs is not for --nu",
+        ),
+        (
+            ["tune", "data", "--task", "regression", "--time-limit", "1"],
+            2,
+            "--time-limit is not for --task regression; try fewer",
+        ),
+        (["tune", "data", "--task", "regression", "--cv", "40"], 1, "give at most 30"),
+        (
+            ["tune", "data", "--task", "regression", "--quantile", "0.9"],
+            2,
+            "--quantile needs --loss quantile",
+        ),
+        (
+            ["tune", "data", "--task", "regression", "--picture", "a.png"],
+            2,
+            "not for --task regression",
+        ),
     ],
 )
 def test_wrong_paths_are_refused(arguments: list[str], status: int, text: str) -> None:

@@ -38,6 +38,7 @@ PLACES = {
     "SVCCV": ("classification", True),
 }
 TASKS = ("classification", "regression", "one-class")
+_ESTIMATORS = {place: name for name, place in [*PLACES.items()][:6]}  # without --nu
 #: Group, names and placeholder of parameters; others are flags or numbers of "Model".
 _SHAPES = {
     "C": ("Model", "--C -C -c", "X"),
@@ -68,6 +69,7 @@ _SHAPES = {
     "checkpoint_every": ("Solver and accuracy", "--checkpoint-every", "SECONDS"),
 }
 _SHOWN = {
+    "scoring": "accuracy; R2",
     "kernel": "none: a linear model",
     "Cs": "0.001,0.01,0.1,1,10",
     "cv": "5",
@@ -88,6 +90,7 @@ _TEXTS = {
     "Cs": "Values of C.",
     "gammas": "Scales of the kernel; words as in train.",
     "cv": "Number of folds, each with the classes in their shares.",
+    "scoring": "Score to maximise, by its name in scikit-learn.",
     "class_weight": "Factors of C for the classes: balanced, or LABEL=W,... such as "
     "-1=1,1=2.5.",
     "cache_size": "Memory for kernel values, such as 500MB or 2GB.",
@@ -105,8 +108,11 @@ def _option(key: str, own: Sequence[tuple[str, Field]]) -> Option:
     """Return the option of a parameter, from its fields in the estimators."""
     group, names, place = _shape(key)
     fields = [field for _, field in own]
-    every = [field["text"] for field in [*fields, *_fields(key)] if field["text"]]
-    text = _TEXTS.get(key) or every[0]
+    # The first estimator tells it, or refers to another one in its place.
+    alike = [name for name in PLACES if PLACES[name] == PLACES[own[0][0]]]
+    told = [stored()[name].get(key, fields[0])["text"] for name in (own[0][0], *alike)]
+    told += [field["text"] for field in [*fields, *_fields(key)]]
+    text = _TEXTS.get(key) or next(filter(None, told))
     if fields[0]["flag"]:
         given = {n: str(f["default"]) for n, f in own if f["default"] is not None}
         negation = f"--no-{names[2:]}"
@@ -114,10 +120,10 @@ def _option(key: str, own: Sequence[tuple[str, Field]]) -> Option:
         return Option(
             names, text, group=group, name=key, negation=negation, shown=shown
         )
-    told = {name: [spelled(w) for w in words_of(f)] for name, f in own}
-    words = tuple(dict.fromkeys(word for one in told.values() for word in one))
+    each = {name: [spelled(w) for w in words_of(f)] for name, f in own}
+    words = tuple(dict.fromkeys(word for one in each.values() for word in one))
     if words and key not in _TEXTS and len(words) < _MANY:
-        of = _by_place({name: ", ".join(one) for name, one in told.items()})
+        of = _by_place({name: ", ".join(one) for name, one in each.items()})
         text = f"{text.rstrip('.')}: {of}."
     shown = _by_place({name: spelled(field["default"]) for name, field in own})
     return Option(
@@ -189,9 +195,19 @@ def parameters_of(options: Values, estimator: str) -> Parameters:
                 f"{', '.join(map(spelled, words))}."
             )
         found[key] = value
+    if "quantile" in found and found.get("loss") != "quantile":
+        wrong.append("--quantile needs --loss quantile.")
     if wrong:
         raise UsageError(" ".join(wrong))
     return found
+
+
+def estimator_of(o: Values, nu: object) -> str:
+    """Return the name of the estimator that options choose, `nu` among them."""
+    name = _ESTIMATORS[o.task, o.kernel is not None]
+    return (
+        f"Nu{name}" if nu and o.kernel is not None and name in ("SVC", "SVR") else name
+    )
 
 
 def _remedy(estimator: str, holders: Sequence[str]) -> str:
@@ -400,6 +416,10 @@ _REPLACED = {
     ),
     "raise tol": "raise --tol",
     "X, y and sample_weight are not": "DATA is not",
+    "certificate_ and certify prove": "dualgap certify proves",
+    "use certify, which takes any SVM, or train LinearSVC, LinearSVR, SVC or SVR": (
+        "use dualgap certify, or train without --nu and --task one-class"
+    ),
     "give the arguments of fit, and fit again if parameters changed": (
         "give the data that it was trained on, or train again"
     ),
@@ -438,4 +458,5 @@ def in_options(sentence: str) -> str:
         lambda f: f"--solver {f[1].lower()} --solver-option {f[2]}={f[3]}",
         sentence,
     )
-    return re.sub(r"\b(or|,|with) '([\w-]+)'", r"\1 \2", pattern.sub(told, sentence))
+    words = r"\b(?:use|or|with) (?:'[\w-]+'(?:, )?)+|, '[\w-]+'(?= or)"
+    return re.sub(words, lambda f: f[0].replace("'", ""), pattern.sub(told, sentence))

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from . import NOT_CERTIFIED
 from .data import read_data, refuse_untrainable, save, standardized
 from .files import check_files
-from .options import STANDARDIZE, WEIGHTS, Options, parameters_of
+from .options import (
+    STANDARDIZE,
+    WEIGHTS,
+    Options,
+    estimator_of,
+    parameters_of,
+    reader_for,
+    stored,
+)
 from .parser import UsageError, Values
 from .records import refuse_shape
 from .report import (
@@ -20,12 +28,17 @@ from .report import (
     table,
     without_convergence_warnings,
 )
-from .values import whole
+from .values import several, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..data.scaling import Scaling
-    from ..data.types import Parameters
-    from .data import FileExamples
+    from ..data.types import MatrixLike, Parameters
+    from .data import FileExamples, Model
 
 _STATUS = (
     "Exit status: 0 all models are certified to --tol; 3 some are not; 1 bad data or "
@@ -43,8 +56,12 @@ TUNE = (
     "dualgap tune a9a a9a.model",
     "dualgap tune a9a --C 0.01,0.1,1,10 --cv 10 --picture scores.png",
     "dualgap tune a9a a9a.model --kernel rbf --C 0.1,1,10 --gamma 0.01,0.1,scale",
+    "dualgap tune a9a a9a.model --kernel rbf --nu 0.1,0.2,0.3",
+    "dualgap tune prices prices.model --task regression --epsilon 0.1,1",
     "Every fold trains all values of C, each from the solution of the previous one, "
-    "and proves every model. MODEL is trained on all of DATA with the best parameters.",
+    "and proves every model. MODEL is trained on all of DATA with the best parameters. "
+    "The folds of a regression are drawn at random. Its score is R2 or, with --loss "
+    "quantile, the same of the pinball loss (D2).",
     _STATUS,
 )
 #: Values of C without --C.
@@ -54,11 +71,21 @@ Model:
   --n-Cs N
     Instead of --C: this many values, 2 or more, from 1e-4 to 1e4.
 """
-_PICTURE = """
+_TUNED = """
+Model:
+  --task classification|regression
+    What to train. [default: classification]
+  --nu -n X,... ...
+    Values of nu, in the place of C or of epsilon; they need --kernel.
+  --epsilon -p X,... ...
+    Values of epsilon, for --task regression. [default: as in train]
 Output:
   --picture FILE
-    Draw the scores against C: .png, .svg or .pdf.
+    Draw the scores of a linear classifier against C: .png, .svg or .pdf.
 """
+#: Parameters that may have several values, and the option values that hold them.
+_GRIDS = {"C": "Cs", "gamma": "gammas", "epsilon": "epsilon", "nu": "nu"}
+_SEARCHES = {"LinearSVC": "LinearSVCCV", "SVC": "SVCCV"}
 
 
 def add_path(command: Options) -> None:
@@ -70,10 +97,12 @@ def add_path(command: Options) -> None:
 
 def add_tune(command: Options) -> None:
     """Add the options of tune."""
-    _add(command, "LinearSVCCV", "SVCCV")
+    others = ("LinearSVR", "SVR", "NuSVC", "NuSVR")
+    _add(command, *_SEARCHES.values(), *others, without=[*_GRIDS])
     text = "File for the model of the best parameters, in the safetensors format."
     command.output("MODEL", text, "model", name="model", shown="none")
-    command.add(_PICTURE)
+    readers = {name: several(reader_for(name)) for name in ("epsilon", "nu")}
+    command.add(_TUNED, **readers)
     command.writes["picture"] = ""
 
 
@@ -126,30 +155,24 @@ def path(o: Values) -> int:
 
 def tune(o: Values) -> int:
     """Search, print a row for every candidate, and write the best model."""
-    search = "LinearSVCCV" if o.kernel is None else "SVCCV"
-    parameters = _grid(o, search) | {"refit": o.model is not None}
-    if o.kernel is not None:
-        if o.picture is not None:
-            raise UsageError("--picture is not for --kernel; leave it out.")
-        o.gamma = o.gammas
-        refuse_shape(o)
-    if o.gammas is not None:
-        parameters["gammas"] = [gamma for part in o.gammas for gamma in part]
+    name, parameters, grid = _chosen(o)
     examples, scaling = _read(o)
     import numpy as np
 
-    from .. import estimators
-
     with plain_warnings(), without_convergence_warnings():
-        model = getattr(estimators, search)(**parameters)
-        found = model.fit(examples.X, examples.y, examples.weight)
+        found = _search(o, name, parameters, grid)
+        weight = {} if examples.weight is None else {"sample_weight": examples.weight}
+        found.fit(examples.X, examples.y, **weight)
     results = found.cv_results_
-    folds = range(found.n_splits_)
-    gaps = np.stack([results[f"split{f}_relative_gap"] for f in folds])
+    gaps = [
+        gap
+        for name, gap in results.items()
+        if name.startswith("split") and name.endswith("_relative_gap")
+    ]
     rows = [
         {
             **params,
-            "relative_gap": float(gaps[:, k].max()),
+            "relative_gap": float(np.max([gap[k] for gap in gaps])),
             "mean_score": float(results["mean_test_score"][k]),
             "std_score": float(results["std_test_score"][k]),
         }
@@ -157,7 +180,7 @@ def tune(o: Values) -> int:
     ]
     facts = {f"best_{name}": value for name, value in found.best_params_.items()}
     facts["best_score"] = float(found.best_score_)
-    proved = all(row["relative_gap"] <= found.tol for row in rows)
+    proved = all(row["relative_gap"] <= parameters.get("tol", 1e-3) for row in rows)
     if o.model is not None:
         best = found.best_estimator_
         save(best, o.model, examples, scaling)
@@ -168,10 +191,79 @@ def tune(o: Values) -> int:
 
         draw(PathDisplay.from_estimator(found), o.picture)
     _show(o, rows, facts | {"certified": proved}, examples)
-    for option, key in (("--C", "C"), ("--gamma", "gamma")):
-        if advice := _beyond(option, key, rows, found.best_params_):
+    for key in ("C", "gamma", "epsilon"):
+        if advice := _beyond(f"--{key}", key, rows, found.best_params_):
             print(advice, file=sys.stderr)
     return 0 if proved else NOT_CERTIFIED
+
+
+def _chosen(o: Values) -> tuple[str, Parameters, Parameters]:
+    """Return the name of a search or of an estimator, its parameters, and the grid."""
+    name = estimator_of(o, o.nu)
+    grid = {
+        key: [value for part in parts for value in part]
+        for key, option in _GRIDS.items()
+        if (parts := getattr(o, option)) is not None
+    }
+    if o.picture is not None and name != "LinearSVC":
+        what = "--kernel" if o.kernel else f"--task {o.task}"
+        raise UsageError(f"--picture is not for {what}; leave it out.")
+    if search := _SEARCHES.get(name):
+        parameters = _grid(o, search) | {"refit": o.model is not None}
+        if "gamma" in grid:
+            parameters["gammas"] = grid["gamma"]
+    else:
+        if o.time_limit is not None:
+            what = "--nu" if o.nu else f"--task {o.task}"
+            raise UsageError(f"--time-limit is not for {what}; try fewer values.")
+        if "C" in stored()[name]:
+            grid["C"] = _Cs(o)
+        elif o.n_Cs is not None:
+            raise UsageError("--n-Cs is not for --nu.")
+        of_search = dict.fromkeys(("Cs", "gammas", "cv", "scoring"))
+        first = {key: values[0] for key, values in grid.items() if key != "C"}
+        first |= {"C": o.Cs and o.Cs[0]}
+        one = Values(**(vars(o) | of_search | first))
+        parameters = parameters_of(one, name)
+    if o.kernel is not None:
+        refuse_shape(Values(**(vars(o) | {"gamma": grid.get("gamma")})))
+    return name, parameters, grid
+
+
+def _search(o: Values, name: str, parameters: Parameters, grid: Parameters) -> Model:
+    """Return a search, whose results have the proved gap of every model."""
+    from .. import estimators
+
+    if name in _SEARCHES:
+        return getattr(estimators, _SEARCHES[name])(**parameters)
+    from functools import partial
+
+    from sklearn.metrics import check_scoring
+    from sklearn.model_selection import KFold
+
+    from ..estimators.search import grid_of
+    from ..model_selection import GridSearchCV
+
+    if "C" in grid:
+        grid |= {"C": grid_of(grid["C"]).tolist()}
+    n_jobs = parameters.pop("n_jobs", None)
+    model = getattr(estimators, name)(**parameters)
+    folds = o.cv or 5
+    if o.task == "regression":  # tables are often sorted
+        folds = KFold(folds, shuffle=True, random_state=0)
+    scorer = partial(_scored, check_scoring(model, scoring=o.scoring))
+    return GridSearchCV(
+        model, grid, scoring=scorer, cv=folds, refit="score", error_score="raise",
+        n_jobs=n_jobs,
+    )  # fmt: skip
+
+
+def _scored(
+    scorer: Callable[..., float], model: Model, X: MatrixLike, y: NDArray[np.generic]
+) -> dict[str, float]:
+    """Return the score of a model on a fold, and its proved gap."""
+    gap = max(part.relative_gap for part in model.certificate_.parts)
+    return {"score": scorer(model, X, y), "relative_gap": gap}
 
 
 def _beyond(
@@ -204,8 +296,6 @@ def _beyond(
 
 def _grid(o: Values, search: str) -> Parameters:
     """Return the parameters of a search, with values of C."""
-    if o.Cs is not None and o.n_Cs is not None:
-        raise UsageError("--C and --n-Cs exclude each other.")
     found = parameters_of(o, search)
     if o.solver is not None and search == "LinearSVCCV":
         from ..solvers import SOLVERS, get_solver
@@ -217,27 +307,42 @@ def _grid(o: Values, search: str) -> Parameters:
             )
     if o.picture is not None:
         picture_format(o.picture)
-    grid = sorted({C for part in o.Cs or [GRID] for C in part})
-    return found | {"Cs": o.n_Cs or grid}
+    return found | {"Cs": _Cs(o)}
+
+
+def _Cs(o: Values) -> int | list[float]:
+    """Return the values of C, or how many there are."""
+    if o.Cs is not None and o.n_Cs is not None:
+        raise UsageError("--C and --n-Cs exclude each other.")
+    return o.n_Cs or sorted({C for part in o.Cs or [GRID] for C in part})
 
 
 def _read(o: Values) -> tuple[FileExamples, Scaling | None]:
-    """Read the examples, if classifiers can be trained on them."""
+    """Read the examples, if models can be trained on them."""
     check_files(o)
+    task = getattr(o, "task", "classification")
     examples, scaling = standardized(read_data(o), o.standardize)
-    refuse_untrainable(examples)
+    refuse_untrainable(examples, task)
     if hasattr(o, "cv"):
-        _refuse_folds(o.cv or 5, examples)
+        _refuse_folds(o.cv or 5, examples, task)
     if not o.quiet:
-        print(examples.summary(), file=sys.stderr)
+        print(examples.summary(task), file=sys.stderr)
         examples.tell()
     return examples, scaling
 
 
-def _refuse_folds(folds: int, examples: FileExamples) -> None:
-    """Raise an error for more folds than any class has examples."""
+def _refuse_folds(folds: int, examples: FileExamples, task: str) -> None:
+    """Raise an error for more folds than examples, or than any class has."""
     import numpy as np
 
+    n = examples.shape[0]
+    if task == "regression" and folds > n // 2:
+        raise ValueError(
+            f"--cv {folds} is too large for the {n} examples of {examples.path}; give "
+            f"at most {max(2, n // 2)}"
+        )
+    if task == "regression":
+        return
     _, counts = np.unique(examples.y, return_counts=True)
     if folds > counts.max():
         least = counts.min()

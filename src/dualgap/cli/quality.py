@@ -71,8 +71,9 @@ def with_undecided(
     fitted: Model, X: MatrixLike, labels: NDArray[np.generic], undecided: str
 ) -> NDArray[np.generic]:
     """Return labels, and another one where training to the end could change them."""
-    if is_regression(fitted) or is_novelty(fitted):
-        raise ValueError("--undecided is for classification; leave it out")
+    plain = uncalibrated(fitted)
+    if not hasattr(plain, "certified_labels"):
+        raise ValueError("--undecided is for classification with --C; leave it out")
     if undecided in map(str, fitted.classes_.tolist()):
         raise ValueError(
             f"--undecided {undecided} is one of the classes; give a word that is no "
@@ -80,7 +81,7 @@ def with_undecided(
         )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        certain = uncalibrated(fitted).certified_labels(X)
+        certain = plain.certified_labels(X)
     found: NDArray[np.generic] = labels.astype(object)
     found[~certain] = undecided
     return found

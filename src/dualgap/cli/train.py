@@ -17,7 +17,15 @@ from .data import (
     standardized,
 )
 from .files import check_files, is_store, refuse_store
-from .options import PLACES, STANDARDIZE, WEIGHTS, Options, in_options, parameters_of
+from .options import (
+    PLACES,
+    STANDARDIZE,
+    WEIGHTS,
+    Options,
+    estimator_of,
+    in_options,
+    parameters_of,
+)
 from .parser import UsageError, Values
 from .quality import in_words, on_training_rows
 from .records import configured_loss, configured_solver, refuse_shape
@@ -57,7 +65,6 @@ EPILOG = (
     "Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; 130 "
     "interrupted outside the training, nothing is written.",
 )
-_ESTIMATORS = {place: name for name, place in [*PLACES.items()][:6]}  # without --nu
 
 
 OPTIONS = """
@@ -93,7 +100,7 @@ def add(command: Options) -> None:
     command.writes["checkpoint"] = ""
     command.table_options()
     command.add(WEIGHTS + STANDARDIZE)
-    command.fields_of(*_ESTIMATORS.values(), "NuSVC", "NuSVR")
+    command.fields_of(*[*PLACES][:8])
     command.add(OPTIONS)
     command.n_features("DATA")
     command.jobs("training several classes", "all for reading, 1 for training")
@@ -102,9 +109,7 @@ def add(command: Options) -> None:
 
 def run(o: Values) -> int:
     """Train, write the model, and tell what was proved."""
-    name = _ESTIMATORS[o.task, o.kernel is not None]
-    if o.nu is not None and o.kernel is not None and o.task != "one-class":
-        name = f"Nu{name}"
+    name = estimator_of(o, o.nu)
     parameters = _parameters(o, name)
     check_files(o)
     for option, given in (
@@ -171,8 +176,6 @@ def _parameters(o: Values, name: str) -> Parameters:
         raise UsageError(f"--probability is not for --task {o.task}.")
     if o.bounds and o.task == "one-class":
         raise UsageError("--bounds is not for --task one-class.")
-    if o.quantile is not None and o.loss != "quantile":
-        raise UsageError("--quantile needs --loss quantile.")
     for key in ("bounds", "probability", "lambda_") if name.startswith("Nu") else ():
         if getattr(o, key):
             raise UsageError(f"--{key.strip('_')} is not for --nu.")

@@ -128,9 +128,14 @@ def numbers(text: str) -> list[float]:
         raise ValueError("give positive numbers, such as 0.1,1,10") from None
 
 
-def gammas(text: str) -> list[object]:
-    """Return scales of a kernel, numbers or words."""
-    return [reader_of("gamma", [stored()["SVC"]["gamma"]])(g) for g in text.split(",")]
+def several(read: Reader) -> Reader:
+    """Return a reader of values with commas between them."""
+    return lambda text: [read(part) for part in text.split(",")]
+
+
+def gamma(text: str) -> object:
+    """Return the scale of a kernel, a number or a word."""
+    return reader_of("gamma", [stored()["SVC"]["gamma"]])(text)
 
 
 def class_weights(text: str) -> dict[float | str, float] | str:
@@ -187,5 +192,5 @@ _READERS: dict[str, Reader] = {
     "checkpoint": str,
     "cv": whole(2),
     "Cs": numbers,
-    "gammas": gammas,
+    "gammas": several(gamma),
 }

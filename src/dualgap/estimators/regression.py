@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import d2_pinball_score
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 
@@ -48,14 +49,14 @@ class QuantileColumns(Targets, CertainDecisions):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # The score is R^2, which a quantile other than the mean may fail.
+        # A quantile may be far from the mean, which R^2 judges.
         tags.regressor_tags.poor_score = self.loss == "quantile"
         return tags
 
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return the R^2 of the predictions.
+        """Return the R^2 of the predictions; of a quantile, their D^2.
 
         Parameters
         ----------
@@ -69,22 +70,29 @@ class QuantileColumns(Targets, CertainDecisions):
         Returns
         -------
         float
-            R^2; it judges means, so compare quantiles by scikit-learn's
-            ``mean_pinball_loss``.
+            R^2. With ``loss="quantile"`` scikit-learn's ``d2_pinball_score``, by which
+            a search chooses: 1 minus the ratio of the pinball loss to that of the best
+            constant.
 
         Raises
         ------
         ValueError
             If the model has several quantiles.
         """
-        if self.loss == "quantile" and np.ndim(self.quantile) > 0:
+        if self.loss != "quantile":
+            found: float = super().score(X, y, sample_weight)
+            return found
+        if np.ndim(self.quantile) > 0:
             raise ValueError(
                 f"score takes one prediction a row, but quantile={self.quantile!r} has "
                 "several; use sklearn.metrics.mean_pinball_loss(y, "
                 "model.predict(X)[:, k], alpha=quantile[k])"
             )
-        found: float = super().score(X, y, sample_weight)
-        return found
+        weight, q = sample_weight, cast("float", self.quantile)
+        predicted = self.predict(X)
+        return float(
+            d2_pinball_score(y, predicted, sample_weight=weight, alpha=float(q))
+        )
 
     def _columns(self, values: Vector) -> Vector:
         several = self.loss == "quantile" and np.ndim(self.quantile) > 0
