@@ -484,3 +484,44 @@ def test_a_description_that_was_edited_is_refused() -> None:
     broken = notes["columns"].replace("Private", "Zero")
     save_model(model, "n", notes={**notes, "columns": broken})
     assert "was damaged or edited" in refused("predict", "t.csv", "n")
+
+
+def test_the_faults_of_all_columns_are_told_at_once() -> None:
+    """Of each column the first one; columns with the same fault share its sentence."""
+    rows = [
+        f"Name {i},{'' if i % 7 == 3 else i % 50},2020-01-{i % 28 + 1:02d},"
+        f"{'' if i == 2 else 'ABC'[i % 3]},{i},{i % 2}"
+        for i in range(300)
+    ]
+    Path("t.csv").write_text("\n".join(["name,age,day,deck,fare,label", *rows]) + "\n")
+    told = refused("train", "t.csv", "m")
+    assert told.startswith("dualgap: t.csv: line 5, column 2 ('age') and line 4, col")
+    assert "column 4 ('deck'): the value is missing; fill it with --missing" in told
+    assert "; and column 'day': '2020-01-01' is a date" in told
+    assert "; and it has more than 100 different words in 'name' (300); leave" in told
+    assert "with --columns age,deck,fare, or keep them with --one-hot name" in told
+    options = ("--missing", "most-frequent", "--columns", "age,deck,fare")
+    call("train", "t.csv", "m", *options)
+    assert "accuracy" in call("score", "t.csv", "m").stdout
+    lines = Path("t.csv").read_text().splitlines()
+    lines[20:22] = ["Name 1,x,2020-01-01,A,inf,0", "Name 2,1,2020-01-01,?,1,0"]
+    Path("new.csv").write_text("\n".join(lines) + "\n")
+    for command in ("score", "predict"):
+        told = refused(command, "new.csv", "m")
+        assert "line 21, column 2 ('age'): expected a finite number, found 'x'" in told
+        assert "; and line 21, column 5 ('fare'): expected a finite number" in told
+    told = refused("convert", "new.csv", "s", "--columns", "age,fare,deck")
+    assert "line 4, column 4 ('deck'): the value is missing" in told
+    assert told.count("column 5 ('fare')") == told.count("column 2 ('age')") == 1
+
+
+def test_faults_of_an_arrow_table_are_told_at_once() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
+    columns = {"a": [1.0, None], "b": [None, 2.0], "day": days, "c": [np.inf, 1.0]}
+    frame = pyarrow.table(columns | {"y": [0, 1]})
+    pyarrow.parquet.write_table(frame, "t.parquet")
+    told = refused("train", "t.parquet", "m")
+    assert "t.parquet: row 2, column 'a' and row 1, column 'b': the value is" in told
+    assert "; and column 'day' has dates or times" in told
+    assert "; and row 1, column 'c': the value is infinite" in told

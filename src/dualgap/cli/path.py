@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
 from .data import read_data, refuse_untrainable, save, standardized
+from .fields import stored
 from .files import check_files
 from .options import (
     STANDARDIZE,
@@ -16,7 +17,6 @@ from .options import (
     estimator_of,
     parameters_of,
     reader_for,
-    stored,
 )
 from .parser import UsageError, Values
 from .records import refuse_shape
@@ -200,7 +200,7 @@ def tune(o: Values) -> int:
 def _chosen(o: Values) -> tuple[str, Parameters, Parameters]:
     """Return the name of a search or of an estimator, its parameters, and the grid."""
     name = estimator_of(o, o.nu)
-    grid = {
+    grid: Parameters = {
         key: [value for part in parts for value in part]
         for key, option in _GRIDS.items()
         if (parts := getattr(o, option)) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .chunks import _named
 from .features import Column, Words
-from .table_file import IDS, TableFile, Want, numbers_rows
+from .table_file import IDS, ColumnError, TableFile, TablePart, Want, numbers_rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,7 +29,7 @@ class ArrowTable(TableFile):
         self.name = name
         self._kinds = (pyarrow.ArrowException, UnicodeDecodeError, OSError)
         self._parquet = kind == "parquet"
-        with self._told():
+        with self.told():
             if self._parquet:
                 # Buffered columns of a whole group of rows would stay in memory.
                 self._file = pyarrow.parquet.ParquetFile(content, pre_buffer=False)
@@ -53,12 +53,12 @@ class ArrowTable(TableFile):
 
     def _counts(self, j: int, title: str) -> bool:
         """Whether a column numbers the rows, by the first ones."""
-        with self._told():
+        with self.told():
             batch = next(self._batches([j], _LOOK), None)
         first = [] if batch is None else batch.column(title).slice(0, _LOOK).to_pylist()
         return numbers_rows(title, j, first)
 
-    def _told(self) -> contextlib.AbstractContextManager[None]:
+    def told(self) -> contextlib.AbstractContextManager[None]:
         return _named(f"{self.name} cannot be read", self._kinds)
 
     def close(self) -> None:
@@ -67,17 +67,14 @@ class ArrowTable(TableFile):
         del self._file
         pyarrow.default_memory_pool().release_unused()
 
-    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
-        first, batches = 0, self._batches(list(wants), size)
+    def _parts(self, wanted: list[int], size: int) -> Iterator[_BatchPart]:
+        first, batches = 0, self._batches(wanted, size)
         while True:
-            with self._told():
+            with self.told():
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield [
-                self._column(batch.column(self.title(j)), j, want, first)
-                for j, want in wants.items()
-            ]
+            yield _BatchPart(self, batch, first)
             first += batch.num_rows
 
     def _batches(self, wanted: list[int], size: int) -> Iterator[pyarrow.RecordBatch]:
@@ -91,63 +88,68 @@ class ArrowTable(TableFile):
             for at in range(0, batch.num_rows, size):
                 yield batch.slice(at, size)
 
-    def _column(self, array: pyarrow.Array, j: int, want: Want, first: int) -> Column:
+
+class _BatchPart(TablePart):
+    """Rows of a batch."""
+
+    def __init__(
+        self, table: ArrowTable, batch: pyarrow.RecordBatch, first: int
+    ) -> None:
+        self.table, self.batch, self.first = table, batch, first
+        self.rows = batch.num_rows
+
+    def place(self, j: int, row: int) -> tuple[str, str]:
+        place = f"row {self.first + row + 1}, column {self.table.title(j)!r}"
+        return f"{self.table.name}, ", place
+
+    def column(self, j: int, want: Want) -> Column:
         import pyarrow
 
-        title, types = self.title(j), pyarrow.types
+        title, types = self.table.title(j), pyarrow.types
+        array = self.batch.column(title)
         if types.is_dictionary(array.type) and not _is_text(types, array.type):
             array = array.dictionary_decode()
-        kind = array.type
-        where = f"{self.name}: column {title!r}"
-        found: Column
+        kind, refused = array.type, ""
         if (_is_text(types, kind) or want.words) and not types.is_nested(kind):
             text = pyarrow.string()
             if types.is_floating(kind):  # NaN is no word
                 values = array.to_numpy(zero_copy_only=False)
                 array = pyarrow.array(values, from_pandas=True)
             if not types.is_dictionary(kind):
-                with self._told():  # such as bytes that are no text
+                with self.table.told():  # such as bytes that are no text
                     array = array.cast(text).dictionary_encode()
             codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             words = array.dictionary.cast(text).to_pylist()
             found = _stripped(codes.astype(np.int32), words)
-            if want.words is False:
-                numbers = found.numbers()
-                flags = found.flags() if numbers is None else numbers
-                if flags is None:
-                    raise ValueError(
-                        f"{where} has words such as {found.words[0]!r}, where the "
-                        "model has numbers; give data like its training data"
-                    )
-                found = flags
+            if want.words is not False:
+                return found
+            numbers = found.numbers()
+            flags = found.flags() if numbers is None else numbers
+            if flags is not None:
+                return flags
+            refused = (
+                f"words such as {found.words[0]!r}, where the model has numbers; give "
+                "data like its training data"
+            )
         elif types.is_temporal(kind):
-            raise ValueError(
-                f"{where} has dates or times ({kind}), which are no features; turn "
-                "them into numbers, or leave the column out with columns=..."
+            refused = (
+                f"dates or times ({kind}), which are no features; turn them into "
+                "numbers, or leave the column out with columns=..."
             )
         elif not _is_number(types, kind):
-            raise ValueError(
-                f"{where} has type {kind}, not numbers or words; leave the column out "
-                "with columns=..."
+            refused = (
+                f"type {kind}, not numbers or words; leave the column out with "
+                "columns=..."
             )
-        else:
-            if types.is_boolean(kind):
-                array = array.cast(pyarrow.uint8())
-            elif types.is_decimal(kind) or types.is_null(kind):
-                array = array.cast(pyarrow.float64())
-            values = array.to_numpy(zero_copy_only=False)
-            found = values.astype(np.float64)  # a copy, so that the batch can go
-
-        def place(row: int) -> str:
-            return f"{self.name}, row {first + row + 1}, column {title!r}"
-
-        if not isinstance(found, Words) and (bad := np.isinf(found)).any():
-            raise ValueError(
-                f"{place(int(bad.argmax()))}: the value is infinite; replace it or "
-                "drop the row"
-            )
-        self.refuse_gaps(found, want, place)
-        return found
+        if refused:
+            begin, place = f"{self.table.name}: ", f"column {title!r}"
+            raise ColumnError(begin, place, f" has {refused}")
+        if types.is_boolean(kind):
+            array = array.cast(pyarrow.uint8())
+        elif types.is_decimal(kind) or types.is_null(kind):
+            array = array.cast(pyarrow.float64())
+        values = array.to_numpy(zero_copy_only=False)
+        return values.astype(np.float64)  # a copy, so that the batch can go
 
 
 def _stripped(codes: np.ndarray, words: list[str | None]) -> Words:

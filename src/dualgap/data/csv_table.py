@@ -10,15 +10,23 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
 from .features import Column, Words, look_of
-from .table_file import LABEL_NAMES, TableFile, Want, numbers_rows
+from .table_file import (
+    LABEL_NAMES,
+    ColumnError,
+    TableFile,
+    TablePart,
+    Want,
+    numbers_rows,
+)
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -122,9 +130,9 @@ class CsvTable(TableFile):
             decimal = decimal or ".,"[",.".index(thousands)]
         marks = "[ \u00a0\u202f'’]" if thousands in ("'", " ") else "$^"
         self.decimal = decimal or self._decimal(sample[:-1] or sample, marks)
-        self._number: Number = _with_comma if self.decimal == "," else float
+        self.number: Number = _with_comma if self.decimal == "," else float
         if thousands is not None:
-            self._number = _grouped(thousands, self._number)
+            self.number = _grouped(thousands, self.number)
         self._reader = csv.reader(
             chain(head, lines), delimiter=self.separator, strict=True
         )
@@ -178,9 +186,9 @@ class CsvTable(TableFile):
         comma = self.separator != "," and any(map(_DECIMAL_COMMA.fullmatch, fields))
         return "," if comma and not any(map(_DECIMAL_POINT.fullmatch, fields)) else "."
 
-    def _is_number(self, text: str) -> bool:
+    def is_number(self, text: str) -> bool:
         try:
-            self._number(text)
+            self.number(text)
         except ValueError:
             return False
         return True
@@ -188,7 +196,7 @@ class CsvTable(TableFile):
     def _is_text(self, column: Sequence[str]) -> bool:
         """Whether the first value of a column is a word."""
         found = [text for text in column if text not in _MISSING]
-        return bool(found) and not self._is_number(found[0])
+        return bool(found) and not self.is_number(found[0])
 
     def _is_header(self, sample: Sequence[Sequence[str]]) -> bool:
         """Whether the first row has the names of the columns."""
@@ -196,7 +204,7 @@ class CsvTable(TableFile):
             return False
         first, rest = sample[0], sample[1:]
         second = rest[0] if rest else []
-        if not any(map(self._is_number, first)):
+        if not any(map(self.is_number, first)):
             # Names do not come again in their columns, and differ from each other.
             again = any(
                 above == below and above.strip()
@@ -204,11 +212,11 @@ class CsvTable(TableFile):
                 for above, below in zip(first, row, strict=False)
             )
             words = [word for word in first if word.strip()]
-            numbers = any(self._is_number(t) for row in rest for t in row)
+            numbers = any(self.is_number(t) for row in rest for t in row)
             return numbers or not (again or len(set(words)) < len(words))
         if any(
-            self._is_number(below)
-            and not self._is_number(above)
+            self.is_number(below)
+            and not self.is_number(above)
             and above.strip() not in _MISSING
             for above, below in zip(first, second, strict=False)
         ):
@@ -224,13 +232,13 @@ class CsvTable(TableFile):
         with self._told(self._reader):
             next(filter(any, self._reader), None)
         for j, field in enumerate(self.names or ()):
-            self._check_text(field, self._before + self._reader.line_num, j)
+            self.check_text(field, self._before + self._reader.line_num, j)
 
     def close(self) -> None:
         with contextlib.suppress(ValueError):  # closed already
             self._text.detach().detach()
 
-    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
+    def _parts(self, wanted: list[int], size: int) -> Iterator[_TextPart]:
         reader = self._reader
         while True:
             begun = self._before + reader.line_num
@@ -238,65 +246,90 @@ class CsvTable(TableFile):
                 rows = list(islice(reader, min(size, SETTINGS.rows)))
             if not rows:
                 return
-            block = _Block(rows, begun)
+            part = _TextPart(self, rows, begun)
             if {*map(len, rows)} != {self.count}:
-                self._remove_blanks(block)
-            if block.rows:
-                columns = list(zip(*block.rows, strict=True))
-                yield [
-                    self._column(block, j, columns[j], want)
-                    for j, want in wants.items()
-                ]
+                part.remove_blanks()
+            if part.rows:
+                yield part
 
-    def _remove_blanks(self, block: _Block) -> None:
+    def check_text(self, text: str, line: int, j: int) -> None:
+        """Raise an error for bytes that are no UTF-8."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raw = text.encode("utf-8", "surrogateescape")[:40]
+            raise ColumnError(
+                f"{self.name}, ",
+                f"line {line}, column {j + 1}",
+                f": {raw!r} is not text in UTF-8; convert the file, from Latin-1 with: "
+                "iconv -f latin1 -t utf-8",
+            ) from None
+
+
+class _TextPart(TablePart):
+    """Rows of text, and the lines that they end in."""
+
+    def __init__(self, table: CsvTable, rows: list[list[str]], begun: int) -> None:
+        self.table, self._all, self.begun = table, rows, begun
+        self.kept: Sequence[int] = range(len(rows))
+        self.rows = len(rows)
+
+    @cached_property
+    def texts(self) -> list[Sequence[str]]:
+        """The columns."""
+        return list(zip(*[self._all[k] for k in self.kept], strict=True))
+
+    def remove_blanks(self) -> None:
         """Remove blank lines, and refuse rows with other numbers of columns."""
-        kept = []
-        for k, row in enumerate(block.rows):
+        name, count, kept = self.table.name, self.table.count, []
+        for k, row in enumerate(self._all):
             if not row or (len(row) == 1 and not row[0].strip()):
                 continue
-            if len(row) != self.count:
+            if len(row) != count:
                 raise ValueError(
-                    f"{self.name}, line {block.line(k)}: expected {self.count} columns "
-                    f"as in the first line, found {len(row)}; mend or remove the line"
+                    f"{name}, line {self.line(k)}: expected {count} columns as in the "
+                    f"first line, found {len(row)}; mend or remove the line"
                 )
             kept.append(k)
-        block.keep(kept)
+        self.kept, self.rows = kept, len(kept)
 
-    def _column(
-        self, block: _Block, j: int, texts: Sequence[str], want: Want
-    ) -> Column:
-        found: Column | None = None
+    def line(self, k: int) -> int:
+        """Return the last line of a row."""
+        inner = sum(f.count("\n") for row in self._all[: k + 1] for f in row)
+        return self.begun + k + 1 + inner
+
+    def place(self, j: int, row: int) -> tuple[str, str]:
+        names, line = self.table.names, self.line(self.kept[row])
+        named = f" ({names[j]!r})" if names else ""
+        return f"{self.table.name}, ", f"line {line}, column {j + 1}{named}"
+
+    def column(self, j: int, want: Want) -> Column:
+        texts = self.texts[j]
         if want.words is not True:
-            found = self._numbers(texts)
-        if found is None:
-            found = self._mixed(block, j, texts, want)
+            try:
+                return np.fromiter(map(self.table.number, texts), float, len(texts))
+            except ValueError:
+                pass
+        found = self._mixed(j, texts, want)
         if isinstance(found, Words):
             for word in found.words:
                 if not word.isascii():
                     row = next(k for k, t in enumerate(texts) if t.strip() == word)
-                    self._check_text(word, block.line(block.kept[row]), j)
-        elif np.isfinite(found).all():
-            return found
-        elif (bad := np.isinf(found)).any():
-            self._refuse(block, j, texts, int(bad.argmax()))
-        self.refuse_gaps(found, want, lambda row: self._where(block, j, row))
+                    self.table.check_text(word, self.line(self.kept[row]), j)
         return found
 
-    def _numbers(self, texts: Sequence[str]) -> Column | None:
-        try:
-            return np.fromiter(map(self._number, texts), np.float64, len(texts))
-        except ValueError:
-            return None
+    def infinite(self, j: int, row: int) -> str:
+        return f"expected a finite number, found {self.texts[j][row].strip()[:40]!r}"
 
-    def _mixed(self, block: _Block, j: int, texts: Sequence[str], want: Want) -> Column:
+    def _mixed(self, j: int, texts: Sequence[str], want: Want) -> Column:
         """Return a column with values that are not numbers."""
         values, place, code = dict[str, float](), dict[str, int](), dict[str, int]()
         for raw in set(texts):  # few, where they are words
             text = raw.strip()
             if text in _MISSING:
                 values[raw], code[raw] = math.nan, -1
-            elif want.words is not True and self._is_number(text):
-                values[raw], code[raw] = self._number(text), -1
+            elif want.words is not True and self.table.is_number(text):
+                values[raw], code[raw] = self.table.number(text), -1
             else:
                 code[raw] = place.setdefault(text, len(place))
         if not place and want.words is not True:
@@ -309,59 +342,23 @@ class CsvTable(TableFile):
             flags = None if numbers else found.flags()
             if flags is not None:
                 return flags
-            self._refuse(block, j, texts, int((codes >= 0).argmax()))
+            self._refuse(j, texts, int((codes >= 0).argmax()))
         return found
 
-    def _where(self, block: _Block, j: int, row: int) -> str:
-        named = f" ({self.names[j]!r})" if self.names else ""
-        return f"{self.name}, line {block.line(block.kept[row])}, column {j + 1}{named}"
-
-    def _refuse(self, block: _Block, j: int, texts: Sequence[str], row: int) -> None:
-        """Raise an error for a value that is not a finite number.
-
-        Raises ValueError, naming line and column.
-        """
+    def _refuse(self, j: int, texts: Sequence[str], row: int) -> None:
+        """Raise an error for a value that is not a finite number."""
         text = texts[row].strip()
-        where = self._where(block, j, row)
-        look = look_of(text)
+        told, look = f"expected a finite number, found {text[:40]!r}", look_of(text)
         if look is not None:
-            raise ValueError(f"{where}: {text[:40]!r} {look}")
-        finite = f"{where}: expected a finite number, found {text[:40]!r}"
-        if self._is_number(text):
-            raise ValueError(f"{finite}; replace it or drop the row")
-        if text.lower() in _UNSURE:
-            raise ValueError(f"{finite}; leave the field empty if it is missing")
-        remedy = f"one_hot={self.title(j)!r}, or leave the column out with columns=..."
-        raise ValueError(f"{finite}; take its values as words with {remedy}")
-
-    def _check_text(self, text: str, line: int, j: int) -> None:
-        """Raise an error for bytes that are no UTF-8."""
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raw = text.encode("utf-8", "surrogateescape")[:40]
-            raise ValueError(
-                f"{self.name}, line {line}, column {j + 1}: {raw!r} is not text in "
-                "UTF-8; convert the file, from Latin-1 with: iconv -f latin1 -t utf-8"
-            ) from None
-
-
-class _Block:
-    """Rows of text, and the lines that they end in."""
-
-    def __init__(self, rows: list[list[str]], begun: int) -> None:
-        self.rows = self._all = rows
-        self.begun = begun
-        self.kept: Sequence[int] = range(len(rows))
-
-    def keep(self, kept: Sequence[int]) -> None:
-        """Keep some rows."""
-        self.rows, self.kept = [self._all[k] for k in kept], kept
-
-    def line(self, k: int) -> int:
-        """Return the last line of a row."""
-        inner = sum(f.count("\n") for row in self._all[: k + 1] for f in row)
-        return self.begun + k + 1 + inner
+            told = f"{text[:40]!r} {look}"
+        elif text.lower() in _UNSURE:
+            told += "; leave the field empty if it is missing"
+        else:
+            told += (
+                f"; take its values as words with one_hot={self.table.title(j)!r}, or "
+                "leave the column out with columns=..."
+            )
+        raise ColumnError(*self.place(j, row), f": {told}")
 
 
 def _separator(head: Sequence[str]) -> str:

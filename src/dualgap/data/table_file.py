@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,37 @@ class Want(NamedTuple):
     remedy: str | None = None
 
 
+class ColumnError(ValueError):
+    """Fault of a column: beginning of a sentence, place, and what is wrong there."""
+
+    def __init__(self, begin: str, place: str, told: str) -> None:
+        super().__init__(begin + place + told)
+        self.begin, self.place, self.told = begin, place, told
+
+
+class TableError(ValueError):
+    """Faults of columns, by their positions, in one sentence."""
+
+    def __init__(self, faults: Mapping[int, ColumnError]) -> None:
+        places = dict[str, list[str]]()
+        for fault in faults.values():
+            places.setdefault(fault.told, []).append(fault.place or "it")
+        parts = []
+        for told, where in places.items():
+            rest = len(where) - _SHOWN
+            more = [f"{rest} other columns"] if rest > 0 else []
+            parts.append(" and ".join([*where[:_SHOWN], *more]) + told)
+        first = next(iter(faults.values()))
+        told = str(first)
+        if len(faults) > 1:
+            told = f"{first.begin.rstrip(',: ')}: {'; and '.join(parts)}"
+        super().__init__(told)
+
+
+#: Columns with the same fault that a message names.
+_SHOWN = 5
+
+
 class Layout(NamedTuple):
     """Positions of the columns that are read."""
 
@@ -74,6 +106,40 @@ class Layout(NamedTuple):
     def read(self) -> list[int]:
         more = [j for j in (self.label, self.weight) if j is not None]
         return [*self.features, *more]
+
+
+class TablePart(ABC):
+    """Some rows of a table."""
+
+    rows: int
+
+    @abstractmethod
+    def column(self, j: int, want: Want) -> Column:
+        """Return a column, or raise a ColumnError."""
+
+    @abstractmethod
+    def place(self, j: int, row: int) -> tuple[str, str]:
+        """Return the name of the file for a message, and the place of a value."""
+
+    def infinite(self, j: int, row: int) -> str:
+        """Return what an error says about an infinite value."""
+        return "the value is infinite"
+
+    def check(self, j: int, found: Column, want: Want) -> None:
+        """Raise an error for values that are infinite, or missing without leave."""
+        if isinstance(found, Words):
+            gaps = found.codes == -1
+        elif np.isfinite(found).all():
+            return
+        else:
+            gaps, bad = np.isnan(found), np.isinf(found)
+            if bad.any():
+                row = int(bad.argmax())
+                told = f": {self.infinite(j, row)}; replace it or drop the row"
+                raise ColumnError(*self.place(j, row), told)
+        if want.remedy is not None and gaps.any():
+            told = f": the value is missing; {want.remedy}"
+            raise ColumnError(*self.place(j, int(gaps.argmax())), told)
 
 
 class TableFile(ABC):
@@ -90,22 +156,46 @@ class TableFile(ABC):
     decimal: str | None = None
     #: Number of rows, where the file tells it.
     rows: int | None = None
+    #: Rows to read after a fault, for those of other columns.
+    more: ClassVar[int] = 10_000
+
+    @cached_property
+    def faults(self) -> dict[int, ColumnError]:
+        """The first fault of each column."""
+        return {}
+
+    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
+        """Yield the wanted columns of the next `size` rows.
+
+        Raises TableError at the end, or soon after a fault, with those of all columns.
+        """
+        faults, left = self.faults, self.more
+        for part in self._parts(list(wants), size):
+            block = list[Column]()
+            for j, want in wants.items():
+                column: Column | None = None
+                try:
+                    column = part.column(j, want)
+                    part.check(j, column, want)
+                except ColumnError as error:
+                    faults.setdefault(j, error)
+                if column is None:
+                    column = np.full(part.rows, np.nan)
+                block.append(column)
+            yield block
+            left -= part.rows if faults else 0
+            if left < 0:
+                break
+        if faults:
+            raise TableError({j: faults[j] for j in wants if j in faults})
 
     @abstractmethod
-    def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
-        """Yield the wanted columns of the next `size` rows."""
+    def _parts(self, wanted: list[int], size: int) -> Iterator[TablePart]:
+        """Yield the next `size` rows of the wanted columns."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the file, which stays open."""
-
-    @staticmethod
-    def refuse_gaps(found: Column, want: Want, place: Callable[[int], str]) -> None:
-        """Raise an error for a missing value, unless it may be missing."""
-        gaps = found.codes == -1 if isinstance(found, Words) else np.isnan(found)
-        if want.remedy is not None and gaps.any():
-            row = int(gaps.argmax())
-            raise ValueError(f"{place(row)}: the value is missing; {want.remedy}")
 
     def title(self, j: int) -> str:
         """Return the name of a column, or its number if it has none."""

@@ -25,7 +25,14 @@ from .features import (
     Words,
     look_of,
 )
-from .table_file import Layout, TableFile, TableOptions, Want
+from .table_file import (
+    ColumnError,
+    Layout,
+    TableError,
+    TableFile,
+    TableOptions,
+    Want,
+)
 from .types import Matrix
 
 #: Kinds of files that hold tables.
@@ -214,6 +221,8 @@ class TableLearner:
     def __init__(self, table: TableFile, layout: Layout, options: TableOptions) -> None:
         self.options, self.name = options, table.name
         self.named = table.names is not None
+        #: Columns of the table in reading, and their faults.
+        self.places, self.faults = layout.features, table.faults
         self.titles = [table.title(j) for j in layout.features]
         self.label = None if layout.label is None else table.title(layout.label)
         self.weight = None if layout.weight is None else table.title(layout.weight)
@@ -229,7 +238,8 @@ class TableLearner:
     def plain(self) -> bool:
         """Whether all columns so far are of numbers, and nothing else is to learn."""
         words = any(word is not False for word in self.words)
-        return not words and not self._classes() and self.options.missing is None
+        more = words or self.faults or self._classes() or self.options.missing
+        return not more
 
     def blocks(
         self, table: TableFile, layout: Layout, size: int, needs_label: bool
@@ -241,18 +251,29 @@ class TableLearner:
             for j, word in zip(layout.features, self.words, strict=True)
         }
         wants |= _other_wants(table, layout, needs_label)
-        for block in table.blocks(wants, size):
-            for k, (j, column) in enumerate(zip(layout.features, block, strict=False)):
-                if self.words[k] is None and not _is_empty(column):
-                    # Later values are read like the first ones.
-                    self.words[k] = isinstance(column, Words)
-                    wants[j] = wants[j]._replace(words=self.words[k])
-            d = len(layout.features)
-            self._add(block[:d])
-            label = None if layout.label is None else block[d]
-            if isinstance(label, Words):
-                self.labels.update(label.words)
-            yield block
+        self.places, self.faults = layout.features, table.faults
+        try:
+            for block in table.blocks(wants, size):
+                yield self._learnt_from(block, layout, wants)
+        except TableError:
+            self.learnt()  # which tells other faults too
+            raise
+
+    def _learnt_from(
+        self, block: list[Column], layout: Layout, wants: dict[int, Want]
+    ) -> list[Column]:
+        """Learn from a block, and return it."""
+        for k, (j, column) in enumerate(zip(layout.features, block, strict=False)):
+            if self.words[k] is None and not _is_empty(column):
+                # Later values are read like the first ones.
+                self.words[k] = isinstance(column, Words)
+                wants[j] = wants[j]._replace(words=self.words[k])
+        d = len(layout.features)
+        self._add(block[:d])
+        label = None if layout.label is None else block[d]
+        if isinstance(label, Words):
+            self.labels.update(label.words)
+        return block
 
     def _classes(self) -> tuple[str, ...] | None:
         words = sorted(self.labels)
@@ -260,20 +281,31 @@ class TableLearner:
         return tuple(words) if numbers is None else None
 
     def learnt(self) -> Features:
-        """Return the description of the columns."""
-        found = [self._feature(j) for j in range(len(self.titles))]
+        """Return the description of the columns, or raise an error for all faults."""
+        found, faults = list[Feature](), {**self.faults}
+        for k, j in enumerate(self.places):
+            try:
+                found.append(self._feature(k))
+            except ColumnError as error:
+                faults.setdefault(j, error)
+                found.append(Feature(self.titles[k]))
         most = SETTINGS.most_words
         large = [f for f in found if f.width > most and f.name not in self.one_hot]
         if large:
             parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
-            others = [f.name for f in found if f not in large]
+            odd = {j for j, fault in faults.items() if "columns=" in fault.told}
+            odd |= {j for j, f in zip(self.places, found, strict=True) if f in large}
+            titles = zip(self.places, self.titles, strict=True)
+            others = [title for j, title in titles if j not in odd]
             kept = ",".join(others) if 0 < len(others) <= 30 else "..."
             long = ",".join(f.name for f in large[:5])
-            raise ValueError(
-                f"{self.name} has more than {most} different words in {parts}; leave "
-                f"such columns out with columns={kept!r}, or keep them with "
-                f"one_hot={long!r}"
+            told = (
+                f" has more than {most} different words in {parts}; leave such columns "
+                f"out with columns={kept!r}, or keep them with one_hot={long!r}"
             )
+            faults[-1] = ColumnError(self.name, "", told)
+        if faults:
+            raise TableError(faults)
         return self.described(found)
 
     def _add(self, columns: Sequence[Column]) -> None:
@@ -308,20 +340,16 @@ class TableLearner:
             if odd:
                 text = Words(np.zeros(0, np.int32), odd).numbers()  # only of Arrow
                 told = "is a number as text; save the column as numbers"
-                raise ValueError(
-                    f"{self.name}, column {title!r}: {odd[0]!r} "
-                    f"{told if text is not None else look_of(odd[0])}"
-                )
+                told = f": {odd[0]!r} {told if text is not None else look_of(odd[0])}"
+                raise ColumnError(f"{self.name}, ", f"column {title!r}", told)
             return Feature(title, tuple(every), _commonest(counts) if filled else None)
         if not filled:
             return Feature(title)
         total, count = self.sums[j].tolist()
         counts = self.counts[j]
         if not count:
-            raise ValueError(
-                f"{self.name}: column {title!r} has no values; leave it out with "
-                "columns=..."
-            )
+            told = " has no values; leave it out with columns=..."
+            raise ColumnError(f"{self.name}: ", f"column {title!r}", told)
         if missing == "mean":
             return Feature(title, fill=total / count)
         return Feature(title, fill=_commonest(counts))
