@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import dualgap
-from dualgap.cli.records import configured_solver
+from dualgap.cli.options import configured_solver
 from dualgap.kernel import APPROXIMATIONS
 from dualgap.solvers import registry
 

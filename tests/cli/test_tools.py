@@ -176,6 +176,9 @@ def test_a_best_value_at_an_end_of_the_grid_is_told() -> None:
     advice = "The best gamma is the smallest that was tried: try --gamma 1,0.1,0.01 too"
     best = json.loads(result.stdout)["best_gamma"]
     assert (advice in result.stderr) == (best == 1.0)
+    regression = ("tune", "data", "--task", "regression", "--C", "1", "--epsilon")
+    for epsilons in ("0,0.5", "0,1.9"):  # a step from 0 has no direction
+        assert "best epsilon" not in call(*regression, epsilons).stderr
     told = call("tune", "data", "--C", "1e-6,1e-5,1e-3,1").stderr
     assert "The best C" not in told  # inside, or as good as its neighbour
 

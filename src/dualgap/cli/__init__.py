@@ -1,4 +1,4 @@
-"""Command line: one module per command.
+"""Command line: each module has the functions of some commands.
 
 Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or files;
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
@@ -57,7 +57,10 @@ _DATA = (
 )
 _HELP = {"-h", "--help"}
 #: Modules of commands, where they are not named like them.
-_MODULES = {"score": "predict", "prove": "certify", "report": "certify", "tune": "path"}
+_MODULES = {
+    **{"score": "predict", "inspect": "convert", "tune": "path"},
+    **dict.fromkeys(("certify", "prove", "report", "export"), "models"),
+}
 
 
 def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:

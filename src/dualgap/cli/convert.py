@@ -1,4 +1,4 @@
-"""``dualgap convert``: convert data larger than memory to a row store."""
+"""``dualgap convert`` and ``dualgap inspect``: data to a row store, or described."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import contextlib
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from .data import table_options, told_of_text, weights_in
-from .files import DASH, refuse_model
+from .data import (
+    DASH,
+    FileExamples,
+    check_files,
+    is_store,
+    read_data,
+    refuse_model,
+    shortened,
+    table_options,
+    told_of_text,
+    weights_in,
+)
 from .options import WEIGHTS, Options
 from .parser import Argument, Values
 from .report import print_json
@@ -18,7 +29,7 @@ from .values import whole
 if TYPE_CHECKING:
     from ..data.table_file import TableOptions
 
-EPILOG = (
+CONVERT = (
     "dualgap convert big.svm.xz big.store --single",
     "dualgap convert part-*.parquet big.store --label clicked --memory 4GB",
     "dualgap train big.store big.model --checkpoint big.checkpoint",
@@ -50,7 +61,7 @@ Data:
 """
 
 
-def add(command: Options) -> None:
+def add_convert(command: Options) -> None:
     """Add the options."""
     text = (
         "Input files: svmlight text, CSV or TSV (also compressed), Parquet, Arrow, "
@@ -66,9 +77,9 @@ def add(command: Options) -> None:
     command.common()
 
 
-def run(o: Values) -> None:
+def convert(o: Values) -> None:
     """Make the store."""
-    from ..data import convert
+    from ..data import convert as converted
 
     if o.store == DASH:
         raise ValueError("a store cannot be '-'; give a path, such as ./-")
@@ -77,7 +88,7 @@ def run(o: Values) -> None:
     said = _said_of(o.inputs[0], table_options(o))
     weight = None if o.weights is None else weights_in(o.weights).values
     begun = time.perf_counter()
-    store = convert(
+    store = converted(
         o.inputs,
         o.store,
         format=o.format,
@@ -137,4 +148,138 @@ def _said_of(path: str, options: TableOptions) -> list[str]:
             return table.left_out(table.layout(options, True))
 
 
-COMMANDS = {"convert": (EPILOG, add, run)}
+INSPECT = ("dualgap inspect a9a.xz", "dualgap inspect a9a.xz --json")
+
+_VERIFY = """
+Options:
+  --verify
+    Compare every byte of a store with its checksums.
+"""
+
+
+def add_inspect(command: Options) -> None:
+    """Add the options."""
+    command.data(store=True)
+    command.table_options()
+    command.jobs()
+    command.add(_VERIFY)
+    command.common()
+
+
+def inspect(o: Values) -> None:
+    """Print the description."""
+    check_files(o)
+    missing = _missing(o) if os.path.isfile(o.data) else {}
+    refused = missing and o.missing is None
+    o.missing = "most-frequent" if refused else o.missing
+    examples = read_data(o, needs_label=o.label is not None)
+    if refused:  # the user did not ask to fill them
+        said = [one for one in examples.said if "missing values filled" not in one]
+        examples = replace(examples, said=said)
+    if o.verify:
+        if not is_store(o.data):
+            raise ValueError(f"{o.data} is not a store; leave --verify out")
+        examples.X.verify(n_jobs=max(o.n_jobs or 1, 1))
+    more = _more_facts(examples)
+    facts = examples.facts() | more | {"missing": missing}
+    if o.json:
+        print_json(facts)
+        return
+    examples.tell()
+    norm, classes = more["row_norm"], more["classes"]
+    counts = [f"{c['label']}: {c['count']}" for c in classes]
+    many = len(counts) > 20
+    rows = {
+        "examples": f"{facts['n']:,}",
+        "features": f"{facts['d']:,}, {_numbering(examples)}",
+        "values": f"{facts['nnz']:,} ({100 * more['density']:.3g} % of all)",
+        "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
+        "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
+        f"max {norm['max']:.4g}",
+        "empty rows": f"{more['empty_rows']:,}",
+        "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB of values"
+        + ("" if is_store(o.data) else "; training takes about 3 times as much"),
+    }
+    if missing:
+        counts = [f"{name}: {count:,}" for name, count in missing.items()]
+        rows["missing"] = f"{', '.join(counts)}; train needs --missing"
+    if not examples.labelled:
+        rows["classes"] = "none: no column of labels; name one with --label"
+    elif examples.y.dtype.kind == "f":
+        low, high = examples.y.min(), examples.y.max()
+        rows["classes"] = f"none: targets from {low:g} to {high:g}"
+    for name, text in rows.items():
+        print(f"{name:<11}{text}")
+
+
+def _missing(o: Values) -> dict[str, int]:
+    """Return how many values are missing in the columns of a table that have gaps."""
+    import numpy as np
+
+    from ..data.features import Words
+    from ..data.opening import open_data
+    from ..data.table_file import Want
+    from ..data.tables import TABLES, open_table
+
+    options, counts = table_options(o), dict[str, int]()
+    with open_data(o.data) as file:
+        if file.kind not in TABLES:
+            return counts
+        table = open_table(file.content, file.kind, file.name, o.decimal, o.thousands)
+        with contextlib.closing(table):
+            read = table.layout(options, needs_label=False).read
+            words = {table.position(name) for name in options.one_hot}
+            wants = {j: Want(True if j in words else None) for j in read}
+            for block in table.blocks(wants, 2**16):
+                for j, column in zip(read, block, strict=True):
+                    gaps = column.codes < 0 if isinstance(column, Words) else column
+                    count = int((gaps if gaps.dtype == bool else np.isnan(gaps)).sum())
+                    if count:
+                        name = table.title(j)
+                        counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _numbering(examples: FileExamples) -> str:
+    if examples.features is None:
+        return f"from {0 if examples.zero_based else 1}"
+    names = examples.names or [column.name for column in examples.features.columns]
+    return shortened(names)
+
+
+def _more_facts(examples: FileExamples) -> dict[str, Any]:
+    import numpy as np
+
+    from ..data import RowStore
+    from ..problems.binary import BinaryProblem
+
+    X, y = examples.X, examples.y
+    n, d = examples.shape
+    labels, counts = np.unique(y, return_counts=True)
+    norms = np.sqrt(BinaryProblem(X, np.ones(n)).q)
+    if isinstance(X, RowStore):
+        size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
+    else:
+        held = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+        size = sum(a.nbytes for a in (*held, y))
+    return {
+        "density": examples.nnz / (n * d) if d else 0.0,
+        "classes": [
+            {"label": label, "count": count}
+            for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
+            if examples.labelled
+        ],
+        "row_norm": {
+            "min": float(norms.min()),
+            "median": float(np.median(norms)),
+            "max": float(norms.max()),
+        },
+        "empty_rows": int((norms == 0.0).sum()),
+        "memory_bytes": size,
+    }
+
+
+COMMANDS = {
+    "convert": (CONVERT, add_convert, convert),
+    "inspect": (INSPECT, add_inspect, inspect),
+}

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
-from .data import read_data, refuse_untrainable, save, standardized
+from .data import check_files, read_data, refuse_untrainable, save, standardized
 from .fields import stored
-from .files import check_files
 from .options import (
     STANDARDIZE,
     WEIGHTS,
@@ -17,9 +16,9 @@ from .options import (
     estimator_of,
     parameters_of,
     reader_for,
+    refuse_shape,
 )
 from .parser import UsageError, Values
-from .records import refuse_shape
 from .report import (
     draw,
     picture_format,
@@ -284,7 +283,7 @@ def _beyond(
         return ""
     low = best[key] == values[0]
     end, neighbour = (values[0], values[1]) if low else (values[-1], values[-2])
-    if scores[end] == scores[neighbour]:
+    if scores[end] == scores[neighbour] or 0.0 in (end, neighbour):
         return ""
     step = end / neighbour
     more = ",".join(f"{end * step**k:.6g}" for k in range(3))

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .data import read_as_trained
-from .files import DASH
+from .data import DASH, read_as_trained
 from .options import Options
 from .parser import UsageError, Values
 from .quality import (

@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING
 from . import NOT_CERTIFIED
 from .data import (
     FileExamples,
+    check_files,
+    is_store,
     read_data,
+    refuse_store,
     refuse_untrainable,
     save,
     shortened,
     standardized,
 )
-from .files import check_files, is_store, refuse_store
 from .options import (
     PLACES,
     STANDARDIZE,
     WEIGHTS,
     Options,
+    configured_loss,
+    configured_solver,
     estimator_of,
     in_options,
     parameters_of,
+    refuse_shape,
 )
 from .parser import UsageError, Values
 from .quality import in_words, on_training_rows
-from .records import configured_loss, configured_solver, refuse_shape
 from .report import (
     in_json,
     plain_warnings,
