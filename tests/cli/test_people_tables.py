@@ -244,12 +244,17 @@ def test_inspect_counts_missing_values() -> None:
     assert "missing" not in call("inspect", "t.csv", "--columns", "age,hours").stdout
 
 
-def test_too_many_words_are_refused_with_the_columns_to_keep() -> None:
+def test_too_many_words_are_refused_with_the_columns_to_leave_out() -> None:
     plain(titanic(), "t.csv")
     told = refused("train", "t.csv", "m", "--label", "Survived", "--missing", "mean")
     assert "more than 100 different words in 'Name' (800)" in told
-    assert "--columns Pclass,Sex,Age,Embarked" in told
-    assert "--one-hot" in told
+    assert "leave such columns out with --columns -Name, or keep them with" in told
+    assert "--one-hot Name" in told
+    options = ("--label", "Survived", "--missing", "mean", "--columns")
+    call("train", "t.csv", "m", *options, "-Name")
+    call("train", "t.csv", "kept", *options, "Pclass,Sex,Age,Embarked")
+    names = [load_model(m).feature_names_in_.tolist() for m in ("m", "kept")]
+    assert names[0] == names[1]
     told = refused("train", "t.csv", "m", "--label", "Survived")
     assert "--missing mean or most-frequent, or leave such rows out with drop" in told
 
@@ -499,8 +504,8 @@ def test_the_faults_of_all_columns_are_told_at_once() -> None:
     assert "column 4 ('deck'): the value is missing; fill it with --missing" in told
     assert "; and column 'day': '2020-01-01' is a date" in told
     assert "; and it has more than 100 different words in 'name' (300); leave" in told
-    assert "with --columns age,deck,fare, or keep them with --one-hot name" in told
-    options = ("--missing", "most-frequent", "--columns", "age,deck,fare")
+    assert "with --columns -day,-name, or keep them with --one-hot name" in told
+    options = ("--missing", "most-frequent", "--columns", "-day,-name")
     call("train", "t.csv", "m", *options)
     assert "accuracy" in call("score", "t.csv", "m").stdout
     lines = Path("t.csv").read_text().splitlines()
@@ -525,3 +530,27 @@ def test_faults_of_an_arrow_table_are_told_at_once() -> None:
     assert "t.parquet: row 2, column 'a' and row 1, column 'b': the value is" in told
     assert "; and column 'day' has dates or times" in told
     assert "; and row 1, column 'c': the value is infinite" in told
+
+
+def test_columns_are_left_out_by_a_minus() -> None:
+    Path("t.csv").write_text("a,b c,-d,kind,y\n1,x,2,p,no\n2,y,1,q,yes\n3,x,4,p,no\n")
+
+    def features(*columns: str) -> list[str]:
+        call("train", "t.csv", "m", "--label", "y", *columns)
+        return load_model("m").feature_names_in_.tolist()
+
+    words = ["kind=p", "kind=q"]
+    assert features("--columns", "-b c,-a") == ["-d", *words]
+    assert features("--columns=-2,-1") == ["-d", *words]
+    assert features("--columns", "a,-d") == ["a", "-d"]  # a column of that name
+    assert features("--columns", "-d") == ["-d"]
+    call("convert", "t.csv", "s", "--label", "y", "--columns", "-b c,-kind")
+    assert RowStore.open("s").features.names == ["a", "-d"]
+    call("train", "t.csv", "m", "--columns", "-b c,-kind")  # the words that are left
+    assert load_model("m").classes_.tolist() == ["no", "yes"]
+    told = refused("train", "t.csv", "m2", "--label", "y", "--columns", "a,-kind")
+    assert "--columns a,-kind has columns to use and, with a minus, columns" in told
+    assert "no column 'e'" in refused("train", "t.csv", "m2", "--columns", "-e")
+    Path("t.csv").write_text("a,b c,y\n1,$2,0\n2,$3,1\n")
+    told = refused("train", "t.csv", "m2")
+    assert "as words with --one-hot 'b c'" in told

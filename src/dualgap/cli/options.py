@@ -330,8 +330,8 @@ Data:
 _COLUMNS = """
 Data:
   --columns COLUMN,...
-    Feature columns of a table: names, or numbers, counted from 1. [default: all but
-    the labels]
+    Feature columns of a table: names, or numbers, counted from 1; or, with a minus
+    before each, those that are none. [default: all but the labels]
   --weight COLUMN
     Column of the weights of the examples in a table.
   --one-hot COLUMN,...
@@ -541,8 +541,10 @@ def in_options(sentence: str) -> str:
         name, value = names[found[1]], found[2].strip("'")
         if value in ("True", "False"):
             return name if value == "True" else f"--no-{name[2:]}"
-        if value[:3] == "..." or not value.strip():
-            return f"{name} {'...' if value[:3] == '...' else repr(value)}"
+        if value[:3] == "...":
+            return f"{name} ..."
+        if " " in value or not value:
+            return f"{name} {value!r}"
         return f"{name} {spelled(value)}"
 
     sentence = re.sub(

@@ -115,7 +115,8 @@ def convert(
         `label` the column named label, target, class or y has the labels, or else the
         only column of text. Labels may be words; the store keeps them.
     columns : sequence of str, optional
-        Columns of tables that are features; None uses all that are left.
+        Columns of tables that are features or, as in "-name", that are not; None uses
+        all that are left.
     one_hot : sequence of str
         Columns of tables whose values are words, though they may look like numbers.
         Columns of at most 100 words become one feature per word by themselves.

@@ -355,8 +355,8 @@ class _TextPart(TablePart):
             told += "; leave the field empty if it is missing"
         else:
             told += (
-                f"; take its values as words with one_hot={self.table.title(j)!r}, or "
-                "leave the column out with columns=..."
+                "; take its values as words with one_hot=..., or leave the column out "
+                "with columns=..."
             )
         raise ColumnError(*self.place(j, row), f": {told}")
 

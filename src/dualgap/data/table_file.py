@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -28,7 +28,8 @@ class TableOptions(NamedTuple):
     #: Column of the labels. None uses the column named label, target, class or y, or
     #: else the only column of text.
     label: str | None = None
-    #: Columns of the features. None uses all that are left.
+    #: Columns of the features or, with a minus, those that are none. None uses all that
+    #: are left.
     columns: Sequence[str] | None = None
     #: Column of the weights of the examples.
     weight: str | None = None
@@ -63,34 +64,48 @@ class Want(NamedTuple):
 
 
 class ColumnError(ValueError):
-    """Fault of a column: beginning of a sentence, place, and what is wrong there."""
+    """Fault of a column: beginning of a sentence, place, and what is wrong there.
 
-    def __init__(self, begin: str, place: str, told: str) -> None:
+    In what is wrong, `columns=...` and `one_hot=...` stand for arguments that leave the
+    column out, or take it as words. `titles` are several columns.
+    """
+
+    def __init__(
+        self, begin: str, place: str, told: str, titles: Sequence[str] = ()
+    ) -> None:
         super().__init__(begin + place + told)
-        self.begin, self.place, self.told = begin, place, told
+        self.begin, self.place, self.told, self.titles = begin, place, told, titles
 
 
 class TableError(ValueError):
     """Faults of columns, by their positions, in one sentence."""
 
-    def __init__(self, faults: Mapping[int, ColumnError]) -> None:
-        places = dict[str, list[str]]()
-        for fault in faults.values():
-            places.setdefault(fault.told, []).append(fault.place or "it")
-        parts = []
-        for told, where in places.items():
-            rest = len(where) - _SHOWN
-            more = [f"{rest} other columns"] if rest > 0 else []
-            parts.append(" and ".join([*where[:_SHOWN], *more]) + told)
+    def __init__(
+        self, faults: Mapping[int, ColumnError], title: Callable[[int], str]
+    ) -> None:
+        places, left_out = dict[str, list[str]](), list[str]()
         first = next(iter(faults.values()))
-        told = str(first)
-        if len(faults) > 1:
-            told = f"{first.begin.rstrip(',: ')}: {'; and '.join(parts)}"
-        super().__init__(told)
+        for j, fault in faults.items():
+            titles = fault.titles or [title(j)]
+            left_out += titles if "columns=..." in fault.told else []
+            told = fault.told.replace("one_hot=...", f"one_hot={','.join(titles)!r}")
+            where = fault.place or "it" * (len(faults) > 1)
+            places.setdefault(told, []).append(where)
+        parts = []
+        for told, every in places.items():
+            rest = len(every) - _SHOWN
+            more = [f"{rest} other columns"] if rest > 0 else []
+            parts.append(" and ".join([*every[:_SHOWN], *more]) + told)
+        begin = first.begin if len(faults) == 1 else f"{first.begin.rstrip(',: ')}: "
+        text = begin + "; and ".join(parts)
+        if len(left_out) <= _LISTED:
+            columns = ",".join(f"-{name}" for name in left_out)
+            text = text.replace("columns=...", f"columns={columns!r}")
+        super().__init__(text)
 
 
-#: Columns with the same fault that a message names.
-_SHOWN = 5
+#: Columns with the same fault that a message names, and columns that it leaves out.
+_SHOWN, _LISTED = 5, 30
 
 
 class Layout(NamedTuple):
@@ -187,7 +202,7 @@ class TableFile(ABC):
             if left < 0:
                 break
         if faults:
-            raise TableError({j: faults[j] for j in wants if j in faults})
+            raise TableError({j: faults[j] for j in wants if j in faults}, self.title)
 
     @abstractmethod
     def _parts(self, wanted: list[int], size: int) -> Iterator[TablePart]:
@@ -221,19 +236,19 @@ class TableFile(ABC):
     def layout(self, options: TableOptions, needs_label: bool) -> Layout:
         """Return where the columns are that options name."""
         self._check_names()
-        features = [self.position(name) for name in options.columns or ()]
+        left_out, features = self._chosen(options.columns or ())
         weight = None
         if options.weight is not None:
             weight = self.position(options.weight, "weight column")
-        label = self._label(options.label, needs_label, {*features, weight})
+        label = self._label(options.label, needs_label, {*features, weight}, left_out)
         for j, role in ((label, "label"), (weight, "weight")):
             if j in features:
                 raise ValueError(
                     f"{self.name}: the {role} column is among the features; remove it "
                     "from columns"
                 )
-        if options.columns is None:
-            others = {label, weight, *self.index, *self.empty}
+        if not features:
+            others = {label, weight, *self.index, *self.empty, *left_out}
             features = [j for j in range(self.count) if j not in others]
         if not features:
             raise ValueError(
@@ -246,6 +261,19 @@ class TableFile(ABC):
                 )
         return self._distinct(Layout(features, label, weight, []))
 
+    def _chosen(self, columns: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return the columns to leave out, named with a minus, or those to use."""
+        names = self.names or ()
+        out = [name for name in columns if name[:1] == "-" and name not in names]
+        if 0 < len(out) < len(columns):
+            raise ValueError(
+                f"columns={','.join(columns)!r} has columns to use and, with a minus, "
+                "columns to leave out; give one kind"
+            )
+        if out:
+            return [self.position(name[1:]) for name in out], []
+        return [], [self.position(name) for name in columns]
+
     def _check_names(self) -> None:
         names = [name for name in self.names or () if name]
         if len(set(names)) < len(names):
@@ -255,7 +283,11 @@ class TableFile(ABC):
             )
 
     def _label(
-        self, label: str | None, needs_label: bool, taken: set[int | None]
+        self,
+        label: str | None,
+        needs_label: bool,
+        taken: set[int | None],
+        left_out: Sequence[int] = (),
     ) -> int | None:
         if label is not None:
             # A missing label column is an error only if labels are required.
@@ -263,7 +295,8 @@ class TableFile(ABC):
             return self.position(label, "label column") if needs_label else found
         lower = [column.lower() for column in self.names or ()]
         likely = [lower.index(word) for word in LABEL_NAMES if word in lower]
-        texts = [j for j in self.texts if j not in (*self.index, *self.empty)]
+        unused = *self.index, *self.empty, *left_out
+        texts = [j for j in self.texts if j not in unused]
         likely = likely or (texts if len(texts) == 1 else [])
         # A column that was named as a feature is one.
         likely = [j for j in likely if j not in taken] if not needs_label else likely

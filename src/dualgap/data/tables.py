@@ -219,7 +219,7 @@ class TableLearner:
     """Learns what the columns of tables become, in one pass over their rows."""
 
     def __init__(self, table: TableFile, layout: Layout, options: TableOptions) -> None:
-        self.options, self.name = options, table.name
+        self.options, self.name, self.title = options, table.name, table.title
         self.named = table.names is not None
         #: Columns of the table in reading, and their faults.
         self.places, self.faults = layout.features, table.faults
@@ -293,19 +293,13 @@ class TableLearner:
         large = [f for f in found if f.width > most and f.name not in self.one_hot]
         if large:
             parts = " and ".join(f"{f.name!r} ({f.width:,})" for f in large[:5])
-            odd = {j for j, fault in faults.items() if "columns=" in fault.told}
-            odd |= {j for j, f in zip(self.places, found, strict=True) if f in large}
-            titles = zip(self.places, self.titles, strict=True)
-            others = [title for j, title in titles if j not in odd]
-            kept = ",".join(others) if 0 < len(others) <= 30 else "..."
-            long = ",".join(f.name for f in large[:5])
             told = (
                 f" has more than {most} different words in {parts}; leave such columns "
-                f"out with columns={kept!r}, or keep them with one_hot={long!r}"
+                "out with columns=..., or keep them with one_hot=..."
             )
-            faults[-1] = ColumnError(self.name, "", told)
+            faults[-1] = ColumnError(self.name, "", told, [f.name for f in large])
         if faults:
-            raise TableError(faults)
+            raise TableError(faults, self.title)
         return self.described(found)
 
     def _add(self, columns: Sequence[Column]) -> None:
