@@ -1009,6 +1009,13 @@ def test_more_folds_than_examples_of_a_class() -> None:
     told = refused("tune", "data", "--cv", "18")
     assert "--cv 18 is too large, as the smallest class of data has 16 examples" in told
     call("tune", "data", "--cv", "16", "--C", "1", "--quiet")
+    Path("few.csv").write_text("a,y\n1,p\n2,q\n3,p\n")
+    told = refused("tune", "few.csv", "--cv", "2")
+    assert "a class of few.csv has 1 example, which no training part" in told
+    Path("sorted.csv").write_text("a,w,y\n1,0,p\n2,1,q\n3,1,p\n4,1,q\n5,0,p\n")
+    told = refused("tune", "sorted.csv", "--cv", "2", "--weight", "w", "-q", "--C", "1")
+    assert told.endswith("; change the weights, or --cv\n")
+    assert "Did you mean help?" in call("hepl", status=2).stderr
 
 
 def test_help_and_version() -> None:

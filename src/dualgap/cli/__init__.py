@@ -66,7 +66,7 @@ _MODULES = {
 def command_of(name: str) -> tuple[Options, Callable[[Values], int | None]]:
     """Return a command with its options, and the function that runs it."""
     if name not in COMMANDS:
-        near = nearest(name, [*COMMANDS, "--version", "--help"])
+        near = nearest(name, [*COMMANDS, "help", "--version", "--help"])
         hint = f" Did you mean {near}?" if near else ""
         what = "option" if name[:1] == "-" else "command"
         raise UsageError(

@@ -508,6 +508,7 @@ _REPLACED = {
     ),
     "raise tol": "raise --tol",
     "X, y and sample_weight are not": "DATA is not",
+    "change sample_weight, or the folds with cv": "change the weights, or --cv",
     "certificate_ and certify prove": "dualgap certify proves",
     "use certify, which takes any SVM, or train LinearSVC, LinearSVR, SVC or SVR": (
         "use dualgap certify, or train without --nu and --task one-class"

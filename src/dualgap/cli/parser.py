@@ -119,11 +119,15 @@ class Command:
 
     def parse(self, words: Sequence[str]) -> Values:
         """Return the values of options and arguments, or refuse all that is wrong."""
-        known = self.known
+        known, flags = self.known, list[str]()
+        kept = [*words[:1]]
         for name, word in pairwise(words):
             if name in known and known[name].read is None and word in ("0", "1"):
-                raise UsageError(f"{name} takes no value; leave {word} out.")
-        given, places, wrong = self._split(list(words))
+                flags.append(f"{name} takes no value; leave {word} out.")
+            else:
+                kept.append(word)
+        given, places, wrong = self._split(kept)
+        wrong += flags
         values = {option.name: option.default for option in self.options}
         for name, text in given:
             option = known[name]

@@ -343,8 +343,13 @@ def _refuse_folds(folds: int, examples: FileExamples, task: str) -> None:
     if task == "regression":
         return
     _, counts = np.unique(examples.y, return_counts=True)
+    least = counts.min()
+    if least < 2 and len(counts) == 2:
+        raise ValueError(
+            f"a class of {examples.path} has 1 example, which no training part of its "
+            "fold has; give more examples, or use dualgap train"
+        )
     if folds > counts.max():
-        least = counts.min()
         raise ValueError(
             f"--cv {folds} is too large, as the smallest class of {examples.path} has "
             f"{least} examples; give at most {max(2, least)}"
