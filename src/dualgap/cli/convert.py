@@ -169,11 +169,17 @@ def add_inspect(command: Options) -> None:
 def inspect(o: Values) -> None:
     """Print the description."""
     check_files(o)
-    missing = _missing(o) if os.path.isfile(o.data) else {}
-    refused = missing and o.missing is None
-    o.missing = "most-frequent" if refused else o.missing
-    examples = read_data(o, needs_label=o.label is not None)
-    if refused:  # the user did not ask to fill them
+    from ..data.table_file import TableError
+
+    needed = o.label is not None
+    try:
+        examples = read_data(o, needs_label=needed)
+    except TableError:
+        if o.missing is not None or not os.path.isfile(o.data):
+            raise
+        o.missing = "most-frequent"
+        examples = read_data(o, needs_label=needed)
+        # The user did not ask to fill them.
         said = [one for one in examples.said if "missing values filled" not in one]
         examples = replace(examples, said=said)
     if o.verify:
@@ -181,7 +187,7 @@ def inspect(o: Values) -> None:
             raise ValueError(f"{o.data} is not a store; leave --verify out")
         examples.X.verify(n_jobs=max(o.n_jobs or 1, 1))
     more = _more_facts(examples)
-    facts = examples.facts() | more | {"missing": missing}
+    facts = examples.facts() | more | {"missing": examples.gaps}
     if o.json:
         print_json(facts)
         return
@@ -200,8 +206,8 @@ def inspect(o: Values) -> None:
         "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB of values"
         + ("" if is_store(o.data) else "; training takes about 3 times as much"),
     }
-    if missing:
-        counts = [f"{name}: {count:,}" for name, count in missing.items()]
+    if examples.gaps:
+        counts = [f"{name}: {count:,}" for name, count in examples.gaps.items()]
         rows["missing"] = f"{', '.join(counts)}; train needs --missing"
     if not examples.labelled:
         rows["classes"] = "none: no column of labels; name one with --label"
@@ -210,34 +216,6 @@ def inspect(o: Values) -> None:
         rows["classes"] = f"none: targets from {low:g} to {high:g}"
     for name, text in rows.items():
         print(f"{name:<11}{text}")
-
-
-def _missing(o: Values) -> dict[str, int]:
-    """Return how many values are missing in the columns of a table that have gaps."""
-    import numpy as np
-
-    from ..data.features import Words
-    from ..data.opening import open_data
-    from ..data.table_file import Want
-    from ..data.tables import TABLES, open_table
-
-    options, counts = table_options(o), dict[str, int]()
-    with open_data(o.data) as file:
-        if file.kind not in TABLES:
-            return counts
-        table = open_table(file.content, file.kind, file.name, o.decimal, o.thousands)
-        with contextlib.closing(table):
-            read = table.layout(options, needs_label=False).read
-            words = {table.position(name) for name in options.one_hot}
-            wants = {j: Want(True if j in words else None) for j in read}
-            for block in table.blocks(wants, 2**16):
-                for j, column in zip(read, block, strict=True):
-                    gaps = column.codes < 0 if isinstance(column, Words) else column
-                    count = int((gaps if gaps.dtype == bool else np.isnan(gaps)).sum())
-                    if count:
-                        name = table.title(j)
-                        counts[name] = counts.get(name, 0) + count
-    return counts
 
 
 def _numbering(examples: FileExamples) -> str:

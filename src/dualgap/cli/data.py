@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -178,6 +178,8 @@ class FileExamples:
     weight: NDArray[np.float64] | None = None
     #: Sentences about what was changed or left out.
     said: Sequence[str] = ()
+    #: Missing values of each column that has some.
+    gaps: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -366,11 +368,11 @@ def _of_file(
         what = "a table, not svmlight text"
         _refuse_options(name, what, zero_based=o.zero_based)
         if kind in TABLES:
-            rows, features, said = read_table(
+            rows, known, said, gaps = read_table(
                 file.content, kind, name, **columns._asdict()
             )
             found = _examples(name, rows.X, rows.y, rows.weight)
-            return replace(found, features=features, said=said)
+            return replace(found, features=known, said=said, gaps=gaps)
         _refuse_options(name, "a file of arrays X and y, not a table", **options)
         X, y, weight = read_arrays(file.content, kind, name)
         if y is None and columns.needs_label:

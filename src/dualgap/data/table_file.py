@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -140,12 +141,12 @@ class TablePart(ABC):
         """Return what an error says about an infinite value."""
         return "the value is infinite"
 
-    def check(self, j: int, found: Column, want: Want) -> None:
-        """Raise an error for values that are infinite, or missing without leave."""
+    def check(self, j: int, found: Column, want: Want) -> int:
+        """Raise an error for values that are infinite; return how many are missing."""
         if isinstance(found, Words):
             gaps = found.codes == -1
         elif np.isfinite(found).all():
-            return
+            return 0
         else:
             gaps, bad = np.isnan(found), np.isinf(found)
             if bad.any():
@@ -155,6 +156,7 @@ class TablePart(ABC):
         if want.remedy is not None and gaps.any():
             told = f": the value is missing; {want.remedy}"
             raise ColumnError(*self.place(j, int(gaps.argmax())), told)
+        return int(gaps.sum())
 
 
 class TableFile(ABC):
@@ -179,6 +181,11 @@ class TableFile(ABC):
         """The first fault of each column."""
         return {}
 
+    @cached_property
+    def gaps(self) -> Counter[str]:
+        """How many values are missing in each column that may have such."""
+        return Counter()
+
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         """Yield the wanted columns of the next `size` rows.
 
@@ -191,7 +198,8 @@ class TableFile(ABC):
                 column: Column | None = None
                 try:
                     column = part.column(j, want)
-                    part.check(j, column, want)
+                    if missing := part.check(j, column, want):
+                        self.gaps[self.title(j)] += missing
                 except ColumnError as error:
                     faults.setdefault(j, error)
                 if column is None:

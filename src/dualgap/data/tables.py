@@ -58,6 +58,8 @@ class Table(NamedTuple):
     features: Features
     #: Sentences about columns and rows that were changed or left out.
     said: list[str]
+    #: Missing values of each column that has some.
+    gaps: Mapping[str, int]
 
 
 def open_table(
@@ -133,7 +135,8 @@ def _read(
     encoder = Encoder(known, layout, weight)
     rows = joined(map(encoder.rows, blocks), count)
     said = [*table.left_out(layout), *(known.said() if learns else []), *encoder.said()]
-    return Table(rows._replace(y=_known_labels(table.name, rows.y)), known, said)
+    rows = rows._replace(y=_known_labels(table.name, rows.y))
+    return Table(rows, known, said, table.gaps)
 
 
 def _emptied(blocks: list[list[Column]]) -> Iterator[list[Column]]:
