@@ -172,6 +172,8 @@ class FileExamples:
     zero_based: bool
     #: Whether y contains labels; else it is all 0.
     labelled: bool = True
+    #: Labels, if each row has any number of them: y has a column of 0 and 1 for each.
+    several: Sequence[str] = ()
     #: For tables, and stores of tables: what the columns became.
     features: Features | None = None
     #: Weights of the examples.
@@ -199,6 +201,8 @@ class FileExamples:
     @cached_property
     def labels(self) -> list[Label]:
         """The distinct labels, sorted, as Python values."""
+        if self.several:
+            return list(self.several)
         import numpy as np
 
         return np.unique(self.y).tolist()
@@ -230,7 +234,8 @@ class FileExamples:
             text += f", labels in column {self.features.label}"
         if task == "regression":
             return f"{text}, targets from {self.y.min():g} to {self.y.max():g}"
-        return text if task == "one-class" else f"{text}, {len(self.labels):,} classes"
+        what = "labels" if self.several else "classes"
+        return text if task == "one-class" else f"{text}, {len(self.labels):,} {what}"
 
 
 class Trained(NamedTuple):
@@ -301,13 +306,16 @@ def read_data(
         remedy = f"give data like the training data of {o.model}"
         width = trained.model.n_features_in_ if trained.kind != "LIBSVM" else None
     options, weights = table_options(o), getattr(o, "weights", None)
+    several = [] if trained is None else labels_in(trained.model)
     if is_store(path):
         weight, found = None, _opened(o, options)
     else:
         weight = None if weights is None else weights_in(weights)
         features = None if trained is None else trained.features
         columns = _Columns(options, features, needs_label, training, weight)
-        found = _of_file(o, base, width, columns)
+        found = _of_file(o, base, width, columns, several)
+    if several and not found.several:  # such as a table, with one label a row
+        found = replace(found, labelled=False)
     name, (n, d) = found.path, found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
@@ -350,8 +358,32 @@ class _Columns(NamedTuple):
     weight: Given | None
 
 
+def _with_table(examples: FileExamples, known: Sequence[str]) -> FileExamples:
+    """Return examples with a table of labels; those that a model lacks are left out."""
+    import numpy as np
+    from scipy import sparse
+
+    y = examples.y
+    labels = list(known) or sorted({label for own in y for label in own})
+    if not labels:
+        raise ValueError(f"{examples.path} has no labels; give a file with labels")
+    place = {label: k for k, label in enumerate(labels)}
+    each = [sorted({place[label] for label in own if label in place}) for own in y]
+    ends = np.cumsum([0, *map(len, each)])
+    columns = np.array([k for own in each for k in own], np.int32)
+    entries = np.ones(len(columns), np.int8), columns, ends
+    table = sparse.csr_matrix(entries, shape=(len(y), len(labels)))
+    lost = sum(len({*own}) for own in y) - len(columns)
+    said = [f"labels unknown to the model: {lost:,}"] if lost else []
+    return replace(examples, y=table, several=labels, said=[*examples.said, *said])
+
+
 def _of_file(
-    o: Values, base: bool | None, width: int | None, columns: _Columns
+    o: Values,
+    base: bool | None,
+    width: int | None,
+    columns: _Columns,
+    known: Sequence[str],
 ) -> FileExamples:
     """Read the examples of a file or of standard input."""
     from ..data.opening import open_data
@@ -359,20 +391,27 @@ def _of_file(
     path = o.data
     with open_data(path, sys.stdin.buffer if path == DASH else None) as file:
         name, kind, options = file.name, file.kind, columns.options._asdict()
+        several = getattr(o, "several_labels", False) or bool(known)
         if kind == "svmlight":
             _refuse_options(name, "svmlight text, not a table", **options)
-            return _svmlight(file, base, o.n_jobs, width)
+            found = _svmlight(file, base, o.n_jobs, width, several)
+            return _with_table(found, known) if several else found
+        if several and not known:
+            raise ValueError(
+                f"{name} is not svmlight text; leave --several-labels out, or write "
+                "the labels as in 3,7 1:0.5"
+            )
         from ..data.chunks import read_arrays
         from ..data.tables import TABLES, read_table
 
         what = "a table, not svmlight text"
         _refuse_options(name, what, zero_based=o.zero_based)
         if kind in TABLES:
-            rows, known, said, gaps = read_table(
+            rows, features, said, gaps = read_table(
                 file.content, kind, name, **columns._asdict()
             )
             found = _examples(name, rows.X, rows.y, rows.weight)
-            return replace(found, features=known, said=said, gaps=gaps)
+            return replace(found, features=features, said=said, gaps=gaps)
         _refuse_options(name, "a file of arrays X and y, not a table", **options)
         X, y, weight = read_arrays(file.content, kind, name)
         if y is None and columns.needs_label:
@@ -402,14 +441,21 @@ def told_of_text(file: DataFile) -> list[str]:
 
 
 def _svmlight(
-    file: DataFile, zero_based: bool | None, n_jobs: int | None, width: int | None
+    file: DataFile,
+    zero_based: bool | None,
+    n_jobs: int | None,
+    width: int | None,
+    several: bool,
 ) -> FileExamples:
     from ..data import load_svmlight
 
     content = file.name if file.plain else file.content  # a path is mapped
     # If the base is unknown, read the indices as written, and then look for index 0.
     X, y = load_svmlight(
-        content, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
+        content,
+        zero_based=True if zero_based is None else zero_based,
+        n_jobs=n_jobs,
+        multilabel=several,
     )
     if zero_based is None:
         zero_based = bool(X.nnz) and int(X.indices.min()) == 0
@@ -444,13 +490,18 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
     loaded = None if whole or is_store(o.data) else load_plain(o.model)
     if loaded is None:
         from ..models.files import load_parts
-        from ..problems.reductions import refuse_labels
 
         loaded = load_parts(o.model)
-        refuse_labels(loaded[0], "the command line")
     trained = Trained(*loaded)
     examples = read_data(o, trained, needs_label=False, training=False)
     return trained.model, rescaled(examples, trained.scaling)
+
+
+def labels_in(model: Model) -> list[str]:
+    """Return the labels of a model that gives each row any number of them."""
+    from ..problems.reductions import has_labels
+
+    return [str(label) for label in model.classes_] if has_labels(model) else []
 
 
 def uncalibrated(model: Model) -> Model:
@@ -501,7 +552,7 @@ def refuse_untrainable(examples: FileExamples, task: str = "classification") -> 
             "a column of numbers with --label, or leave --task regression out to "
             "train a classifier"
         )
-    if task != "classification":
+    if task != "classification" or examples.several:
         return
     if len(examples.labels) < 2:
         raise ValueError(

@@ -508,6 +508,13 @@ _REPLACED = {
     ),
     "raise tol": "raise --tol",
     "X, y and sample_weight are not": "DATA is not",
+    "was fitted with a column of y per label": "has several labels per example",
+    "fit a model on one column, y[:, k]": "train a model for each label",
+    "several labels a line (multi-label) train LinearSVC in Python: read them with "
+    "sklearn.datasets.load_svmlight_file(multilabel=True) and encode them with "
+    "sklearn.preprocessing.MultiLabelBinarizer": (
+        "several labels a line need dualgap train --several-labels"
+    ),
     "change sample_weight, or the folds with cv": "change the weights, or --cv",
     "certificate_ and certify prove": "dualgap certify proves",
     "use certify, which takes any SVM, or train LinearSVC, LinearSVR, SVC or SVR": (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .data import DASH, read_as_trained
+from .data import DASH, labels_in, read_as_trained
 from .options import Options
 from .parser import UsageError, Values
 from .quality import (
@@ -22,6 +22,7 @@ from .report import print_json
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from scipy import sparse
 
 PREDICT = (
     "dualgap predict a9a.t a9a.model labels.txt",
@@ -31,7 +32,8 @@ PREDICT = (
     "dualgap predict a9a.t a9a.model --undecided '?'",
     "If DATA has labels, the figures of dualgap score but AUC go to standard error or "
     "into the JSON. Labels that are all 0 count as missing.",
-    "A one-class model predicts 1 for inliers and -1 for outliers.",
+    "A one-class model predicts 1 for inliers and -1 for outliers. Models of several "
+    "labels predict them with commas between them.",
 )
 SCORE = (
     "dualgap score a9a.t a9a.model",
@@ -74,6 +76,8 @@ def add_score(command: Options) -> None:
 
 def predict(o: Values) -> None:
     """Write the predictions, and tell their quality."""
+    import numpy as np
+
     from ..data.atomic import is_device, write_atomically
 
     output = None if o.output == DASH else o.output
@@ -87,9 +91,12 @@ def predict(o: Values) -> None:
         values = fitted._probabilities(values)
     figures, remark = quality(fitted, examples, labels)
     examples.tell()
-    wanted = values if o.scores or o.proba else labels
+    names = labels_in(fitted)
     if o.undecided is not None:
-        wanted = with_undecided(fitted, examples.X, labels, o.undecided)
+        labels = with_undecided(fitted, examples.X, labels, o.undecided)
+    elif names:
+        labels = np.array([_joined(row, names) for row in labels], dtype=str)
+    wanted = values if o.scores or o.proba else labels
     if output is not None:
         device = is_device(output)
         with open(output, "w") if device else write_atomically(output, "w") as file:
@@ -125,6 +132,11 @@ def score(o: Values) -> None:
     print(in_words(figures))
     if remark:
         print(remark, file=sys.stderr)
+
+
+def _joined(row: sparse.csr_matrix, names: Sequence[str]) -> str:
+    """Return the labels of a row of 0 and 1."""
+    return ",".join(names[k] for k in row.indices)
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -6,11 +6,12 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .data import FileExamples, shortened, uncalibrated
+from .data import FileExamples, labels_in, shortened, uncalibrated
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from ..data.types import Label, MatrixLike
     from .data import Model
@@ -53,6 +54,11 @@ def predictions(
     with warnings.catch_warnings():
         # A model fitted on a table has feature names, but svmlight text has none.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
+        if labels_in(fitted):
+            from scipy import sparse
+
+            table = sparse.csr_matrix(fitted.predict(X))
+            return fitted.decision_function(X), table
         if is_regression(fitted):
             values = fitted.predict(X)
             return values, values
@@ -72,7 +78,7 @@ def with_undecided(
 ) -> NDArray[np.generic]:
     """Return labels, and another one where training to the end could change them."""
     plain = uncalibrated(fitted)
-    if not hasattr(plain, "certified_labels"):
+    if not hasattr(plain, "certified_labels") or labels_in(plain):
         raise ValueError("--undecided is for classification with --C; leave it out")
     if undecided in map(str, fitted.classes_.tolist()):
         raise ValueError(
@@ -99,9 +105,28 @@ def quality(
     if examples.labelled and numbers:
         predicted = labels.astype("float64", copy=False)
         found, remark = _errors(fitted, examples, predicted)
+    elif examples.several:
+        found, remark, names = _of_labels(examples.y, labels), "", _SEVERAL
     elif examples.labelled:
         found, remark = _accuracies(fitted, examples, labels)
     return dict.fromkeys(names) | found, remark
+
+
+_SEVERAL = ("exact_matches", "micro_f1", "hamming_loss")
+
+
+def _of_labels(
+    y: sparse.csr_matrix, predicted: sparse.csr_matrix
+) -> dict[str, float | None]:
+    """Return figures of tables with a column of 0 and 1 per label."""
+    import numpy as np
+
+    wrong, known = (predicted != y).tocsr(), predicted.nnz + y.nnz
+    return {
+        "exact_matches": float((np.diff(wrong.indptr) == 0).mean()),
+        "micro_f1": 2 * predicted.multiply(y).nnz / known if known else None,
+        "hamming_loss": wrong.nnz / (y.shape[0] * y.shape[1]),
+    }
 
 
 def auc(
@@ -114,6 +139,8 @@ def auc(
     """
     import numpy as np
 
+    if examples.several:
+        return None
     classes = classes_of(fitted)
     columns = values.T if values.ndim == 2 else [values]
     positives = classes if values.ndim == 2 else classes[-1:]
@@ -163,7 +190,10 @@ def on_training_rows(
 
 def in_words(figures: Figures) -> str:
     """Return figures as one line of text."""
-    shares = ("accuracy", "balanced_accuracy", "outliers", "targets_at_or_below")
+    shares = {
+        *("accuracy", "balanced_accuracy", "outliers", "targets_at_or_below"),
+        *("exact_matches", "hamming_loss"),
+    }
     return ", ".join(
         f"{_NAMES.get(name, name.replace('_', ' '))} "
         + (f"{100 * value:.2f} %" if name in shares else _number(name, value))
@@ -178,7 +208,7 @@ def _number(name: str, value: float) -> str:
     return f"{value:.3f}" if name in _NAMES else f"{value:.4g}"
 
 
-_NAMES = {"r2": "R2", "auc": "AUC"}
+_NAMES = {"r2": "R2", "auc": "AUC", "micro_f1": "micro F1"}
 
 
 def classes_of(fitted: Model) -> list[Label]:

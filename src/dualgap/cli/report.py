@@ -147,6 +147,7 @@ def print_outcome(certificate: Certificate) -> None:
     worst, parts = worst_of(certificate), certificate.parts
     several = len(parts) > 1
     kind = "pairs of classes" if " against " in worst.name else "classes"
+    kind = "labels" if worst.name.startswith("label ") else kind
     told = f"{reach(worst)} ({worst.target}), {certificate.seconds:.3g} s."
     if certificate.certified:
         print(f"Converged:{f' all {len(parts):,} {kind}' * several} {told}")

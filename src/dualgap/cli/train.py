@@ -72,6 +72,10 @@ EPILOG = (
 
 
 OPTIONS = """
+Data:
+  --several-labels
+    Train on any number of labels per example, with commas between them, as in
+    3,7 1:0.5 of svmlight text.
 Model:
   --task classification|regression|one-class
     What to train: a classifier; regression, which predicts numbers (-s 11 to 13 of
@@ -91,6 +95,10 @@ Output:
   --verbose
     Show the certificate of every class or pair of classes.
 """
+
+
+#: Options of models that give each row one label.
+_ONE_LABEL = ("kernel", "bounds", "probability", "multi_class", "class_weight")
 
 
 def add(command: Options) -> None:
@@ -136,8 +144,13 @@ def run(o: Values) -> int:
         _tell_of(examples, o.task, seconds)
     with plain_warnings():
         beyond = o.bounds or o.probability or examples.weight is not None
+        beyond = beyond or bool(examples.several)
         whole = model = _model(name, parameters, beyond, examples.X)
         _fit(model, examples, o.quiet)
+        if examples.several:
+            import numpy as np
+
+            model.classes_ = np.array(examples.several)
         if o.bounds:
             model.bound_optimum(examples.X, examples.y, examples.weight)
         if o.probability:
@@ -180,9 +193,15 @@ def _parameters(o: Values, name: str) -> Parameters:
         raise UsageError(f"--probability is not for --task {o.task}.")
     if o.bounds and o.task == "one-class":
         raise UsageError("--bounds is not for --task one-class.")
-    for key in ("bounds", "probability", "lambda_") if name.startswith("Nu") else ():
-        if getattr(o, key):
-            raise UsageError(f"--{key.strip('_')} is not for --nu.")
+    for place, wanted, keys in (
+        ("--nu", name.startswith("Nu"), ("bounds", "probability", "lambda_")),
+        ("--several-labels", o.several_labels, _ONE_LABEL),
+    ):
+        wrong = [key.strip("_") for key in keys if wanted and getattr(o, key)]
+        if wrong:
+            raise UsageError(f"--{wrong[0].replace('_', '-')} is not for {place}.")
+    if o.several_labels and name != "LinearSVC":
+        raise UsageError(f"--several-labels is not for --task {o.task}.")
     if o.fit_intercept is False and o.intercept_scaling is not None:
         raise UsageError("--intercept-scaling needs --intercept.")
     if o.multi_class == "crammer_singer" and o.loss is None and o.kernel is None:

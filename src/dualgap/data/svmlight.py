@@ -33,6 +33,7 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = ...,
     n_jobs: int | None = ...,
     query_id: Literal[False] = ...,
+    multilabel: bool = ...,
 ) -> tuple[csr_matrix, Labels]: ...
 
 
@@ -45,6 +46,7 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = ...,
     n_jobs: int | None = ...,
     query_id: Literal[True],
+    multilabel: bool = ...,
 ) -> tuple[csr_matrix, Labels, QueryIds]: ...
 
 
@@ -56,6 +58,7 @@ def load_svmlight(
     zero_based: bool | Literal["auto"] = "auto",
     n_jobs: int | None = None,
     query_id: bool = False,
+    multilabel: bool = False,
 ) -> tuple[csr_matrix, Labels] | tuple[csr_matrix, Labels, QueryIds]:
     r"""Read a svmlight / LIBSVM file into a sparse matrix and labels.
 
@@ -84,6 +87,9 @@ def load_svmlight(
         numbers count back from all CPUs (-1), as in joblib.
     query_id : bool, default=False
         Whether to return the ``qid`` of every example; all examples must then have one.
+    multilabel : bool, default=False
+        Whether a line has any number of labels, with commas between them, as in
+        ``3,7 1:0.5``.
 
     Returns
     -------
@@ -91,7 +97,8 @@ def load_svmlight(
         The values, including zeros written in the file. Indices are sorted and unique;
         they are int32 if they and the number of values fit, else int64.
     y : ndarray of shape (n_samples,), float64 or str
-        The labels. They are words if the first one is a word.
+        The labels. They are words if the first one is a word. With `multilabel` an
+        array of tuples of str, for scikit-learn's ``MultiLabelBinarizer``.
     qid : ndarray of shape (n_samples,), int64
         The query of each example. Only with ``query_id=True``.
 
@@ -101,7 +108,7 @@ def load_svmlight(
         If a line is malformed (the message names file, line and column, and what was
         expected and found; columns count bytes from 1), the file has more than
         ``n_features`` features, compressed data are damaged, or an argument is out of
-        range. Several labels a line (multi-label) are not read.
+        range.
     ImportError
         If a ``.zst`` file needs the package ``zstandard`` and it is missing.
 
@@ -133,6 +140,7 @@ def load_svmlight(
     value_type = checked_dtype(dtype)
     check_option("zero_based", zero_based, (True, False, "auto"))
     check_option("query_id", query_id, (True, False))
+    check_option("multilabel", multilabel, (True, False))
     thread_count(n_jobs, 0)
     text, name = _read_text(path)
     n_threads = thread_count(n_jobs, len(text))
@@ -142,6 +150,7 @@ def load_svmlight(
         parsed, y = parse(
             text,
             has_words(text),
+            multilabel,
             n_threads=n_threads,
             zero_based=None if zero_based == "auto" else zero_based,
             query_id=query_id,
@@ -176,6 +185,10 @@ Text = bytes | bytearray | memoryview | mmap.mmap
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n)*([^\s#]*)[^\S\n]*(qid:)?")
 _LETTER = re.compile(rb"[^:,;|]*[A-Za-z_\x80-\xff][^:,;|]*")
 _LABEL = re.compile(rb"^([^\S\n]*)([^\s#:,;|]+)(?=[\s#]|\Z)", re.MULTILINE)
+#: Labels of a line with commas between them, perhaps none.
+_LABELS = re.compile(
+    rb"^(?=[^\S\n]*[^\s#])([^\S\n]*)([^\s#:;|]*)(?=[\s#]|\Z)", re.MULTILINE
+)
 
 
 def has_words(text: Text) -> bool:
@@ -197,12 +210,16 @@ def has_queries(text: Text) -> bool:
     return found is not None and found[2] is not None
 
 
-def parse(text: Text, words: bool, **options: Any) -> tuple[ParsedSvmlight, Labels]:
+def parse(
+    text: Text, words: bool, several: bool = False, **options: Any
+) -> tuple[ParsedSvmlight, Labels]:
     """Parse svmlight text, whose labels may be words; return what it holds, and labels.
 
-    Raises ValueError with line and column.
+    With `several` each line has a tuple of labels. Raises ValueError with line and
+    column.
     """
-    if not words:
+    pattern = _LABELS if several else _LABEL
+    if not (words or several):
         parsed = parse_svmlight(np.frombuffer(text, np.uint8), **options)
         return parsed, parsed.labels
     place: dict[bytes, int] = {}
@@ -213,12 +230,18 @@ def parse(text: Text, words: bool, **options: Any) -> tuple[ParsedSvmlight, Labe
         codes.append(place.setdefault(label, len(place)))
         return blanks + b"0".ljust(len(label))  # errors tell the same column
 
-    plain = _LABEL.sub(zero, text)
+    plain = pattern.sub(zero, text)
     parsed = parse_svmlight(np.frombuffer(plain, np.uint8), **options)
     try:
-        return parsed, np.array([label.decode() for label in place])[codes]
+        found = [label.decode() for label in place]
+        if not several:
+            return parsed, np.array(found)[codes]
+        parts = [tuple(filter(None, label.split(","))) for label in found]
+        each = np.empty(len(parts), object)
+        each[:] = parts
+        return parsed, each[codes]
     except UnicodeDecodeError as error:
-        bad = next(f for f in _LABEL.finditer(text) if f[2] == error.object)
+        bad = next(f for f in pattern.finditer(text) if f[2] == error.object)
         line = bytes(text[: bad.start()]).count(b"\n") + 1
         raise ValueError(
             f"line {line}, column {len(bad[1]) + 1}: expected a label in UTF-8, found "
