@@ -151,6 +151,10 @@ void bind_examples(nb::module_ &m) {
       .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
                     Array<const double>, const Loss &>(),
            "rows"_a, "y"_a, "cost"_a, "q"_a, "loss"_a);
+  nb::class_<LogisticExamples>(m, "LogisticExamples", "Examples of the logistic loss.")
+      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
+                    Array<const double>>(),
+           "rows"_a, "y"_a, "cost"_a, "q"_a);
   nb::class_<RegressionExamples>(m, "RegressionExamples",
                                  "Rows with their targets p_i instead of labels.")
       .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,

@@ -204,6 +204,17 @@ struct Examples {
   DualData dual() const { return {y.data(), cost.data(), q.data(), loss}; }
 };
 
+struct LogisticExamples {
+  AnyRows rows;
+  Array<const std::int8_t> y;
+  Array<const double> cost, q;
+  Index n = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
+
+  DualDataOf<LogisticLoss> dual() const {
+    return {y.data(), cost.data(), q.data(), {}};
+  }
+};
+
 struct RegressionExamples {
   AnyRows rows;
   Array<const double> target, cost, q;

@@ -100,13 +100,11 @@ void bind_records(nb::module_ &m) {
       .def_ro("next", &Steps::next);
 }
 
-}  // namespace
-
-void bind_dual_coordinate(nb::module_ &m) {
-  bind_records(m);
+template <class Rows>
+void bind_sdca(nb::module_ &m, const char *about) {
   m.def(
       "sdca_epoch",
-      [](const Examples &examples, Array<const Order> order, const DualPoint &point,
+      [](const Rows &examples, Array<const Order> order, const DualPoint &point,
          const RunningAverage *average, Stop &stop) {
         DualState state = point.of(examples.rows);
         const auto *visits = checked_order(order, examples.n);
@@ -116,8 +114,15 @@ void bind_dual_coordinate(nb::module_ &m) {
           return sdca_epoch(x, examples.dual(), visits, count, state, mean, poll);
         });
       },
-      "examples"_a, "order"_a, "state"_a, "average"_a.none(), "stop"_a,
-      "One pass of SDCA.");
+      "examples"_a, "order"_a, "state"_a, "average"_a.none(), "stop"_a, about);
+}
+
+}  // namespace
+
+void bind_dual_coordinate(nb::module_ &m) {
+  bind_records(m);
+  bind_sdca<Examples>(m, "One pass of SDCA.");
+  bind_sdca<LogisticExamples>(m, "One pass of SDCA for logistic regression.");
 
   m.def(
       "modified_sgd_epoch",

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace dualgap {
@@ -73,6 +74,44 @@ inline double dual_step(double a, double margin, double q, double upper, double 
   return std::clamp(a - gradient / curvature, 0.0, upper);
 }
 
+inline double dual_step(const Loss &loss, double a, double margin, double q, double c) {
+  return dual_step(a, margin, q, loss.upper(c), loss.diagonal(c));
+}
+
+// Logistic loss log(1 + exp(-m)). Its conjugate is the negative entropy, so the dual is
+//   D(a) = sum_i c_i H(a_i/c_i) - 1/2 ||sum_i a_i y_i x_i||^2,   0 <= a_i <= c_i,
+//   H(b) = -b log b - (1 - b) log(1 - b)
+struct LogisticLoss {
+  static constexpr int kMostSteps = 60;
+  static constexpr double kNear = 1e-5;  // such a step leaves an error of its square
+
+  static double probability(double t) { return 1.0 / (1.0 + std::exp(-t)); }
+};
+
+// Returns the maximiser of D over one alpha: a = c s(t) with s(t) = 1/(1 + exp(-t)),
+// where t is the root of the increasing function t + m + q (c s(t) - a). Newton's
+// method begins at the t of the margin, and bisection keeps it between bounds (Yu,
+// Huang and Lin, Machine Learning 85, 2011, section 4, over log-odds instead of alpha).
+inline double dual_step(const LogisticLoss &loss, double a, double margin, double q,
+                        double c) {
+  if (!(c > 0)) return 0.0;
+  const double base = margin - q * a, steep = q * c;
+  double low = -base - steep, high = -base;
+  double t = std::clamp(-margin, low, high), p = 0, bent = 0, step = 0;
+  for (int k = 0; k < loss.kMostSteps; ++k) {
+    p = loss.probability(t);
+    bent = p * (1.0 - p);
+    const double value = t + base + steep * p;
+    (value > 0 ? high : low) = t;
+    step = -value / (1.0 + steep * bent);
+    if (std::abs(step) <= loss.kNear) break;
+    const double next = t + step;
+    t = next > low && next < high ? next : 0.5 * (low + high);
+    step = 0;
+  }
+  return c * (p + bent * step);
+}
+
 // Loss of the residual r = y - w.x: l(|r| - epsilon), times `above` where r > 0 and
 // times `below` elsewhere. These are 1, or for the pinball loss q and 1 - q: it is q r
 // above and (q - 1) r below. The dual variable a of a row with cost c is in the box
@@ -91,6 +130,14 @@ struct ResidualLoss {
 inline double gap_share(const Loss &loss, double a, double margin, double c) {
   return c * loss.value(1.0 - margin) + a * (margin - 1.0) +
          0.5 * loss.diagonal(c) * a * a;
+}
+
+inline double gap_share(const LogisticLoss &, double a, double margin, double c) {
+  if (!(c > 0)) return 0.0;
+  const double b = a / c, size = std::abs(margin);
+  const double loss = std::max(-margin, 0.0) + std::log1p(std::exp(-size));
+  const double lost = b > 0 && b < 1 ? b * std::log(b) + (1 - b) * std::log1p(-b) : 0.0;
+  return c * (loss + lost) + a * margin;
 }
 
 }  // namespace dualgap

@@ -136,6 +136,11 @@ class Examples:
 
     def __init__(self, rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss) -> None: ...
 
+class LogisticExamples:
+    """Examples of the logistic loss."""
+
+    def __init__(self, rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
 class RegressionExamples:
     """Rows with their targets p_i instead of labels."""
 
@@ -654,8 +659,13 @@ class Directions:
     @property
     def next(self) -> int: ...
 
+@overload
 def sdca_epoch(examples: Examples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, average: Average | None, stop: Stop) -> DualPass:
     """One pass of SDCA."""
+
+@overload
+def sdca_epoch(examples: LogisticExamples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, average: Average | None, stop: Stop) -> DualPass:
+    """One pass of SDCA for logistic regression."""
 
 def modified_sgd_epoch(examples: Examples, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, before: int, n: int, stop: Stop) -> DualPass:
     """

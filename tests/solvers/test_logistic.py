@@ -1,4 +1,4 @@
-"""Newton's method for logistic regression: twin, certificates, optima, limits."""
+"""Solvers of logistic regression: twins, certificates, optima, limits, choice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from scipy.stats import entropy
+from sklearn.preprocessing import normalize
 
 from dualgap import core
 from dualgap.certificate import Status
 from dualgap.problems.base import Claim
 from dualgap.problems.logistic import FUNCTIONS, LogisticProblem, RowOutcome
-from dualgap.solvers import LogisticNewton
+from dualgap.solvers import LogisticDCD, LogisticNewton
+from dualgap.solvers.logistic_dual import choose
 from dualgap.training import solve
 
 from ..twins import logistic as twin
@@ -233,3 +235,124 @@ def test_scores_of_rounding_alone_do_not_hide_a_loss(classes):
         score = sum(Fraction(p) * Fraction(q) for p, q in zip(x, w, strict=True))
         found = problem.prove(Claim(W.ravel())).certificate
         assert found.primal >= max(0, -score)
+
+
+# ------------------------------------------------------------ dual coordinate descent
+
+
+def two_classes(n=150, d=6, seed=0):
+    X, codes = data(2, n, d, seed)
+    weight = np.random.default_rng(seed + 1).choice([0.0, 1.0, 2.5], n)
+    weight[:2] = 1.0  # both classes
+    return X, codes, weight
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
+def test_dual_epochs_are_those_of_the_twin(layout, C):
+    X, codes, _ = two_classes()
+    stored = LAYOUTS[layout](X)
+    seen = stored.toarray() if sparse.issparse(stored) else np.asarray(stored, float)
+    weight = np.random.default_rng(1).choice([0.5, 1.0, 2.5], len(X))
+    problem = LogisticProblem(stored, codes, C, sample_weight=weight)
+    solver = LogisticDCD()
+    ours = solver.start(problem, core.Random(0), None)
+    theirs = twin.DualCoordinate(seen, ours.signs, problem.cost, ours.alpha)
+    for _ in range(3):
+        solver.step(ours, core.Stop())
+        gap = 0.0
+        for i in ours.order:
+            gap += theirs.share(i)
+            theirs.visit(i)
+        close(ours.alpha, theirs.a, 1e-7)
+        close(ours.w, theirs.w, 1e-7)
+        assert ours.dual == pytest.approx(theirs.dual, rel=1e-7)
+        assert ours.primal - ours.dual == pytest.approx(gap, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("C", [1e-4, 0.1, 10.0])
+def test_dual_descent_proves_the_optimum_of_newton(layout, free, C):
+    X, codes, weight = two_classes()
+    problem = LogisticProblem(
+        LAYOUTS[layout](X), codes, C, sample_weight=weight, fit_intercept=free
+    )
+    best = fit(problem).certificate
+    found = solve(problem, LogisticDCD(), tol=1e-5)
+    assert found.certificate.certified
+    assert found.certificate.dual <= best.primal
+    assert best.dual <= found.certificate.primal <= best.primal * (1.0 + 1e-5)
+    again = solve(problem, LogisticDCD(), tol=1e-5, warm=fit(problem).w)
+    assert (again.certificate.certified, again.certificate.epochs) == (True, 0)
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_a_dual_point_of_hard_data_proves_no_more_than_the_optimum(name, C):
+    X, codes = data(2, n=200, d=6)
+    problem = LogisticProblem(HARD[name](X, codes), codes, C, fit_intercept=True)
+    best = fit(problem, tol=1e-3, max_iter=200).certificate
+    found = solve(problem, LogisticDCD(), max_iter=20).certificate
+    assert 0.0 <= found.dual <= best.primal
+    assert found.primal >= best.dual
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_every_alpha_is_a_dual_point(free):
+    X, codes, weight = two_classes()
+    problem = LogisticProblem(X, codes, 2.0, sample_weight=weight, fit_intercept=free)
+    best, rng = fit(problem), np.random.default_rng(0)
+    for share in (
+        *(0.0, 1.0, 1e-300, -1.0, 2.0, 0.5),
+        *(rng.random(len(X)), 10.0 ** rng.uniform(-20, 0, len(X))),
+    ):
+        alpha = share * problem.cost
+        found = problem.prove(Claim(best.w, alpha)).certificate
+        assert 0.0 <= found.dual <= best.certificate.primal
+        assert found.primal == best.certificate.primal
+    wrong = problem.outcome(problem.scores(problem.table(best.w))).wrong
+    found = problem.prove(Claim(best.w, wrong * problem.cost)).certificate
+    assert found.dual == pytest.approx(best.certificate.dual, rel=1e-9)
+
+
+def test_dual_descent_is_for_two_classes():
+    X, codes = data(3)
+    with pytest.raises(ValueError, match="there are 3 classes; use solver='newton'"):
+        solve(LogisticProblem(X, codes), LogisticDCD())
+    with pytest.raises(ValueError, match="start cold"):
+        solve(LogisticProblem(np.eye(2), [0, 1]), LogisticDCD(), warm=np.zeros(5))
+
+
+def test_the_choice_counts_the_cost_of_both_methods():
+    rng = np.random.default_rng(0)
+    text = normalize(sparse.random(2000, 9000, 0.005, "csr", rng=rng))
+    codes = np.arange(2000) % 2
+    for C in (1e-3, 1.0, 100.0):
+        assert choose(LogisticProblem(text, codes, C)).name == "dcd"
+    narrow = rng.normal(size=(2000, 20))
+    for C in (1.0, 100.0):
+        assert choose(LogisticProblem(narrow, codes, C)).name == "newton"
+    # Classes of one problem are trained together.
+    assert choose(LogisticProblem(text, np.arange(2000) % 3)).name == "newton"
+    # Newton's method gains more from its last steps.
+    middle = LogisticProblem(sparse.random(5000, 1000, 0.02, "csr", rng=rng),
+                             np.arange(5000) % 2, 3.0)  # fmt: skip
+    assert choose(middle, 1e-1).name == "dcd"
+    assert choose(middle, 1e-12).name == "newton"
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_dual_descent_reads_fewer_entries_of_text_than_newton(free):
+    rng = np.random.default_rng(0)
+    X = normalize(sparse.random(1500, 6000, 0.01, "csr", rng=rng))
+    codes = (X @ rng.normal(size=6000) + 0.1 * rng.normal(size=1500) > 0).astype(int)
+    for C in (1.0, 100.0):
+        problem = LogisticProblem(X, codes, C, fit_intercept=free)
+        read = {}
+        for solver in (LogisticDCD(), LogisticNewton()):
+            state = solver.start(problem, core.Random(0), None)
+            while state.primal - state.dual > 1e-3 * state.dual:
+                solver.step(state, core.Stop())
+            read[solver.name] = state.work
+        assert read["dcd"] < read["newton"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from dualgap.problems.base import Claim as Point
 from dualgap.problems.logistic import LogisticProblem
-from dualgap.solvers import LogisticNewton
+from dualgap.solvers import LogisticDCD, LogisticNewton
 from dualgap.training import solve
 
 from .attacks import Group, attack, first
@@ -93,6 +93,13 @@ def logistic(rng: Rng) -> list[Group]:
     ):
         found = solve(posed(), LogisticNewton(), **given)
         said.append(told(what, found.w, found.certificate))
+    if K == 2:
+        descent = solve(posed(), LogisticDCD(), **limits)
+        said.append(told("descent", descent.w, descent.certificate))
+        scale = 10.0 ** rng.uniform(-300, 1, problem.n) * rng.random(problem.n)
+        alpha = rng.choice([0.0, 0.5, 1.0, 2.0], problem.n) * scale * problem.cost
+        proof = problem.prove(Point(found.w, alpha)).certificate
+        said.append(told("alpha", found.w, proof))
     w = found.w * rng.choice([1.0, 1.0 + 1e-9, 0.5, -1.0, 1e3], len(found.w))
     if rng.random() < 0.3:
         w = rng.standard_normal(len(w)) * 10.0 ** rng.uniform(-8, 8)

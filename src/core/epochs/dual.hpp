@@ -12,12 +12,14 @@
 
 namespace dualgap {
 
-struct DualData {
+template <class L>
+struct DualDataOf {
   const std::int8_t *y;
   const double *cost;
   const double *q;
-  Loss loss;
+  L loss;
 };
+using DualData = DualDataOf<Loss>;
 
 struct DualState {
   double *alpha;

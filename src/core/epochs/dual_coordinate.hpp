@@ -35,9 +35,9 @@ struct Average {
 
 // SDCA (Shalev-Shwartz and Zhang 2013, procedures SDCA and SDCA-Perm). The caller gives
 // the order: a permutation, independent draws, or 0..n-1.
-template <class Rows>
-DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, Index m,
-                    DualState &state, Average &average, Poll &poll) {
+template <class Rows, class L>
+DualPass sdca_epoch(const Rows &rows, const DualDataOf<L> &data, const Order *order,
+                    Index m, DualState &state, Average &average, Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
@@ -46,8 +46,7 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
     const double a = state.alpha[i];
     const double margin = data.y[i] * rows.dot(i, state.w);
     pass.gap += gap_share(data.loss, a, margin, c);
-    const double next =
-        dual_step(a, margin, data.q[i], data.loss.upper(c), data.loss.diagonal(c));
+    const double next = dual_step(data.loss, a, margin, data.q[i], c);
     if (next != a) {
       if (average.sum) {
         const double now = average.step + static_cast<double>(t) + 1.0;
@@ -91,8 +90,7 @@ DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order 
     const SoFar so_far(static_cast<double>(before + t), n);
     const double margin = so_far.stretch * data.y[i] * rows.dot(i, state.w);
     const double q = so_far.weight * data.q[i];
-    const double next =
-        dual_step(0.0, margin, q, data.loss.upper(c), data.loss.diagonal(c));
+    const double next = dual_step(data.loss, 0.0, margin, q, c);
     pass.gap += gap_share(data.loss, 0.0, margin, c);
     if (next != 0.0) {
       state.alpha[i] = next;

@@ -364,17 +364,31 @@ class LogisticProblem(RowsProblem):
     def prove(self, claim: Claim) -> Proof:
         """Return a primal point with proved bounds on P there and on D.
 
-        D is of the probabilities of this model with the best bias. The default is the
-        model that has only a bias.
+        D is of the probabilities of this model with the best bias, or for two classes
+        of alpha. The default is the model that has only a bias.
         """
-        w = self.zero()
+        w, scores = self.zero(), None
         if claim.w is not None:
             w = check_vector("w", claim.w, w.size)
+        if claim.alpha is not None and claim.alpha.size:  # proofs have none
+            scores = self._dual_scores(check_vector("alpha", claim.alpha, self.n))
         with contextlib.ExitStack() as stack, unchecked():
             one_thread(self.threads, stack)
-            return Proof(w, EMPTY, self._bounds(self.table(w)).certificate)
+            return Proof(w, EMPTY, self._bounds(self.table(w), scores).certificate)
 
-    def _bounds(self, W: Vector) -> Bounds:
+    def _dual_scores(self, alpha: Vector) -> Vector:
+        """Return the scores at which the costs times `wrong` are alpha, (1, n).
+
+        `alpha`: costs times the probability of the other one of two classes.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wrong = np.clip(alpha / self.cost, 0.0, 1.0)
+            odds = np.log(wrong) - np.log1p(-wrong)
+        odds = np.clip(np.nan_to_num(odds, nan=0.0), -LARGEST, LARGEST)
+        return np.where(self.codes == 1, -odds, odds)[None]
+
+    def _bounds(self, W: Vector, scores: Vector | None = None) -> Bounds:
+        """Bound P at W, and D at the probabilities of W or of other scores."""
         S, passes = self.scores(W), self.passes
         coef, bias = np.ascontiguousarray(W[:, : self.d]), W[:, self.d :]
         squares = (coef * coef).sum(axis=1) * (1.0 + Rounding.summed)
@@ -397,8 +411,10 @@ class LogisticProblem(RowsProblem):
         error = rounding.of_primal(values, norm)
         if not math.isfinite(primal + error):
             return Bounds.proved(math.inf, 0.0, 0.0)
+        if scores is not None:
+            S, now = scores, self.outcome(scores)
         change, now = self.balance(S, now, 32.0 * Rounding.unit)
-        if change.any():
+        if change.any() or scores is not None:
             there = self._sums(now, 0.0, 0.0)
         V = self.sums(now.residual * self.cost)[:, : self.d]
         length = float(core.squared_norm(np.ascontiguousarray(V).ravel()))

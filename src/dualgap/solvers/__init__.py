@@ -8,6 +8,7 @@ from .crammer_singer import SequentialDual
 from .dcd import DCD
 from .interior_point import InteriorPoint
 from .logistic import LogisticNewton
+from .logistic_dual import LogisticDCD
 from .newton import ResidualNewton
 from .papers.cutting_planes import OCAS, CuttingPlane
 from .papers.mpu import MPU
@@ -35,6 +36,7 @@ __all__ = [
     "Auto",
     "CuttingPlane",
     "InteriorPoint",
+    "LogisticDCD",
     "LogisticNewton",
     "PairDescent",
     "Pegasos",

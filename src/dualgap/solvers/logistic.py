@@ -129,17 +129,11 @@ class LogisticNewtonState(State):
         return math.isfinite(self.primal)
 
 
-@register("logistic")
-@dataclass(frozen=True)
-class LogisticNewton(Solver):
-    """Newton's method with conjugate gradients, for logistic regression."""
+class LogisticSolver(Solver):
+    """Base of the solvers of logistic regression, which start from models."""
 
-    name: ClassVar[str] = "newton"
-    settings: ClassVar[LogisticNewtonSettings] = LogisticNewtonSettings()
     losses: ClassVar[tuple[str, ...]] = ("logistic",)
-    monotone = True
     free_bias = True
-    check_factor = 1.0  # a proof differs from its estimate by rounding
 
     def check(self, problem: LogisticProblem) -> None:
         """Accept every problem of its kind: they all have their rows in memory."""
@@ -152,6 +146,17 @@ class LogisticNewton(Solver):
                 f"{problem.zero().size} entries; start cold"
             )
         return warm
+
+
+@register("logistic")
+@dataclass(frozen=True)
+class LogisticNewton(LogisticSolver):
+    """Newton's method with conjugate gradients, for logistic regression."""
+
+    name: ClassVar[str] = "newton"
+    settings: ClassVar[LogisticNewtonSettings] = LogisticNewtonSettings()
+    monotone = True
+    check_factor = 1.0  # a proof differs from its estimate by rounding
 
     def start(
         self, problem: LogisticProblem, rng: core.Random, warm: Vector | None

@@ -14,9 +14,10 @@ from ..names import nearest
 from .base import Solver
 
 S = TypeVar("S", bound=Solver)
+C = TypeVar("C", bound=Callable[..., Solver])
 
 _SOLVERS: dict[str, dict[str, type[Solver]]] = {}
-_CHOICES: dict[str, Callable[[Any], Solver]] = {}
+_CHOICES: dict[str, Callable[..., Solver]] = {}
 
 
 def register(*kinds: str) -> Callable[[type[S]], type[S]]:
@@ -31,10 +32,10 @@ def register(*kinds: str) -> Callable[[type[S]], type[S]]:
     return enter
 
 
-def register_choice(kind: str) -> Callable[[Callable[[Any], S]], Callable[[Any], S]]:
+def register_choice(kind: str) -> Callable[[C], C]:
     """Enter the function that chooses the solver of a problem for "auto"."""
 
-    def enter(choice: Callable[[Any], S]) -> Callable[[Any], S]:
+    def enter(choice: C) -> C:
         _CHOICES[kind] = choice
         return choice
 
