@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
@@ -40,24 +40,29 @@ class SigmoidCalibrator:
 
         def entropy(line: Vector) -> tuple[float, Vector]:
             z = line[0] * f + line[1]
-            excess = share * (expit(z) - target)
-            loss = float((share * (np.logaddexp(0.0, z) - target * z)).sum())
-            return loss, np.array([(excess * f).sum(), excess.sum()])
+            tail = np.exp(-np.abs(z))
+            loss = np.maximum(z, 0.0) + np.log1p(tail) - target * z
+            return float(share @ loss), np.where(z > 0.0, 1.0, tail) / (1.0 + tail)
 
-        def curvature(line: Vector) -> Vector:
-            p = expit(line[0] * f + line[1])
-            q = share * p * (1.0 - p)
-            along = float((q * f).sum())
-            return np.array([[(q * f * f).sum(), along], [along, q.sum()]])
-
-        start = np.array([0.0, np.log((inside + 1.0) / (outside + 1.0))])
-        options = {"gtol": _ACCURACY, "maxiter": 100}
-        found = minimize(
-            *(entropy, start), jac=True, hess=curvature, method="trust-exact",
-            options=options,
-        )  # fmt: skip
-        slope = float(found.x[0]) / scale
-        return cls(slope, float(found.x[1]) - slope * centre)
+        line = np.array([0.0, np.log((inside + 1.0) / (outside + 1.0))])
+        loss, p = entropy(line)
+        for _ in range(100):
+            excess, q = share * (p - target), share * p * (1.0 - p)
+            slopes = np.array([excess @ f, excess.sum()])
+            if np.abs(slopes).max() <= _ACCURACY:
+                break
+            along, flat = float(q @ f), np.finfo(float).tiny
+            bent = np.array([[q @ (f * f) + flat, along], [along, q.sum() + flat]])
+            step = -np.linalg.lstsq(bent, slopes, rcond=None)[0]
+            most, size = loss + 1e-15 * (1.0 + loss), 1.0  # beyond is rounding
+            while size > 1e-10:  # Newton's method, damped
+                loss, p = entropy(line + size * step)
+                if loss <= most + 1e-4 * size * float(slopes @ step):
+                    break
+                size *= 0.5
+            line = line + size * step
+        slope = float(line[0]) / scale
+        return cls(slope, float(line[1]) - slope * centre)
 
     @property
     def table(self) -> Vector:
