@@ -98,7 +98,7 @@ def test_tuning_constants_are_documented(name):
 
 
 #: Headers of the core with coefficients of polynomials and powers of ten.
-COEFFICIENTS = {"simd.hpp", "gram/function.hpp", "svmlight.hpp"}
+COEFFICIENTS = {"simd.hpp", "class_probabilities.hpp", "svmlight.hpp"}
 CORE = Path(__file__).parents[1] / "src" / "core"
 HEADERS = {
     path.relative_to(CORE).as_posix(): path.read_text("utf-8")
@@ -160,7 +160,7 @@ ROOMS = {
     "data": 5745,
     "distributed": 2629,
     "estimators": 10593,
-    "kernels": 1731,
+    "kernels": 1658,
     "models": 6342,
     "papers": 3728,
     "plot": 1028,

@@ -2,6 +2,7 @@
 #include "gram/block.hpp"
 #include "gram/kernel_rows.hpp"
 #include "gram/packed_vectors.hpp"
+#include "gram/row_errors.hpp"
 #include "gram/whole.hpp"
 
 #include <nanobind/stl/array.h>
@@ -22,8 +23,9 @@ tile::Shape shape_of(const std::string &kernel) {
   throw std::invalid_argument("kernel: " + kernel);
 }
 
-// Kernel rows that Python computes. `block(who, columns)` returns them as float32, of
-// shape (len(who), len(columns)); `columns` is None for all columns.
+// Kernel rows that Python computes. `block(who, columns, precise)` returns them, of
+// shape (len(who), len(columns)), as float64 if `precise`, else as float32; `columns`
+// is None for all columns.
 class PythonRows final : public RowSource {
  public:
   PythonRows(Index n, nb::object block)
@@ -47,6 +49,19 @@ class PythonRows final : public RowSource {
     }
     return true;
   }
+  void row(Index i, float *out) const override {
+    const auto who = static_cast<Order>(i);
+    fetch<double>(&who, 1, nullptr, n_, [&](Index, const double *values) {
+      std::transform(values, values + n_, out,
+                     [](double v) { return static_cast<float>(v); });
+    });
+  }
+  void block(const Order *who, Index m, const Order *columns, Index many, double *out,
+             Index stride) const override {
+    fetch<double>(who, m, columns, many, [&](Index t, const double *values) {
+      std::copy_n(values, many, out + t * stride);
+    });
+  }
 
  private:
   using Numbers = nb::ndarray<nb::numpy, const Order, nb::ndim<1>>;
@@ -54,21 +69,28 @@ class PythonRows final : public RowSource {
     return nb::cast(Numbers(who, {static_cast<std::size_t>(m)}, nb::handle()),
                     nb::rv_policy::copy);
   }
+  // Calls take(t, values) with every row.
+  template <class T, class Take>
+  void fetch(const Order *who, Index m, const Order *columns, Index many,
+             const Take &take) const {
+    nb::gil_scoped_acquire gil;
+    const auto values = nb::cast<Table<const T>>(
+        block_(numbers(who, m), columns ? numbers(columns, many) : nb::none(),
+               std::is_same_v<T, double>));
+    if (static_cast<Index>(values.shape(0)) != m ||
+        static_cast<Index>(values.shape(1)) != many)
+      throw std::invalid_argument("the kernel returned a block of another shape");
+    for (Index t = 0; t < m; ++t) take(t, values.data() + t * many);
+  }
   bool values(const Order *who, Index m, const Order *columns, Index many,
               float *const *out, Poll &poll) const {
     // A few rows at a time, because a call of Python cannot be stopped early.
     constexpr Index kSome = 16;
     for (Index first = 0; first < m; first += kSome) {
       const Index some = std::min(kSome, m - first);
-      {
-        nb::gil_scoped_acquire gil;
-        const auto values = nb::cast<Table<const float>>(block_(
-            numbers(who + first, some), columns ? numbers(columns, many) : nb::none()));
-        check_length(static_cast<Index>(values.shape(0)), some, "a block of rows");
-        check_length(static_cast<Index>(values.shape(1)), many, "a kernel row");
-        for (Index t = 0; t < some; ++t)
-          std::copy_n(values.data() + t * many, many, out[first + t]);
-      }
+      fetch<float>(who + first, some, columns, many, [&](Index t, const float *row) {
+        std::copy_n(row, many, out[first + t]);
+      });
       if (poll(some * many)) return false;
     }
     return true;
@@ -291,7 +313,7 @@ void bind_block(nb::module_ &m) {
           [](const KernelRows &self, bool fixed, Array<double> out) {
             double *to = sized(out, self.n(), "out");
             nb::gil_scoped_release released;
-            self.errors(fixed, to);
+            row_errors(self, fixed, to);
           },
           "fixed"_a, "out"_a,
           "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "

@@ -3,90 +3,9 @@
 #include "epochs/kernel_pegasos.hpp"
 #include "gram/gram.hpp"
 
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 namespace dualgap {
 
 namespace {
-
-nb::object numbers(const Order *data, Index m) {
-  auto *copy = new Order[std::max<Index>(m, 1)];
-  std::copy(data, data + m, copy);
-  nb::capsule owner(copy, [](void *p) noexcept { delete[] static_cast<Order *>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, Order, nb::ndim<1>>(
-      copy, {static_cast<std::size_t>(m)}, owner));
-}
-
-// A kernel matrix that Python computes. `rows(queries)` returns whole rows and
-// `block(queries, columns)` some entries of rows, both as float64.
-class PythonGram final : public Gram {
- public:
-  PythonGram(Index n, Index capacity, nb::object rows, nb::object block)
-      : Gram(n, capacity), rows_(std::move(rows)), block_(std::move(block)) {}
-
-  // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64. Without
-  // columns the sums are for all rows.
-  void add_times(const Order *rows, const double *c, Index m, const Order *columns,
-                 Index count, double *out, Poll &poll) {
-    constexpr Index kRows = 32;
-    for (Index q0 = 0; q0 < m; q0 += kRows) {
-      const Index some = std::min(m - q0, kRows);
-      {
-        nb::gil_scoped_acquire gil;
-        const nb::object queries = numbers(rows + q0, some);
-        const auto values = nb::cast<Table<const double>>(
-            columns ? block_(queries, numbers(columns, count)) : rows_(queries));
-        check(values, some, count);
-        for (Index q = 0; q < some; ++q)
-          for (Index t = 0; t < count; ++t)
-            out[t] += c[q0 + q] * values.data()[q * count + t];
-      }
-      statistics_.evaluations += some * count;
-      if (poll(count * some)) break;
-    }
-  }
-
- protected:
-  void compute(Index i, float *out) override {
-    nb::gil_scoped_acquire gil;
-    const auto query = static_cast<Order>(i);
-    const auto values = nb::cast<Table<const double>>(rows_(numbers(&query, 1)));
-    check(values, 1, n());
-    for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
-    statistics_.evaluations += n();
-  }
-  void compute_block(const Order *queries, Index m, const Vector<Order> &columns,
-                     double *out, Index stride) override {
-    nb::gil_scoped_acquire gil;
-    const auto many = columns.size();
-    const auto values = nb::cast<Table<const double>>(
-        block_(numbers(queries, m), numbers(columns.data(), many)));
-    check(values, m, many);
-    for (Index q = 0; q < m; ++q)
-      std::copy_n(values.data() + q * many, many, out + q * stride);
-  }
-
- private:
-  static void check(const Table<const double> &values, Index rows, Index columns) {
-    if (static_cast<Index>(values.shape(0)) != rows ||
-        static_cast<Index>(values.shape(1)) != columns)
-      throw std::invalid_argument("the kernel returned a block of another shape");
-  }
-  nb::object rows_, block_;
-};
-
-KernelFunction make_function(const std::string &shape, bool overlap, double gamma,
-                             double coef0, int degree) {
-  const auto known = [&] {
-    if (shape == "linear") return Shape::kLinear;
-    if (shape == "exponential") return Shape::kExponential;
-    if (shape == "power") return Shape::kPower;
-    if (shape == "tanh") return Shape::kTanh;
-    throw std::invalid_argument("shape: " + shape);
-  };
-  return {known(), overlap, gamma, coef0, degree};
-}
 
 Method method_of(const std::string &name) {
   if (name == "fw") return Method::kFw;
@@ -182,17 +101,7 @@ void bind_records(nb::module_ &m) {
   nb::class_<GramStatistics>(m, "GramStatistics", "What a kernel matrix has done.")
       .def_ro("hits", &GramStatistics::hits)
       .def_ro("misses", &GramStatistics::misses)
-      .def_ro("evaluations", &GramStatistics::evaluations)
-      .def_ro("copied", &GramStatistics::copied);
-  nb::class_<KernelFunction>(m, "KernelFunction", "A function of x.z or ||x - z||^2.")
-      .def(
-          "__init__",
-          [](KernelFunction *self, const std::string &shape, bool overlap, double gamma,
-             double coef0, int degree) {
-            new (self)
-                KernelFunction(make_function(shape, overlap, gamma, coef0, degree));
-          },
-          "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a);
+      .def_ro("evaluations", &GramStatistics::evaluations);
   nb::class_<KernelScalars>(
       m, "KernelScalars",
       "The share `own` of a penalised bias, the bias, the factor "
@@ -273,6 +182,8 @@ void bind_records(nb::module_ &m) {
 void bind_kernel(nb::module_ &m) {
   bind_records(m);
   nb::class_<Gram>(m, "Gram", "The kernel matrix on demand, float32 rows cached.")
+      .def(nb::init<const RowSource &, Index>(), "rows"_a, "capacity"_a,
+           nb::keep_alive<1, 2>())
       .def_prop_ro("n", &Gram::n)
       .def_prop_ro("capacity", &Gram::capacity, "rows held at most")
       .def_prop_ro("held", &Gram::held, "rows for which there is memory")
@@ -310,80 +221,6 @@ void bind_kernel(nb::module_ &m) {
                 [&](Index t) { return column[t]; }, to, many);
           },
           "rows"_a, "columns"_a, "out"_a);
-
-  nb::class_<PythonGram, Gram>(m, "PythonGram", "A kernel matrix that Python computes.")
-      .def(
-          "add_times",
-          [](PythonGram &self, Array<const Order> rows, Array<const double> c,
-             Maybe<const Order> columns, Array<double> out, Stop &stop) {
-            const auto many = static_cast<Index>(rows.shape(0));
-            const auto count = static_cast<Index>(out.shape(0));
-            const Order *query = checked_order(rows, self.n());
-            const double *weight = sized(c, many, "c");
-            const Order *column = sized(columns, count, "columns");
-            column ? (void)checked_order(*columns, self.n())
-                   : check_length(count, self.n(), "out");
-            without_gil(stop, [&](Poll &poll) {
-              const std::lock_guard lock(self.mutex());
-              self.add_times(query, weight, many, column, count, out.data(), poll);
-              return 0;
-            });
-            return !stop.requested() && !stop.expired();
-          },
-          "rows"_a, "c"_a, "columns"_a.none(), "out"_a, "stop"_a,
-          "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64. False if told to "
-          "leave.");
-
-  nb::class_<Classes>(m, "Classes",
-                      "Rows class after class, for the kernel matrices of pairs.")
-      .def(
-          "gram",
-          [](Classes &self, Index a, Index b, Index capacity) {
-            for (const Index c : {a, b})
-              if (c < 0 || c >= self.count()) throw std::out_of_range("no such class");
-            if (a == b) throw std::invalid_argument("a pair has two classes");
-            return self.gram(a, b, capacity);
-          },
-          "a"_a, "b"_a, "capacity"_a, nb::keep_alive<0, 1>());
-
-  m.def(
-      "rows_of_classes",
-      [](const AnyRows &rows, const KernelFunction &function,
-         const Vector<Index> &bounds, const Vector<Index> &capacities) {
-        if (bounds.size() != capacities.size() + 1 || bounds.front() != 0 ||
-            !std::is_sorted(bounds.begin(), bounds.end()))
-          throw std::invalid_argument("bounds");
-        return rows.visit([&](const auto &x) -> std::unique_ptr<Classes> {
-          using Rows = std::decay_t<decltype(x)>;
-          check_length(bounds.back(), x.rows(), "bounds");
-          return std::make_unique<ClassesOf<Rows>>(
-              std::make_shared<RowsOfClasses<Rows>>(x, rows.stored(), function, bounds,
-                                                    capacities));
-        });
-      },
-      "rows"_a, "function"_a, "bounds"_a, "capacities"_a, nb::keep_alive<0, 1>());
-
-  m.def(
-      "rows_gram",
-      [](const AnyRows &rows, const KernelFunction &function, Index capacity) {
-        return rows.visit([&](const auto &x) -> std::unique_ptr<Gram> {
-          using Rows = std::decay_t<decltype(x)>;
-          const Vector<Index> bounds{0, x.rows()}, none{0};
-          auto data = std::make_shared<RowsOfClasses<Rows>>(x, rows.stored(), function,
-                                                            bounds, none);
-          return std::make_unique<RowsGram<Rows>>(std::move(data), 0, -1, capacity);
-        });
-      },
-      "rows"_a, "function"_a, "capacity"_a, nb::keep_alive<0, 1>());
-
-  m.def(
-      "python_gram",
-      [](Index n, Index capacity, nb::object rows,
-         nb::object block) -> std::unique_ptr<PythonGram> {
-        return std::make_unique<PythonGram>(n, capacity, std::move(rows),
-                                            std::move(block));
-      },
-      "n"_a, "capacity"_a, "rows"_a, "block"_a);
 
   m.def(
       "kernel_sums",

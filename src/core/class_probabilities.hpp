@@ -2,11 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
-#include "gram/function.hpp"
-#include "index.hpp"
+#include "rows.hpp"
 #include "sums.hpp"
 
 namespace dualgap {
@@ -28,6 +28,41 @@ struct ClassRows {
   double *wrong;   // probability of all classes but the own one
   double *residual;  // [y = k] - p_k
 };
+
+// Returns exp(x) for x <= 0, to a few units in the last place. It has no branches, so
+// that loops become vector code. Results below the normal numbers are replaced by a
+// number near the smallest normal one. x = k ln 2 + r with |r| <= ln(2)/2, and the
+// Taylor series of exp(r).
+DUALGAP_INLINE double exp_negative(double x) {
+  constexpr double kLeast = -708.0;
+  // Adding kRound rounds to an integer, which is then in the low bits.
+  constexpr double kRound = 6755399441055744.0;
+  constexpr double kInverse = 1.4426950408889634;
+  constexpr double kHigh = 0x1.62e42fee00000p-1, kLow = 0x1.a39ef35793c76p-33;
+  x = x > kLeast ? x : kLeast;
+  const double shifted = x * kInverse + kRound;
+  const double k = shifted - kRound;
+  const double r = (x - k * kHigh) - k * kLow;
+  double sum = 1.0 / 6227020800.0;
+  sum = sum * r + 1.0 / 479001600.0;
+  sum = sum * r + 1.0 / 39916800.0;
+  sum = sum * r + 1.0 / 3628800.0;
+  sum = sum * r + 1.0 / 362880.0;
+  sum = sum * r + 1.0 / 40320.0;
+  sum = sum * r + 1.0 / 5040.0;
+  sum = sum * r + 1.0 / 720.0;
+  sum = sum * r + 1.0 / 120.0;
+  sum = sum * r + 1.0 / 24.0;
+  sum = sum * r + 1.0 / 6.0;
+  sum = sum * r + 1.0 / 2.0;
+  sum = sum * r + 1.0;
+  sum = sum * r + 1.0;
+  constexpr int kMantissa = 52;
+  constexpr std::int64_t kBias = 1023;
+  const std::int64_t power =
+      std::bit_cast<std::int64_t>(shifted) - std::bit_cast<std::int64_t>(kRound);
+  return sum * std::bit_cast<double>((power + kBias) << kMantissa);
+}
 
 // exp(-below), 0 for a largest class and for less than the least normal number.
 DUALGAP_INLINE double exp_below(double below) {

@@ -1178,14 +1178,6 @@ class GramStatistics:
     @property
     def evaluations(self) -> int: ...
 
-    @property
-    def copied(self) -> int: ...
-
-class KernelFunction:
-    """A function of x.z or ||x - z||^2."""
-
-    def __init__(self, shape: str, overlap: bool, gamma: float, coef0: float, degree: int) -> None: ...
-
 class KernelScalars:
     """
     The share `own` of a penalised bias, the bias, the factor of the model, the shift of the diagonal, the relative error of sum_i alpha_i y_i, and the underflow of a kernel value.
@@ -1306,6 +1298,8 @@ class PegasosWalk:
 class Gram:
     """The kernel matrix on demand, float32 rows cached."""
 
+    def __init__(self, rows: RowSource, capacity: int) -> None: ...
+
     @property
     def n(self) -> int: ...
 
@@ -1325,25 +1319,6 @@ class Gram:
     def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
     def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-class PythonGram(Gram):
-    """A kernel matrix that Python computes."""
-
-    def add_times(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> bool:
-        """
-        out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64. False if told to leave.
-        """
-
-class Classes:
-    """Rows class after class, for the kernel matrices of pairs."""
-
-    def gram(self, a: int, b: int, capacity: int) -> Gram: ...
-
-def rows_of_classes(rows: Rows, function: KernelFunction, bounds: Sequence[int], capacities: Sequence[int]) -> Classes: ...
-
-def rows_gram(rows: Rows, function: KernelFunction, capacity: int) -> Gram: ...
-
-def python_gram(n: int, capacity: int, rows: object, block: object) -> PythonGram: ...
 
 def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
     """

@@ -95,17 +95,12 @@ def kernel_rows(kernel="rbf"):
     return core.KernelRows(ROWS, form, None, True, 1)
 
 
-def gram(shape="exponential"):
-    return core.rows_gram(ROWS, core.KernelFunction(shape, False, 1.0, 0.0, 3), N)
+def gram():
+    return core.Gram(kernel_rows(), N)
 
 
-def python_gram(rows, block):
-    return core.python_gram(N, N, rows, block)
-
-
-def classes(bounds=(0, 2, 4, N), capacities=(2, 2, 2)):
-    function = core.KernelFunction("exponential", False, 1.0, 0.0, 3)
-    return core.rows_of_classes(ROWS, function, list(bounds), list(capacities))
+def python_gram(block):
+    return core.Gram(core.PythonRows(N, block), N)
 
 
 def simplex(size=1):
@@ -178,7 +173,6 @@ RIGHT = {
         order(), order(2), np.empty((N, 32), np.float32), core.Stop()
     ),
     "Gram.row": lambda: gram().row(N - 1, np.empty(N, np.float32)),
-    "Classes.gram": lambda: classes().gram(0, 2, 4),
     "frank_wolfe": frank_wolfe,
     "frank_wolfe_sampled": sampled,
     "kernel_pegasos": kernel_pegasos,
@@ -245,7 +239,6 @@ WRONG = [
         "beta does not fit gram",
     ),
     ("unknown kernel", lambda: kernel_rows("cubic"), "kernel: cubic"),
-    ("unknown shape", lambda: gram("cubic"), "shape: cubic"),
     (
         "kernel rows into few rows",
         lambda: kernel_rows().rows(order(), np.empty((2, 32), np.float32), core.Stop()),
@@ -270,11 +263,6 @@ WRONG = [
         ),
         "out does not fit",
     ),
-    ("bounds from 1", lambda: classes((1, 2, 4, N)), "bounds"),
-    ("bounds that fall", lambda: classes((0, 4, 2, N)), "bounds"),
-    ("bounds of few classes", lambda: classes((0, 2, N)), "bounds"),
-    ("bounds of few rows", lambda: classes((0, 2, 3, 4)), "bounds has 4 entries"),
-    ("a pair of one class", lambda: classes().gram(1, 1, 4), "a pair has two classes"),
     ("unknown method", lambda: frank_wolfe("newton"), "method: newton"),
     ("no active rows", lambda: frank_wolfe(size=0), "size does not fit active"),
     ("more active rows", lambda: frank_wolfe(size=N + 1), "size does not fit active"),
@@ -369,15 +357,9 @@ def test_a_row_that_does_not_exist_is_refused(row):
     assert not gram().holds(row)
 
 
-@pytest.mark.parametrize("pair", [(-1, 0), (0, 3)])
-def test_a_class_that_does_not_exist_is_refused(pair):
-    with pytest.raises(IndexError, match="no such class"):
-        classes().gram(*pair, 4)
-
-
 @pytest.mark.parametrize("shape", [(2, N), (1, N - 1)])
 def test_a_kernel_of_the_caller_has_to_return_blocks_that_fit(shape):
-    matrix = python_gram(lambda who: np.ones(shape), lambda who, at: np.ones(shape))
+    matrix = python_gram(lambda who, columns, precise: np.ones(shape))
     with pytest.raises(ValueError, match="a block of another shape"):
         matrix.row(0, np.empty(N, np.float32))
     with pytest.raises(ValueError, match="a block of another shape"):

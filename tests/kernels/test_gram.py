@@ -41,7 +41,7 @@ def test_least_recently_used_rows_are_forgotten():
                 expected.popitem(last=False)
         assert {j for j in range(n) if gram.core.holds(j)} == set(expected)
         assert gram.core.held <= 5
-    assert gram.statistics == (hits, misses, misses * n, 0)
+    assert gram.statistics == (hits, misses, misses * n)
 
 
 def test_a_row_that_fails_leaves_the_cache_whole():
@@ -152,8 +152,7 @@ def test_pairs_are_the_matrices_of_their_rows(kernel, layout):
         assert matrix.n == own.n == len(rows)
         every = np.arange(own.n)
         for i in (0, 20, 32, 33, 34, own.n - 1):
-            # They differ in the point that distances are centred at.
-            np.testing.assert_allclose(matrix.row(i), own.row(i), rtol=2e-5, atol=2e-6)
+            np.testing.assert_array_equal(matrix.row(i), own.row(i))
         np.testing.assert_array_equal(matrix.block(every), own.block(every))
         np.testing.assert_array_equal(matrix.diagonal(), own.diagonal())
         c = np.where(every % 3 == 0, np.cos(every), 0.0)
@@ -166,8 +165,7 @@ def test_pairs_are_the_matrices_of_their_rows(kernel, layout):
 @pytest.mark.parametrize("X", [three_classes(), sparse_rows()], ids=["dense", "csr"])
 def test_what_is_held_changes_no_bit(kernel, X):
     whole = bits_of_pairs(Pairs(X, kernel, BOUNDS), 0)
-    # 0.11 MB: the largest pair whole, and room for some shared segments; 0.003: two
-    # rows of it.
+    # 0.11 MB: the largest pair whole; 0.003: two rows of it.
     for cache_size, threads in ((0.11, 1), (0.003, 1), (0.2, 4)):
         other = bits_of_pairs(Pairs(X, kernel, BOUNDS, cache_size, threads), 1)
         assert whole.keys() == other.keys()
@@ -184,61 +182,6 @@ def test_dense_and_sparse_rows_are_symmetric_to_the_bit():
             pair = Pairs(X, kernel, BOUNDS).pair(2, 0)
             K = np.stack([pair.row(i) for i in range(pair.n)])
             np.testing.assert_array_equal(K, K.T)
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.01)], ids=repr)
-def test_values_known_by_symmetry_are_copied_to_the_same_bits(kernel):
-    n = 8193
-    X = np.random.default_rng(0).normal(size=(n, 512)).astype(np.float32) / 20
-    asked = np.random.default_rng(1).integers(0, 100, 150) * 80
-    # Rows of pairs copy nothing by symmetry.
-    pair = Pairs(X, kernel, [0, 4000, n]).pair(0, 1)
-    alone = {i: pair.row(i) for i in set(asked.tolist())}
-    assert pair.statistics == (0, len(alone), len(alone) * n, 0)
-    for capacity in (2, 40, n):
-        gram = Gram(X, kernel, cache_size=(capacity * (4 * n + 48) + 4 * n) / 1e6)
-        assert gram.core.capacity == capacity
-        for i in asked.tolist():
-            np.testing.assert_array_equal(gram.row(i), alone[i])
-        _, misses, evaluations, copied = gram.statistics
-        assert evaluations + copied == misses * n
-        # Whole panels of 32 rows that are held are left out.
-        assert (copied > 0) == (capacity > 32)
-    assert misses == len(alone)
-    assert copied == sum(k // 32 * 32 for k in range(misses))
-
-
-def test_few_narrow_or_sparse_rows_copy_nothing():
-    rng = np.random.default_rng(0)
-    for X in (rng.normal(size=(171, 600)), rng.normal(size=(9000, 3)), sparse_rows()):
-        gram = Gram(X, RBF(0.1))
-        some = min(gram.n, 100)
-        for i in range(some):
-            gram.row(i)
-        assert gram.statistics == (0, some, some * gram.n, 0)
-
-
-def test_shared_segments_are_computed_once():
-    pairs = Pairs(three_classes(), RBF(0.3), BOUNDS)
-    sizes = np.diff(BOUNDS).tolist()
-    first = pairs.pair(0, 1)
-    for i in range(first.n):
-        first.row(i)
-    assert first.statistics == (0, first.n, first.n**2, 0)
-    second = pairs.pair(0, 2)
-    for i in range(second.n):
-        second.row(i)
-    # The rows of class 0 have their own segments already.
-    copied = sizes[0] ** 2
-    assert second.statistics == (0, second.n, second.n**2 - copied, copied)
-    # No room is left beside the rows of a pair: nothing is shared.
-    tight = Pairs(three_classes(), RBF(0.3), BOUNDS, cache_size=0.05)
-    for other in (1, 2):
-        matrix = tight.pair(0, other)
-        for i in range(matrix.n):
-            matrix.row(i)
-        assert matrix.statistics == (0, matrix.n, matrix.n**2, 0)
 
 
 def test_pairs_in_threads_have_the_same_bits():
@@ -282,7 +225,7 @@ from dualgap.kernel import RBF
 from dualgap.kernels.gram import Pairs
 page = resource.getpagesize()
 X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
-pairs = Pairs(X, RBF(0.5), [0, 2000, 4000, 6000], 90)
+pairs = Pairs(X, RBF(0.5), [0, 2000, 4000, 6000], 50)
 resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
 out = np.ones(4000, np.float32)
 before = peak = resident()
@@ -298,12 +241,12 @@ print(peak - before)
 @pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @unsanitized("its own memory is counted too")
-def test_the_limit_in_bytes_holds_for_pairs_and_what_they_share():
+def test_the_limit_in_bytes_holds_for_pairs():
     out = subprocess.run(
         [sys.executable, "-c", MEASURE_PAIRS],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    assert 0.9 * 90e6 <= int(out.stdout) <= 1.05 * 90e6
+    assert 0.9 * 50e6 <= int(out.stdout) <= 1.05 * 50e6
 
 
 CYCLES = """

@@ -9,41 +9,12 @@
 //           as much as some 30 queries.
 #pragma once
 
-#include "kernel_rows.hpp"
+#include "single_row.hpp"
+#include "times.hpp"
 
 namespace dualgap {
 
 namespace tile {
-
-// Computes out_l = k(x_l, z) for a panel of points x and one query z of d entries, with
-// the sums and the roundings of `compute`.
-template <class T, class Kernel>
-DUALGAP_NOINLINE void compute_one(const T *query, const T *panel, Index d,
-                                  const Kernel &kernel, T h_query, const T *h_panel,
-                                  T *out) {
-  using V = Pack<T>;
-  constexpr int kPacks = kPanel / V::kLanes;
-  V sums[kPacks];
-  Index k = 0;
-  do {
-    const bool first = k == 0;
-    const Index end = std::min(d, k + kSpan<T>);
-    V s[kPacks];
-    unroll<kPacks>([&](auto p) { s[p] = V::all(T(0)); });
-    for (; k < end; ++k, panel += kPanel) {
-      const V z = V::all(query[k]);
-      unroll<kPacks>([&](auto p) {
-        s[p] = Kernel::Step::step(V::load(panel + p * V::kLanes), z, s[p]);
-      });
-    }
-    unroll<kPacks>([&](auto p) { sums[p] = first ? s[p] : sums[p] + s[p]; });
-  } while (k < d);
-  const V h = V::all(h_query);
-  unroll<kPacks>([&](auto p) {
-    kernel.value(sums[p], V::load(h_panel + p * V::kLanes), h)
-        .store(out + p * V::kLanes);
-  });
-}
 
 // Adds the sums of the strips, sum_r coef[s][o][r] values[s][r], one after another.
 template <class T>
@@ -138,9 +109,9 @@ class PackedVectors {
           values.assign(n * width, T(0));
           for (Index g = 0; g < run.panels.groups(); ++g)
             for (Index j = 0; j < n; ++j)
-              tile::compute_one(z.data() + j * d, run.panels.values(g), d, kernel, h[j],
-                                run.panels.h(g),
-                                values.data() + j * width + g * tile::kPanel);
+              tile::compute_one<1>(z.data() + j * d, run.panels.values(g), d, kernel,
+                                   h[j], run.panels.h(g),
+                                   values.data() + j * width + g * tile::kPanel);
           for (Index o = 0; o < outputs; ++o)
             for (Index j = 0; j < n; ++j)
               tile::add_strips(run.coef.data(), values.data() + j * width,

@@ -475,6 +475,7 @@ class Packed {
     h_.assign(groups() * kWidth, T(0));
   }
   Index n() const { return n_; }
+  Index d() const { return d_; }
   Index groups() const { return (n_ + kWidth - 1) / kWidth; }
   Index count(Index group) const {
     return std::min<Index>(kWidth, n_ - group * kWidth);

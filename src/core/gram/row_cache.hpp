@@ -41,18 +41,17 @@ class RowCache {
     return values;
   }
 
-  // Makes room for row i, calls `fill(values, gone)` to write it, and makes it the
-  // newest row. `gone` is the evicted row, or negative. If `fill` throws, the room
-  // stays free.
+  // Makes room for row i, calls `fill(values)` to write it, and makes it the newest
+  // row. If `fill` throws, the room stays free.
   template <class Fill>
   const T *add(Index i, Fill &&fill) {
-    const auto [slot, gone] = vacate();
-    fill(at(slot).values.get(), gone);
+    const Slot slot = vacate();
+    fill(at(slot).values.get());
     return keep(i, slot);
   }
 
   // Makes room for row i, which is not cached yet, and makes it the newest row.
-  T *claim(Index i) { return keep(i, vacate().first); }
+  T *claim(Index i) { return keep(i, vacate()); }
 
   // Removes row i, whose values were not finished. Its room is used next.
   void drop(Index i) {
@@ -78,20 +77,19 @@ class RowCache {
   };
   Entry &at(Slot slot) { return slots_[slot]; }
 
-  // Returns new room, or else the oldest room and the row that it held; kNobody if
-  // none.
-  std::pair<Slot, Index> vacate() {
+  // Returns new room, or else the oldest room.
+  Slot vacate() {
     if (held() < capacity_) {
       const Slot slot = static_cast<Slot>(held());
       slots_.push_back(
           {std::make_unique_for_overwrite<T[]>(length_), kNobody, kNone, kNone});
       link_oldest(slot);
-      return {slot, kNobody};
+      return slot;
     }
     const Slot slot = oldest_;
     const Index gone = std::exchange(at(slot).row, kNobody);
     if (gone != kNobody) slot_[gone] = kNone;
-    return {slot, gone};
+    return slot;
   }
   T *keep(Index i, Slot slot) {
     renew(slot);

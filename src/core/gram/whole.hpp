@@ -496,14 +496,14 @@ class PairsOfClasses {
     ScoreRoundings by = by_;
     by.lengths = lengths.data();
     if (rows_.bounded()) {
-      KernelRows::Terms terms;
+      SumSizes terms;
       Vector<Order> who;
       for (Index s = 0; s < n; ++s) {
         who.push_back(static_cast<Order>(s < m ? first(a) + s : first(b) + s - m));
-        if (problem.c(s) != 0.0) rows_.note(terms, who.back(), problem.c(s));
+        if (problem.c(s) != 0.0) terms.add(rows_.placement(), who.back(), problem.c(s));
       }
-      rows_.add_bounded(terms, rows_.placement().of_all(), {who.data(), n}, up.data(),
-                        down.data(), scores.data(), errors.data());
+      terms.add_bounded(rows_.placement(), rows_.placement().of_all(), {who.data(), n},
+                        up.data(), down.data(), scores.data(), errors.data());
     } else {
       for (Index s = 0; s < n; ++s) scores[s] = up[s] + down[s];
       by.bound(alpha.data(), n, errors.data());

@@ -51,12 +51,8 @@ class Kernel(ABC):
         return False
 
     @property
-    def form(self) -> tuple[str, bool, float, float, int] | None:
-        """Arguments with which the core computes this kernel (gram/function.hpp).
-
-        They are (shape, whether it is a function of the overlap, gamma, coef0, degree).
-        None if Python computes the kernel.
-        """
+    def form(self) -> core.KernelMap | None:
+        """Record of this kernel in the core; None if Python computes it."""
         return None
 
     def roundings(self, entries: int) -> float:
@@ -165,8 +161,8 @@ class Linear(Kernel):
         return True
 
     @property
-    def form(self) -> tuple[str, bool, float, float, int]:
-        return "linear", False, 1.0, 0.0, 1
+    def form(self) -> core.KernelMap:
+        return core.KernelMap(self.name, 1.0, 0.0, 1)
 
     def roundings(self, entries: int) -> float:
         # At worst the products are added one after the other, and each is rounded.
@@ -185,8 +181,6 @@ class _Exponential(Kernel):
 
     gamma: Gamma = "scale"
 
-    overlap: ClassVar[bool]  # of the form
-
     def __post_init__(self) -> None:
         check_gamma(self.gamma)
 
@@ -195,9 +189,9 @@ class _Exponential(Kernel):
         return True
 
     @property
-    def form(self) -> tuple[str, bool, float, float, int]:
+    def form(self) -> core.KernelMap:
         assert not isinstance(self.gamma, str)
-        return "exponential", self.overlap, self.gamma, 0.0, 1
+        return core.KernelMap(self.name, float(self.gamma), 0.0, 1)
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
         # The core computes distances without cancellation.
@@ -205,9 +199,9 @@ class _Exponential(Kernel):
         m, n = A.shape[0], B.shape[0]
         out = np.empty(m * n)
         order = np.arange(m + n, dtype=np.uint32)
-        function = core.KernelFunction(*self.form)
-        gram = core.rows_gram(accessor_of(both), function, 2)
-        gram.block(order[:m], order[m:], out)
+        dense = not sparse.issparse(both)
+        rows = core.KernelRows(accessor_of(both), self.form, None, dense, 1)
+        core.Gram(rows, 2).block(order[:m], order[m:], out)
         return out.reshape(m, n).astype(A.dtype, copy=False)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -225,7 +219,6 @@ class RBF(_Exponential):
     """
 
     name: ClassVar[str] = "rbf"
-    overlap: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -239,7 +232,6 @@ class Laplacian(_Exponential):
     """
 
     name: ClassVar[str] = "laplacian"
-    overlap: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -272,9 +264,11 @@ class Polynomial(Kernel):
         return self.coef0 >= 0.0
 
     @property
-    def form(self) -> tuple[str, bool, float, float, int]:
+    def form(self) -> core.KernelMap:
         assert not isinstance(self.gamma, str)
-        return "power", False, self.gamma, self.coef0, self.degree
+        return core.KernelMap(
+            self.name, float(self.gamma), float(self.coef0), int(self.degree)
+        )
 
     def roundings(self, entries: int) -> float:
         # (gamma ||x|| ||z|| + coef0)^2 <= (gamma ||x||^2 + coef0) (gamma ||z||^2 +
@@ -314,9 +308,9 @@ class Sigmoid(Kernel):
         check_coef0(self.coef0)
 
     @property
-    def form(self) -> tuple[str, bool, float, float, int]:
+    def form(self) -> core.KernelMap:
         assert not isinstance(self.gamma, str)
-        return "tanh", False, self.gamma, self.coef0, 1
+        return core.KernelMap(self.name, float(self.gamma), float(self.coef0), 1)
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
         assert not isinstance(self.gamma, str)

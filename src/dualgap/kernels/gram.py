@@ -1,7 +1,6 @@
 """Rows of the kernel matrix on demand, in a least-recently-used cache.
 
-The matrix holds no labels, so all binary problems over the same rows share it. Pairs of
-classes share the kernel values that they have in common; see :class:`Pairs`.
+The matrix holds no labels, so all binary problems over the same rows share it.
 """
 
 from __future__ import annotations
@@ -19,21 +18,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..core import Classes, KernelRows, PythonGram, Stop, StoppedError
 from ..core import Gram as CoreGram
+from ..core import KernelRows, Stop, StoppedError
 from ..core import Rows as Accessor
 from ..data.rows import Points
 from ..data.types import Matrix as Data
 from ..data.types import MatrixLike
 from ..ranges import refuse_huge
-from .functions import Block, Kernel, Precomputed, Rows
+from .functions import Block, Kernel, Precomputed
 from .rows import kernel_rows
 
 logger = logging.getLogger("dualgap")
 
+Order = NDArray[np.uint32]
+
 _MEGABYTE = 1_000_000
 # Bookkeeping bytes of the cache: per row of X, and per cached row.
 _PER_ROW, _PER_CACHED_ROW = 4, 48
+# Rows of a kernel that Python computes, for sums of rows.
+_TOGETHER = 32
 
 
 class Statistics(NamedTuple):
@@ -44,9 +47,6 @@ class Statistics(NamedTuple):
     misses: int
     #: Kernel values computed.
     evaluations: int
-    #: Kernel values copied while a row was computed: k(j, i) for k(i, j), or values
-    #: that pairs of classes share.
-    copied: int
 
 
 class Matrix:
@@ -71,7 +71,7 @@ class Matrix:
 
     @cached_property
     def core(self) -> CoreGram:
-        return self._make_core()
+        return self._make_core(_capacity(self.n, self.cache_size))
 
     @cached_property
     def fast(self) -> KernelRows | None:
@@ -82,8 +82,13 @@ class Matrix:
         """Whether :meth:`times` bounds the rounding errors of kernel values."""
         return self.fast is not None and bool(self.fast.bounded)
 
-    def _make_core(self) -> CoreGram:
-        raise NotImplementedError
+    def _make_core(self, capacity: int) -> CoreGram:
+        if self.fast is not None:
+            return core.Gram(self.fast, capacity)
+        # A strong reference from the core would be a cycle that the garbage collector
+        # cannot see.
+        rows = core.PythonRows(self.n, partial(_entries_of, weakref.ref(self)))
+        return core.Gram(rows, capacity)
 
     def source(self) -> tuple[Data, NDArray[np.uint32] | None]:
         """Return the data and the numbers of the rows in use; None for all rows."""
@@ -136,41 +141,45 @@ class Matrix:
         """
         if self.fast is not None:
             return fast_times(self.fast, c, stop, at, errors)
-        whole = self._times(c, self.columns, stop)
+        whole = self._times(c, stop)
         return whole if at is None else whole[at]
 
-    def _times(
-        self,
-        c: NDArray[np.float64],
-        columns: NDArray[np.uint32] | None,
-        stop: Stop | None,
-    ) -> NDArray[np.float64]:
-        """Return the sums of :meth:`times` at some columns; c has one entry each."""
-        assert isinstance(self.core, PythonGram)
-        stop = Stop() if stop is None else stop
+    def _times(self, c: NDArray[np.float64], stop: Stop | None) -> NDArray[np.float64]:
+        """Return the sums of :meth:`times` at all rows, for kernels of Python."""
         used = np.flatnonzero(c)
-        rows = used.astype(np.uint32) if columns is None else columns[used]
+        rows = used.astype(np.uint32)
         out = np.zeros(len(c))
-        if not self.core.add_times(rows, c[used], columns, out, stop):
-            raise StoppedError
+        for begin in range(0, len(used), _TOGETHER):
+            some = slice(begin, begin + _TOGETHER)
+            # einsum adds the products one by one, whatever the number of threads.
+            out += np.einsum("i,ij->j", c[used[some]], self.entries(rows[some]))
+            if stop is not None and (stop.requested or stop.expired):
+                raise StoppedError
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
         """Return the kernel matrix of some rows, over the cache of this matrix."""
         return Subset(self, _order(indices, self.n))
 
-    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
-        """Return float64 entries of a kernel that Python computes.
+    def entries(
+        self, rows: Order, columns: Order | None = None, precise: bool = True
+    ) -> Block:
+        """Return entries of a kernel that Python computes, for the core.
 
-        Without `columns` the entries of all columns are returned.
+        They are float64 if `precise`. Else they are computed in the dtype of X and
+        returned as float32. Without `columns` the entries of all columns are returned.
         """
-        raise NotImplementedError
-
-    def _python_core(self, capacity: int) -> CoreGram:
-        # A strong reference from the core would be a cycle that the garbage collector
-        # cannot see.
-        values = partial(_values_of, weakref.ref(self))
-        return core.python_gram(self.n, capacity, values, values)
+        X, named = self.source()
+        if named is not None:
+            rows, columns = named[rows], named if columns is None else named[columns]
+        dtype = np.float64 if precise else None
+        if isinstance(self.kernel, Precomputed):
+            out = self.kernel.block(X, rows, dtype=dtype)
+            out = out if columns is None else out.take(columns, axis=1)
+        else:
+            Y = None if columns is None else X[columns]
+            out = self.kernel.block(X, rows, Y, dtype)
+        return np.ascontiguousarray(out, dtype=np.float64 if precise else np.float32)
 
 
 class Gram(Matrix):
@@ -221,12 +230,6 @@ class Gram(Matrix):
         if self.kernel.form is not None:
             self.accessor = _accessor(points, self.kernel)
 
-    def _make_core(self) -> CoreGram:
-        capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
-        if form is None or self.accessor is None:
-            return self._python_core(capacity)
-        return core.rows_gram(self.accessor, core.KernelFunction(*form), capacity)
-
     def source(self) -> tuple[Data, None]:
         return self.X, None
 
@@ -234,31 +237,13 @@ class Gram(Matrix):
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.kernel.diagonal(self.X)
 
-    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
-        if columns is None:
-            return self.kernel.block(self.X, rows, dtype=np.float64)
-        if isinstance(self.kernel, Precomputed):
-            return np.ascontiguousarray(self._values(rows)[:, columns])
-        return self.kernel.block(self.X, rows, self.X[columns], dtype=np.float64)
-
 
 class Pairs:
     """Kernel matrices of all pairs of classes.
 
-    The row of x_i in the matrix of a pair has two segments. The columns of its own
-    class are the same in all pairs with that class; the columns of the other class are
-    needed by no other pair. The cache keeps the first segments for all pairs, as far as
-    there is room, so each is computed once. Every thread works on its own pair. Threads
-    wait for each other to copy a segment, but never to compute one. Two threads may
-    compute the same segment, with the same bits.
-
-    Sharing takes no cached rows from any pair. Each thread gets the cache that the
-    largest pair can use, at most its part of the limit, and the rest of the limit holds
-    the shared segments. If no cache is left, nothing is shared. A kernel value does not
-    depend on where it comes from, so sharing changes the time only.
-
-    Kernels that Python computes share nothing. A precomputed matrix has nothing to
-    save, and a Python function would be called twice per row.
+    Every thread works on its own pair, with its part of the cache. Pairs share the
+    diagonal, but no kernel rows: computing a row again costs little beside the step
+    that uses it.
 
     - `X`: rows sorted by class, shape (n, d); the whole matrix if the kernel is
       precomputed.
@@ -285,29 +270,11 @@ class Pairs:
         sizes = np.diff(self.bounds)
         largest = int(np.sort(sizes)[-2:].sum())
         _capacity(largest, self.cache_size, threads)
-        left = cache_size * _MEGABYTE - threads * min(
-            _bytes(largest, largest), self.cache_size * _MEGABYTE
-        )
-        whole = [_bytes(n, n) for n in sizes.tolist()]
-        part = min(1.0, left / sum(whole))
-        self._capacities = [
-            min(n, max(0, int((part * most - _PER_ROW * n) // _per_row(n))))
-            for n, most in zip(sizes.tolist(), whole, strict=True)
-        ]
         self.diagonal: NDArray[np.float64] | None = None
         self.accessor: Accessor | None = None
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(points.X)
             self.accessor = _accessor(points, kernel)
-
-    @cached_property
-    def core(self) -> Classes:
-        """Shared segments, made on first use. The block solver does not use them."""
-        assert self.kernel.form is not None
-        assert self.accessor is not None
-        function = core.KernelFunction(*self.kernel.form)
-        sizes = self.bounds, self._capacities
-        return core.rows_of_classes(self.accessor, function, *sizes)
 
     def pair(self, a: int, b: int) -> Pair | Gram:
         """Return the kernel matrix of the rows of class a followed by class b."""
@@ -334,12 +301,6 @@ class Pair(Matrix):
         if pairs.order is not None:
             self.rows = pairs.order[self.rows]
 
-    def _make_core(self) -> CoreGram:
-        capacity = _capacity(self.n, self.cache_size)
-        if self.kernel.form is None:
-            return self._python_core(capacity)
-        return self.pairs.core.gram(*self.classes, capacity)
-
     def source(self) -> tuple[Data, NDArray[np.uint32]]:
         return self.pairs.points.X, self.rows.astype(np.uint32)
 
@@ -348,13 +309,6 @@ class Pair(Matrix):
         if self.pairs.diagonal is None:
             return self.kernel.diagonal(self.pairs.points.X)[self.rows]
         return self.pairs.diagonal[self.rows]
-
-    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
-        whole = self.kernel.block(
-            self.pairs.points.X, self.rows[rows], dtype=np.float64
-        )
-        own = self.rows if columns is None else self.rows[columns]
-        return np.ascontiguousarray(whole[:, own])
 
 
 class Subset(Matrix):
@@ -368,7 +322,8 @@ class Subset(Matrix):
         self.accessor = parent.accessor
         self.kernel, self.n = parent.kernel, len(columns)
 
-    def _make_core(self) -> CoreGram:
+    @cached_property
+    def core(self) -> CoreGram:
         return self.parent.core
 
     def source(self) -> tuple[Data, NDArray[np.uint32]]:
@@ -413,8 +368,8 @@ def _accessor(points: Points, kernel: Kernel) -> Accessor:
 
     A float32 kernel row may overflow, but rows of exponential kernels never do.
     """
-    exponential = kernel.form is None or kernel.form[0] == "exponential"
-    if not exponential and not float(points.q.max()) <= float(np.finfo(np.float32).max):
+    products = kernel.form is not None and kernel.name not in ("rbf", "laplacian")
+    if products and not float(points.q.max()) <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"
@@ -439,12 +394,12 @@ def fast_times(
     return out
 
 
-def _values_of(
-    matrix: weakref.ref[Matrix], rows: Rows, columns: Rows | None = None
+def _entries_of(
+    matrix: weakref.ref[Matrix], rows: Order, columns: Order | None, precise: bool
 ) -> Block:
     whole = matrix()
     assert whole is not None
-    return whole._values(rows, columns)
+    return whole.entries(rows, columns, precise)
 
 
 def _per_row(n: int) -> int:

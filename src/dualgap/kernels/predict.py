@@ -46,7 +46,7 @@ from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
-from .rows import core_kernel, packs
+from .rows import packs
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,9 @@ def _class_sums(
             packed.times(accessor_of(X), flat)
             return sums
     queries, points = accessor_of(X), accessor_of(vectors)
+    assert kernel.form is not None
     core.kernel_times(
-        core_kernel(kernel),
+        kernel.form,
         points,
         coef,
         np.cumsum(n_support, dtype=np.int64),
@@ -326,7 +327,8 @@ class _Kept:
             return entry[3]
         ends = np.cumsum(n_support, dtype=np.int64)
         points = accessor_of(vectors)
-        packed = core.PackedVectors(core_kernel(kernel), points, coef, ends, precise)
+        assert kernel.form is not None
+        packed = core.PackedVectors(kernel.form, points, coef, ends, precise)
         me = id(vectors)
         alive = weakref.ref(vectors, lambda _: self.entries.pop(me, None))
         with self.lock:

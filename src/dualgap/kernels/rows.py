@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
 from ..data.types import MatrixLike
-from .functions import Kernel, Precomputed
 
 if TYPE_CHECKING:
     from .gram import Matrix
-
-Indices = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -42,27 +36,15 @@ def row_source(gram: Matrix, threads: int = 1) -> core.RowSource:
     """Return an object that computes many rows of a kernel matrix at a time."""
     if gram.kernel.form is not None:
         return kernel_rows(gram, threads)
-    X, columns = gram.source()
-    return core.PythonRows(gram.n, _python_rows(X, gram.kernel, columns))
+    return core.PythonRows(gram.n, gram.entries)
 
 
 def kernel_rows(gram: Matrix, threads: int = 1) -> core.KernelRows:
     """Return :func:`row_source` of a kernel that the core computes."""
     X, columns = gram.source()
     assert gram.accessor is not None
-    return core.KernelRows(
-        gram.accessor, core_kernel(gram.kernel), columns, packs(X), threads
-    )
-
-
-def core_kernel(kernel: Kernel) -> core.KernelMap:
-    """Return the core's record of a kernel that it computes."""
-    return core.KernelMap(
-        kernel.name,
-        float(getattr(kernel, "gamma", 1.0)),
-        float(getattr(kernel, "coef0", 0.0)),
-        int(getattr(kernel, "degree", 1)),
-    )
+    assert gram.kernel.form is not None
+    return core.KernelRows(gram.accessor, gram.kernel.form, columns, packs(X), threads)
 
 
 def packs(X: MatrixLike) -> bool:
@@ -71,19 +53,3 @@ def packs(X: MatrixLike) -> bool:
         return True
     n, d = X.shape
     return bool(n * d <= SETTINGS.entry * X.nnz + SETTINGS.value * n)
-
-
-def _python_rows(
-    X: MatrixLike, kernel: Kernel, named: NDArray[np.uint32] | None
-) -> Callable[[Indices, Indices | None], NDArray[np.float32]]:
-    def block(who: Indices, columns: Indices | None) -> NDArray[np.float32]:
-        if named is not None:
-            who, columns = named[who], named if columns is None else named[columns]
-        if isinstance(kernel, Precomputed):
-            out = kernel.block(X, who)
-            out = out if columns is None else out.take(columns, axis=1)
-        else:
-            out = kernel.block(X, who, None if columns is None else X[columns])
-        return np.ascontiguousarray(out, dtype=np.float32)
-
-    return block

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from .. import core
-from ..core import StoppedError
+from ..core import FoldTable, Stop, StoppedError
+from ..core import Gram as CoreGram
 from ..data.rows import Points
 from ..losses import Vector
-from .functions import Block, Kernel, Precomputed, Rows
+from .functions import Kernel, Precomputed
 from .gram import Gram, Matrix
 
 # Bytes of a value in a table, and in the cache of a problem.
@@ -66,7 +66,7 @@ class KernelTable(Matrix):
     StoppedError if `stop` ends the computation early.
     """
 
-    def __init__(self, gram: Matrix, cache_size: float, stop: core.Stop) -> None:
+    def __init__(self, gram: Matrix, cache_size: float, stop: Stop) -> None:
         self.n, self.cache_size = gram.n, cache_size
         entries = gram.source()[0].shape[1]
         self.kernel: Kernel = Tabulated(gram.kernel, entries)
@@ -107,34 +107,27 @@ class KernelTable(Matrix):
             some = np.arange(begin, min(begin + step, len(rows)))
             yield some, self.values[rows[some]]
 
-    def _make_core(self) -> core.Gram:
-        return self._python_core(2)
+    @cached_property
+    def core(self) -> CoreGram:
+        return self._make_core(2)
 
     def source(self) -> tuple[Vector, None]:
         return self.values, None
 
     @cached_property
-    def for_folds(self) -> core.FoldTable:
+    def for_folds(self) -> FoldTable:
         """The values, also rounded to float32, for problems over runs of rows."""
-        return core.FoldTable(self.values, self.values.astype(np.float32))
+        return FoldTable(self.values, self.values.astype(np.float32))
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.values.diagonal().copy()
 
-    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
-        some = self.values[rows] if columns is None else self.values[rows][:, columns]
-        return np.ascontiguousarray(some)
-
-    def _times(
-        self, c: Vector, columns: NDArray[np.uint32] | None, stop: core.Stop | None
-    ) -> NDArray[np.float64]:
+    def _times(self, c: Vector, stop: Stop | None) -> NDArray[np.float64]:
         used = np.flatnonzero(c)
-        rows = used if columns is None else columns[used]
         # A sparse product adds the rows that are needed without copying them.
-        coef = csr_array((c[used], rows, [0, len(rows)]), shape=(1, self.n))
-        out = (coef @ self.values)[0]
-        return out if columns is None else out[columns]
+        coef = csr_array((c[used], used, [0, len(used)]), shape=(1, self.n))
+        return (coef @ self.values)[0]
 
 
 def shared_matrix(
@@ -142,7 +135,7 @@ def shared_matrix(
     kernel: Kernel,
     cache_size: float,
     threads: int,
-    stop: core.Stop,
+    stop: Stop,
 ) -> KernelTable | Gram:
     """Return a kernel matrix that many problems share.
 
@@ -171,7 +164,7 @@ def whole_table(
     kernel: Kernel,
     cache_size: float,
     room: float,
-    stop: core.Stop,
+    stop: Stop,
 ) -> KernelTable | None:
     """Return the kernel matrix of some rows, or None if `cache_size` does not hold it.
 
@@ -192,7 +185,7 @@ def values_at(
     matrix: KernelTable | Gram,
     rows: NDArray[np.intp],
     coef: Vector,
-    stop: core.Stop | None,
+    stop: Stop | None,
 ) -> Vector:
     """Return ``sum_j coef_pj k(x_j, x_i)`` for some rows i, shape (len(rows), p)."""
     if isinstance(matrix, KernelTable):

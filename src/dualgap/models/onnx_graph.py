@@ -26,7 +26,6 @@ from ..estimators.svc import KernelClassifier
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
-from ..kernels.rows import core_kernel
 from ..losses import Vector
 
 if TYPE_CHECKING:
@@ -310,7 +309,7 @@ def _squares(graph: Graph, kernel: RBF, X: str, vectors: NDArray[np.generic]) ->
     for all vectors, as in prediction (kernels/predict.py); else from differences.
     """
     rows = accessor_of(np.ascontiguousarray(vectors))
-    points = core.KernelRows(rows, core_kernel(kernel), None, True, 1)
+    points = core.KernelRows(rows, kernel.form, None, True, 1)
     if not points.by_products or points.centre is None:
         return _distances(graph, X, vectors, "Mul")
     centred = vectors.astype(np.float64) - points.centre

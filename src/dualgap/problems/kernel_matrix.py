@@ -395,10 +395,10 @@ def _underflow_of_values(gram: Matrix) -> float:
     few units of 2^-1074 for every entry. The power multiplies this loss by its slope,
     which is taken at the largest kernel value.
     """
-    form = gram.kernel.form
-    if form is None or form[0] not in ("linear", "power"):
+    kernel = gram.kernel
+    if kernel.form is None or kernel.name not in ("linear", "poly"):
         return 0.0
-    _, _, gamma, _, degree = form
+    gamma, degree = getattr(kernel, "gamma", 1.0), getattr(kernel, "degree", 1)
     X, _ = gram.source()
     entries = X.nnz if sparse.issparse(X) else X.shape[1]
     largest = float(gram.diagonal().max())

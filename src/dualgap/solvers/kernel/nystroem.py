@@ -36,7 +36,7 @@ from ...certificate import Certificate
 from ...checks import Count, check_fields
 from ...core import StoppedError
 from ...kernels.gram import Matrix
-from ...kernels.rows import core_kernel, packs
+from ...kernels.rows import packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
 from ...problems.base import Problem
@@ -345,11 +345,12 @@ def _packed(
 ) -> NDArray[np.float32]:
     """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
     assert gram.accessor is not None
+    assert gram.kernel.form is not None
     m = len(landmarks)
     named = np.concatenate([landmarks, block]).astype(np.uint32)
     source = core.KernelRows(
         gram.accessor,
-        core_kernel(gram.kernel),
+        gram.kernel.form,
         named,
         packs(gram.source()[0]),
         threads,

@@ -1,0 +1,103 @@
+// Bounds on the errors of the float32 values of kernel rows.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernel_rows.hpp"
+
+namespace dualgap {
+
+// Returns sqrt(d) p of each point, or for sparse points the additions; see
+// `row_errors`.
+inline Vec spreads(const KernelRows &rows) {
+  const Points &points = rows.points();
+  Vec spread(rows.n());
+  if (!rows.dense()) {
+    Entries entries;
+    for (Index i = 0; i < rows.n(); ++i) {
+      points.entries(i, entries);
+      const Index m = entries.columns.size();
+      const bool posted = SparseMeeting<float>::by_postings(points);
+      const Index longest =
+          posted ? Postings<float>::longest_chain(m) : tile::longest_chain<float>(m);
+      spread[i] = static_cast<double>(longest);
+    }
+    return spread;
+  }
+  const auto d = points.d();
+  Vec room(d), x(d);
+  for (Index i = 0; i < rows.n(); ++i) {
+    rows.map().read(points, i, room.data(), x.data());
+    double sum = 0.0, sums = 0.0;
+    for (const double v : x) {
+      sum += v * v;
+      sums += sum;
+    }
+    spread[i] = sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
+  }
+  return spread;
+}
+
+// Writes errors_i, a bound on |k - k(x_i, x_j)| for the value k of `rows` and any j,
+// plus the error of adding products of these values to a sum. Infinity if no bound is
+// known. `fixed` is for values in 16 bits.
+//
+// Let A = ||a|| = sqrt(2 h) for the scaled point a, b another point, r = ||a - b||
+// and u = 2^-24. k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b). Errors:
+//   s    at most u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
+//        of its entries and, without FMA, of products. |s_k| is at most the product
+//        of the norms of the first k entries, so sum_k |s_k| <= d p_a p_b A B, where
+//        d p_a^2 A^2 is the sum of the squares of these norms. For sparse points the
+//        additions that a term passes replace d p_a p_b.
+//   h    the difference from the same sum in float64
+//   t    u (2 |t| + max(h_a, h_b)) more, from two subtractions
+// B <= A + r, and k compensates for r: r k <= kLargestRk, |t| k <= kLargestTk. If a
+// is far away and the points b are not, the bound of b is the better one.
+inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
+  const Placement &placement = rows.placement();
+  const Index n = rows.n();
+  constexpr double kHalfPlace = 0.51;
+  using Bounds = ProductErrors<float>;
+  // Errors of 2^t itself, and of products, sums of up to 12 or 32 products, and the
+  // final sum.
+  constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
+  const double adding = (rows.dense() ? kDense : kSparse) * kRounding<float>;
+  if (rows.map().shape != tile::Shape::kExponential) {
+    std::fill_n(errors, n, std::numeric_limits<double>::infinity());
+    return;
+  }
+  // Values computed in float64 are rounded once.
+  const double least = kRounding<float> + adding + 2.0 * Placement::kLargestError;
+  std::fill_n(errors, n, least);
+  const Vec spread = spreads(rows);
+  double widest = 0.0, off = 0.0, far = -1.0;
+  for (Index i = 0; i < n; ++i) {
+    if (rows.way_of(i) != Way::kSingle) continue;
+    widest = std::max(widest, spread[i]);
+    off = std::max(off, std::abs(rows.half_self(i) - placement.h(i)));
+    far = std::max(far, placement.h(i));
+  }
+  if (far < 0.0) return;  // no point uses float32
+  const double of_others = placement.single_errors().value(far) + adding;
+  for (Index i = 0; i < n; ++i) {
+    const double h = placement.h(i), own = spread[i];
+    const double longest = placement.single_errors().added;
+    const double added = 3.0 + (rows.dense() ? std::min(own * widest, longest) : own);
+    const double more = Bounds::kLargestRk * std::sqrt(2.0 * h);
+    const double exponent = kRounding<float> * (added * (2.0 * h + more) + h + more +
+                                                3.0 * Bounds::kLargestTk) +
+                            std::abs(rows.half_self(i) - h) + off;
+    // 2^x - 1 <= 0.74 x up to x = 0.18. `exponent` is k times the error x of t. If it
+    // is at most kLargestExponent, x is small too, unless k is next to 0.
+    constexpr double kLargestExponent = 0.02, kSlope = 0.74;
+    double error = of_others;
+    if (exponent <= kLargestExponent)
+      error = std::min(error, kSlope * exponent + kPower * kRounding<float> + adding);
+    errors[i] = std::max(least, error);
+    if (fixed) errors[i] += kHalfPlace / static_cast<double>(simd::kFixed);
+  }
+}
+
+}  // namespace dualgap
