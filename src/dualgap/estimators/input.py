@@ -61,6 +61,10 @@ ROWS: Parameters = {
 }
 
 
+#: Most entries of rows whose checks would take longer than their products.
+_FEW = 10_000
+
+
 def checked(fit: Function) -> Function:
     """Let scikit-learn check the parameters of an estimator before a method runs."""
     return cast(Function, _fit_context(prefer_skip_nested_validation=True)(fit))
@@ -135,13 +139,24 @@ def rows_to_predict(
     )
 
 
+def require_fitted(model: BaseEstimator, attribute: str) -> None:
+    """Raise an error if a model without this attribute has not been fitted."""
+    if attribute not in vars(model):  # scikit-learn's check takes long
+        check_is_fitted(model)
+
+
 def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
-    """Return ``X @ coef_.T + intercept_``, after checking the rows."""
-    check_is_fitted(model)
-    finite = issparse(X) and check_indices(X)
-    X = validate_data(
-        model, X, reset=False, accept_sparse="csr", ensure_all_finite=not finite
-    )
+    """Return ``X @ coef_.T + intercept_``, after checking the rows.
+
+    Few finite rows pass as they are: the checks take longer than the products.
+    """
+    require_fitted(model, "coef_")
+    few = type(X) is np.ndarray and X.size <= _FEW
+    if not (few and _is_plain(model, X, reset=False) and np.isfinite(X).all()):
+        finite = issparse(X) and check_indices(X)
+        X = validate_data(
+            model, X, reset=False, accept_sparse="csr", ensure_all_finite=not finite
+        )
     coef = model.coef_.T  # sparse after sparsify()
     values: Vector = safe_sparse_dot(X, coef, dense_output=True)
     values += model.intercept_

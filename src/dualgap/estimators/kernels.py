@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import _check_y, check_consistent_length
 
 from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike
@@ -17,7 +17,7 @@ from ..kernels.functions import Kernel, takes_items
 from ..losses import Vector
 from ..training.solution import Solutions
 from .base import Parameters
-from .input import TrainingData, rows_to_predict, validated
+from .input import TrainingData, require_fitted, rows_to_predict, validated
 from .parameters import Count, Gamma, KernelLike, Megabytes, Number, kernel_named
 
 
@@ -161,8 +161,7 @@ class KernelModel(KernelParameters):
 
         The core checks the values of rows itself.
         """
-        if "_fitted_kernel" not in vars(self):  # the check itself takes long
-            check_is_fitted(self)
+        require_fitted(self, "_fitted_kernel")
         kernel = self._fitted_kernel
         if hasattr(self, "_items"):
             assert isinstance(kernel, Callable)

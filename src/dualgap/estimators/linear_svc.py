@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from ..data.atomic import check_target
 from ..data.blocks import RowSource
@@ -43,6 +43,7 @@ from .input import (
     multilabelled,
     refuse_masks,
     refuse_store,
+    require_fitted,
     validated,
 )
 from .parameters import (
@@ -431,7 +432,7 @@ class LinearSVC(
     @property
     def multilabel_(self) -> bool:
         """Whether the model was fitted with one column of 0 and 1 per label."""
-        check_is_fitted(self)
+        require_fitted(self, "coef_")
         return has_labels(self)
 
     def _decide(self, values: Vector) -> NDArray[np.generic]:
@@ -466,7 +467,7 @@ class LinearSVC(
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
-        check_is_fitted(self)
+        require_fitted(self, "coef_")
         if isinstance(X, RowStore):
             return np.concatenate([self._values(block.X) for block in X.blocks()])
         return linear_values(self, X)
