@@ -36,7 +36,7 @@ from dualgap.solvers.smoothing_newton import predicted_work, squared_hinge_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
 from dualgap.training import solve
 
-from .data import LOSSES
+from .data import LOSSES, odd_rows
 
 
 def noisy(n=4000, d=12, scale=3.0, seed=0):
@@ -239,7 +239,8 @@ def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
     assert solution.certificate.status is Status.CERTIFIED
 
 
-def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
+@pytest.mark.parametrize("other", ["newton", "dcd"])
+def test_another_method_goes_on_where_interior_point_breaks_down(monkeypatch, other):
     broken = []
 
     def fails(self, state, stop):
@@ -248,10 +249,37 @@ def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
         state.dead = True
 
     monkeypatch.setattr(InteriorPoint, "step", fails)
+    if other == "dcd":
+        monkeypatch.setattr(SmoothingNewton, "step", fails)
     solution = solve(Problem(*few(900, 150), 0.01), DCD_NEVER_FIRST, tol=1e-2)
-    assert len(broken) == 1
-    assert methods(solution) == ["dcd"]
+    assert len(broken) == 1 + (other == "dcd")
+    assert methods(solution)[-1] == other
     assert solution.certificate.status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("case", ["no proof", "infinite objective"])
+def test_other_methods_begin_where_dcd_has_no_finite_numbers(monkeypatch, case):
+    def fails(self, state, stop):
+        state.epochs += 1
+        state.dual = math.nan if case == "no proof" else 0.0
+        state.primal = math.inf
+
+    monkeypatch.setattr(DCD, "step", fails)
+    problem = Problem(*few(900, 150), 0.01)
+    solution = solve(problem, Auto(), tol=1e-2)
+    assert methods(solution) == ["interior-point"]
+    assert solution.certificate.status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_columns_of_unlike_sizes_are_solved_by_a_method_that_can(dtype, classes):
+    """Interior point breaks down here, and `dcd` would take millions of epochs."""
+    rng = np.random.default_rng(3)
+    X, _ = odd_rows(rng, 5, 3, 6.0, "")
+    y = rng.permutation(np.arange(5) % classes)
+    model = LinearSVC(C=1e3, loss="hinge", tol=1e-2, max_iter=2000)
+    assert model.fit(X.astype(dtype), y).certificate_.certified
 
 
 def test_one_line_says_why(caplog):

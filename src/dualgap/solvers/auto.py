@@ -25,8 +25,8 @@ Update     the update of the method that runs. :func:`choose` decides which meth
               takes over if `dcd` needs `overlap_margin` times the passes that it does.
            4. Newton's method is compared with interior point as in 2, from
               twice the cost of interior point on: that cost hardly depends on how
-              hard the problem is. If Newton's method breaks down, interior point
-              takes over; if interior point does, `dcd` goes on.
+              hard the problem is. If one of the three breaks down, another one takes
+              over: interior point, then Newton's method, then `dcd`.
            `dcd` runs alone beyond `SmoothingNewton.max_features` columns, and on a
            store that is read block by block.
 Guarantee  the guarantee of the method that ends the fit
@@ -335,6 +335,8 @@ class AutoState(State):
     retest: float | None = None
     #: Whether `dcd` began because few rows stay active.
     settled: bool = False
+    #: Names of the methods that have broken down.
+    broken: list[str] = field(default_factory=list)
     #: Passes of the running method and log10 of its relative gap, after each epoch.
     trace: list[tuple[float, float]] = field(default_factory=list)
 
@@ -506,7 +508,7 @@ class Auto(Solver):
             state.dcd = (state.engine, state.inner)
         state.run(engine, engine.start(state.problem, state.rng, None))
         state.predicted = passes
-        if isinstance(engine, SmoothingNewton):
+        if isinstance(engine, SmoothingNewton) and not state.broken:
             state.retest = passes
 
     def goal(self, state: AutoState) -> float:
@@ -530,14 +532,24 @@ class Auto(Solver):
         self._fall_back(state)
 
     def _fall_back(self, state: AutoState) -> bool:
-        """Replace a method that has broken down: by interior point, or by `dcd`."""
-        if state.dcd is None or state.inner.finite():
+        """Replace a method that has broken down; return whether there was one."""
+        primal, _ = state.engine.estimate(state.inner)
+        if state.inner.finite() and not math.isinf(primal):
             return False
-        if isinstance(state.engine, SmoothingNewton):
-            logger.info("auto: newton broke down")
-            self._change_over(state)
-        else:
-            logger.info("auto: interior-point broke down, dcd goes on")
-            state.run(*state.dcd)
-            state.dcd = None
+        state.broken.append(state.engine.name)
+        state.updates += 1  # the loop ends a fit after two epochs without a change
+        problem = state.problem
+        small = problem.width <= SmoothingNewton().max_features
+        others = (InteriorPoint(), SmoothingNewton())
+        for other in others if small and not problem.streamed else ():
+            if other.name not in state.broken:
+                logger.info("auto: %s broke down", state.engine.name)
+                passes = predicted_passes(other, problem, state.tol, self.settings)
+                self._run(state, other, passes)
+                return True
+        if state.dcd is None or DCD.name in state.broken:
+            return False
+        logger.info("auto: %s broke down, dcd goes on", state.engine.name)
+        state.run(*state.dcd)
+        state.dcd = None
         return True
