@@ -9,6 +9,7 @@
 #include "newton.hpp"
 #include "row_blocks.hpp"
 #include "smoothing_newton.hpp"
+#include "sweeps.hpp"
 
 namespace dualgap {
 
@@ -367,6 +368,35 @@ void bind_labellings(nb::module_ &m) {
       "threads"_a.noconvert(), "stop"_a,
       "Solve and prove problems with the same rows, each with its labels, by Newton's "
       "method; the first ones if told to stop.");
+  nb::class_<SweepRules>(m, "SweepRules",
+                         "Accuracies to reach: tol, atol, and `goal` while less than "
+                         "`free` entries are read, of which `row` count for a visit "
+                         "and `sweep` for a sweep; most sweeps, and how they are made; "
+                         "from how many times the gap a proof is made, and how the gap "
+                         "is estimated.")
+      .def(nb::init<double, double, double, double, double, double, int, double, Index,
+                    int, bool, double, double, double>(),
+           "tol"_a, "atol"_a, "goal"_a, "free"_a, "row"_a, "sweep"_a, "most"_a,
+           "omega"_a, "chunk"_a, "longest"_a, "modified_sgd"_a, "nearly"_a, "lag"_a,
+           "least"_a);
+  m.def(
+      "sweep_labellings",
+      [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,
+         const Loss &loss, const SweepRules &rules, const Vector<std::uint64_t> &seeds,
+         Team &threads, Stop &stop) {
+        const double *squares = sized(q, rows.n(), "q");
+        const Vector<Labelling> all = labellings.of(rows);
+        if (seeds.empty()) throw std::invalid_argument("seeds is empty");
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          using Rows = std::decay_t<decltype(x)>;
+          return SweepSolver<Rows>(x, squares, loss, rules)
+              .solve(all, seeds, threads, poll, stop);
+        });
+      },
+      "rows"_a, "q"_a, "labellings"_a, "loss"_a, "rules"_a, "seeds"_a,
+      "threads"_a.noconvert(), "stop"_a,
+      "Solve and prove problems with the same rows, each with its labels, by sweeps "
+      "that skip rows; the first ones if told to stop.");
 }
 
 void bind_smoothing_newton(nb::module_ &m) {

@@ -5,7 +5,7 @@
 
 namespace dualgap {
 
-// P and D after an epoch, estimates or exact, and the steps so far.
+// P and D after an epoch, estimates or exact, and the steps or updates so far.
 struct Epoch {
   double primal, dual;
   Index steps;

@@ -131,6 +131,7 @@ class LabellingSolver : private LabellingTuning {
     const Vec origin(rows_.width());
     if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
     int steps = 0;
+    bool met = false;  // whether the point that is given meets the target
     for (bool ended = false; !ended;) {
       const bool few = steps * entries(kept) < settings.free;
       const double goal = few ? settings.goal : enough(settings);
@@ -143,8 +144,12 @@ class LabellingSolver : private LabellingTuning {
       const double gap = newton.primal() - newton.dual();
       ended = run.stuck || steps >= settings.most ||
               gap <= std::max(goal * newton.primal(), kSafe * settings.atol);
+      // Rounding may spoil a point that aims at less than the target.
+      const double target = enough(settings) * newton.primal();
+      const bool meets = gap <= std::max(target, kSafe * settings.atol);
+      if (meets || !met) give(newton, kept, of);
+      met = met || meets;
     }
-    give(newton, kept, of);
     return true;
   }
 

@@ -1065,6 +1065,18 @@ def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
     Solve and prove problems with the same rows, each with its labels, by Newton's method; the first ones if told to stop.
     """
 
+class SweepRules:
+    """
+    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read, of which `row` count for a visit and `sweep` for a sweep; most sweeps, and how they are made; from how many times the gap a proof is made, and how the gap is estimated.
+    """
+
+    def __init__(self, tol: float, atol: float, goal: float, free: float, row: float, sweep: float, most: int, omega: float, chunk: int, longest: int, modified_sgd: bool, nearly: float, lag: float, least: float) -> None: ...
+
+def sweep_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labellings: Labellings, loss: Loss, rules: SweepRules, seeds: Sequence[int], threads: Team, stop: Stop) -> LabellingProofs:
+    """
+    Solve and prove problems with the same rows, each with its labels, by sweeps that skip rows; the first ones if told to stop.
+    """
+
 def group_duplicates(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> int:
     """
     The number of each row's group of equal rows and labels; returns how many.

@@ -17,7 +17,7 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
 from dualgap.problems.reductions import OneVsOne, OneVsRest
-from dualgap.solvers import Auto
+from dualgap.solvers import DCD, Auto
 from dualgap.solvers.labellings import SETTINGS, solve_labellings
 from dualgap.solvers.smoothing_newton import SmoothingNewton
 from dualgap.training import batch as training
@@ -270,6 +270,112 @@ def test_rare_classes_are_small_up_to_more_rows():
         if own is common:  # as many problems, of classes that are not rare
             many.reduction.counts = lambda codes, rows: np.full(32, n // 16 + 1)
         assert (solved(many) is not None) == small
+
+
+def sparse_classes(n=400, d=2100, classes=25, apart=0.5, seed=0, used=None, **options):
+    """Sparse rows of many classes, whose own columns are a share `apart` of a row.
+
+    `used`: number of columns that are not empty.
+    """
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % classes
+    own = rng.integers(0, d, (classes, 8))
+    columns = rng.integers(0, used or d, (n, 20))
+    chosen = rng.random((n, 20)) < apart
+    columns[chosen] = own[codes][
+        np.nonzero(chosen)[0], rng.integers(0, 8, chosen.sum())
+    ]
+    place = np.repeat(np.arange(n), 20), columns.ravel()
+    rows = sparse.csr_matrix((rng.uniform(0.1, 0.4, 20 * n), place), (n, d))
+    options = {"X": lambda _: rows, "codes": codes, "classes": classes} | options
+    return several(n=n, **options)
+
+
+@every_loss
+@pytest.mark.parametrize("d", [500, 2100])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("weight", [False, True])
+@pytest.mark.cases(10)
+def test_many_classes_of_sparse_rows_are_swept_and_proved(loss, d, C, weight):
+    batch = sparse_classes(d=d, C=C, weight=weight, loss=loss, seed=d)
+    found = solved(batch)
+    assert found.method == "dcd"
+    assert len(found.bounds) == len(batch)
+    assert np.mean([bounds.meets(1e-3) for bounds in found.bounds]) > 0.5
+    for k, bounds in enumerate(found.bounds):
+        of, alpha = batch.problem(k), found.alpha[k].dense()
+        assert core.in_box(alpha, of.cost, of.core_loss)
+        np.testing.assert_allclose(found.w[k], of.combine(alpha), atol=1e-12)
+        own = of.prove(Claim(found.w[k], alpha)).certificate
+        assert bounds.primal == own.primal
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
+
+
+def test_threads_share_classes_and_seeds_decide_the_orders_of_sweeps():
+    batch = sparse_classes()
+    alone = solved(batch)
+    for other in (solved(batch, threads=3), solved(batch, seeds=[0] * len(batch))):
+        np.testing.assert_array_equal(alone.w, other.w)
+        np.testing.assert_array_equal(alone.epochs, other.epochs)
+    assert (solved(batch, seeds=[1]).w != alone.w).any()
+
+
+def test_the_ordinary_solver_agrees_on_classes_that_are_swept(monkeypatch):
+    batch = sparse_classes(apart=0.2, C=5.0)
+    X, codes = batch.columns.X, batch.codes
+    model = LinearSVC(C=5.0).fit(X, codes)
+    assert set(model.history_[3]["solver"]) == {"dcd"}
+    assert len(model.history_[3]) == model.certificate_.parts[3].epochs
+    monkeypatch.setattr(training, "WHOLE", {})
+    alone = LinearSVC(C=5.0).fit(X, codes)
+    for own, other in zip(
+        model.certificate_.parts, alone.certificate_.parts, strict=True
+    ):
+        assert own.certified
+        assert own.dual <= other.primal
+        assert other.dual <= own.primal
+
+
+def test_classes_that_take_many_sweeps_are_left_to_the_ordinary_solver():
+    batch = sparse_classes(apart=0.0, used=40, C=100.0)
+    assert solved(batch) is None
+    X, codes = batch.columns.X, batch.codes
+    model = LinearSVC(C=100.0, tol=0.1).fit(X, codes)
+    assert model.certificate_.certified
+
+
+def test_what_is_not_swept():
+    assert solved(sparse_classes()) is not None
+    assert solved(sparse_classes(classes=20)) is None
+    assert solved(sparse_classes(penalize_intercept=False)) is None
+    assert solved(sparse_classes(), models=[np.zeros(2101)]) is None
+    assert solve_labellings(DCD(), sparse_classes(), job()) is None
+    dense = sparse_classes().columns.X.toarray()
+    assert solved(sparse_classes(X=lambda _: dense)) is None
+    rows = SETTINGS.most_swept_entries // 20
+    assert solved(sparse_classes(n=rows, d=30_000)) is None
+    stop = core.Stop()
+    stop.request()
+    assert solved(sparse_classes(), stop=stop) is None
+
+
+def test_few_sweeps_are_reported():
+    batch = sparse_classes()
+    X, codes = batch.columns.X, batch.codes
+    with pytest.warns(match="Stopped at max_iter"):
+        model = LinearSVC(max_iter=2, tol=1e-9).fit(X, codes)
+    assert model.n_iter_ == 2
+
+
+def test_steps_beyond_the_target_do_not_spoil_a_point():
+    """Rounding hides the optimum of rows far away from 0, after it was close."""
+    rng = np.random.default_rng(6180)
+    n, d = 28, 11
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-6.0, 6.0, d)
+    X = (X[rng.integers(0, n // 3, n)] + 2.4e6).astype(np.float32)
+    y = rng.permutation(np.arange(n) % 2)
+    found = LinearSVC(C=1e6, loss="hinge", tol=1e-2).fit(X, y).certificate_
+    assert found.certified
 
 
 def test_the_smallest_problems_are_solved_to_rounding():

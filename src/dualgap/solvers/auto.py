@@ -25,8 +25,9 @@ Update     the update of the method that runs. :func:`choose` decides which meth
               takes over if `dcd` needs `overlap_margin` times the passes that it does.
            4. Newton's method is compared with interior point as in 2, from
               twice the cost of interior point on: that cost hardly depends on how
-              hard the problem is. If one of the three breaks down, another one takes
-              over: interior point, then Newton's method, then `dcd`.
+              hard the problem is. A method that breaks down while it aims at less than
+              `tol` begins again, without that aim. If it breaks down for good, another
+              one takes over: interior point, then Newton's method, then `dcd`.
            `dcd` runs alone beyond `SmoothingNewton.max_features` columns, and on a
            store that is read block by block.
 Guarantee  the guarantee of the method that ends the fit
@@ -83,6 +84,8 @@ class AutoSettings:
     #: Newton's method gains most in its last steps, so it is first compared after this
     #: many times the passes of interior point.
     patience: float = 2.0
+    #: Epochs of Newton's method where another method broke down, before `dcd` goes on.
+    last_epochs: int = 200
     #: No work is free if this many epochs alone read more than `free_work` entries.
     free_epochs: int = 20
     #: Rows that are sampled to see whether a class surrounds the origin.
@@ -335,6 +338,8 @@ class AutoState(State):
     retest: float | None = None
     #: Whether `dcd` began because few rows stay active.
     settled: bool = False
+    #: Whether a method broke down while it aimed at less than `tol`.
+    eased: bool = False
     #: Names of the methods that have broken down.
     broken: list[str] = field(default_factory=list)
     #: Passes of the running method and log10 of its relative gap, after each epoch.
@@ -352,7 +357,7 @@ class AutoState(State):
     @property
     def work(self) -> float:
         # The overhead of an epoch counts where few rows are active.
-        return super().work + 2000.0 * self.epochs
+        return super().work + Auto.epoch_work * self.epochs
 
     def finite(self) -> bool:
         # A method that has not begun has no values yet.
@@ -399,6 +404,8 @@ class Auto(Solver):
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5
+    #: What an epoch costs besides its visits, in stored entries.
+    epoch_work: ClassVar[float] = 2000.0
     monotone = True
     free_bias = True
     streams = True
@@ -419,7 +426,8 @@ class Auto(Solver):
     def step(self, state: AutoState, stop: core.Stop) -> None:
         if state.epochs == 0:
             self._begin(state)
-        state.inner.pause, state.inner.tol = state.pause, self.goal(state)
+        state.inner.pause = state.pause
+        self._aim(state)
         state.engine.step(state.inner, stop)
         state.follow()
         if not self._fall_back(state):
@@ -513,7 +521,10 @@ class Auto(Solver):
 
     def goal(self, state: AutoState) -> float:
         epoch = state.product + state.problem.width
-        if state.work + self.settings.free_epochs * epoch >= self.free_work:
+        if (
+            state.eased
+            or state.work + self.settings.free_epochs * epoch >= self.free_work
+        ):
             return float(state.tol)
         return super().goal(state)
 
@@ -524,8 +535,14 @@ class Auto(Solver):
         return state.engine.iterate(state.inner)
 
     def claim(self, state: AutoState) -> Claim:
-        state.inner.tol = self.goal(state)
+        self._aim(state)
         return state.engine.claim(state.inner)
+
+    def _aim(self, state: AutoState) -> None:
+        """Tell the running method which gap to reach, unless it is stuck."""
+        primal, _ = self.estimate(state)
+        if state.inner.epochs == 0 or not math.isnan(primal):
+            state.inner.tol = self.goal(state)
 
     def reject(self, state: AutoState) -> None:
         state.engine.reject(state.inner)
@@ -533,23 +550,33 @@ class Auto(Solver):
 
     def _fall_back(self, state: AutoState) -> bool:
         """Replace a method that has broken down; return whether there was one."""
-        primal, _ = state.engine.estimate(state.inner)
-        if state.inner.finite() and not math.isinf(primal):
+        if not self._broke_down(state):
             return False
-        state.broken.append(state.engine.name)
+        logger.info("auto: %s broke down", state.engine.name)
         state.updates += 1  # the loop ends a fit after two epochs without a change
+        if state.inner.tol < state.tol and not isinstance(state.engine, DCD):
+            state.eased = True
+            self._run(state, state.engine, state.predicted)
+            return True
+        state.broken.append(state.engine.name)
         problem = state.problem
         small = problem.width <= SmoothingNewton().max_features
         others = (InteriorPoint(), SmoothingNewton())
         for other in others if small and not problem.streamed else ():
             if other.name not in state.broken:
-                logger.info("auto: %s broke down", state.engine.name)
                 passes = predicted_passes(other, problem, state.tol, self.settings)
                 self._run(state, other, passes)
                 return True
         if state.dcd is None or DCD.name in state.broken:
             return False
-        logger.info("auto: %s broke down, dcd goes on", state.engine.name)
         state.run(*state.dcd)
         state.dcd = None
         return True
+
+    def _broke_down(self, state: AutoState) -> bool:
+        """Whether the running method has no finite numbers, or gets nowhere."""
+        primal, _ = self.estimate(state)
+        if not state.finite() or (state.inner.epochs > 0 and math.isinf(primal)):
+            return True
+        last = bool(state.broken) and isinstance(state.engine, SmoothingNewton)
+        return last and state.inner.epochs >= self.settings.last_epochs

@@ -1,8 +1,9 @@
 """Small problems with the same rows and different labels, solved in one call.
 
-The core solves each of them by steps of `newton` over all rows, and evaluates the
-points of its proof (src/core/labellings.hpp). The ordinary solver trains problems
-whose accuracy is not proved.
+The core solves each of them by steps of `newton` over all rows
+(src/core/labellings.hpp) or, of many classes over sparse rows, by sweeps of `dcd`
+(src/core/sweeps.hpp). It evaluates the points of their proofs. The ordinary solver
+trains problems whose accuracy is not proved.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -18,10 +21,13 @@ from .. import core
 from ..blas import algebra, one_thread
 from ..losses import Loss
 from ..problems.batch import LinearBatch
+from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
 from ..problems.rounding import Values
-from .auto import Auto
-from .base import Limits
+from .auto import Auto, choose
+from .base import Limits, Solver
+from .conjugate import Accelerator
+from .dcd import DCD, rows_per_chunk
 from .smoothing_newton import SmoothingNewton
 from .some_rows import SETTINGS as ROWS
 from .whole import Whole
@@ -56,6 +62,11 @@ class SmallLabellingsSettings:
     free_entries: float = 12_000.0
     #: Steps after which the ordinary solver takes over.
     most_steps: int = 300
+    #: Stored entries and rows of the largest problem of many classes whose sweeps take
+    #: about as long as the calls around them.
+    most_swept_entries: int = 500_000
+    #: Sweeps after which the ordinary solver takes over, before sums need a repair.
+    most_sweeps: int = 60
     #: Dual variables that one call of the core finds; of many classes it takes several.
     most_duals: int = 2**22
 
@@ -106,24 +117,35 @@ def are_rare(batch: LinearBatch) -> bool:
     return SETTINGS.rare * float(np.median(counts)) < rows.n
 
 
-def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole | None:
-    """Solve all problems of a batch, whose rows may have the cost 0 in some of them.
+def are_swept(solver: object, batch: LinearBatch, job: Limits) -> bool:
+    """Whether the core makes the sweeps of `dcd` for each of many classes.
 
-    Returns None if the solver is not `Auto`, the rows are many or on disk, the bias is
-    unpenalised, the classes have one joint problem, pairs have copies of their rows, or
-    the job was stopped in the first problem. Neither does it solve large problems if
-    most rows matter in most of the first ones.
+    Not from models of another C: the ordinary solver starts from those.
     """
     rows = batch.rows
-    if batch.points is not None or not are_small(solver, batch):
-        return None
-    assert isinstance(solver, Auto)
-    begun = time.perf_counter()
-    # With the squared hinge all rows of overlapping classes may matter, which are too
-    # many here.
-    bounded = not math.isinf(rows.loss.slope)
-    sure = not batch.many or bounded or _few_enough(batch)
-    newton = SmoothingNewton.settings
+    if type(solver) is not Auto or not batch.many or rows.streamed or rows.free_bias:
+        return False
+    if rows.rows.dense or int(rows.rows.stored) + rows.n > SETTINGS.most_swept_entries:
+        return False
+    if len(job.models) > 0:
+        return False
+    return isinstance(choose(_first(batch), job.tol).solver, DCD)
+
+
+def _first(batch: LinearBatch) -> BinaryProblem:
+    return cast(BinaryProblem, batch.problem(0))
+
+
+#: Solves some problems, whose points it writes, and returns their proofs.
+Call = Callable[[core.Labellings, range], core.LabellingProofs]
+
+
+def by_newton(solver: Auto, batch: LinearBatch, job: Limits, sure: bool) -> Call:
+    """Return what solves problems by steps of `newton`.
+
+    `sure`: also those in which most rows matter.
+    """
+    rows, newton = batch.rows, SmoothingNewton.settings
     settings = core.LabellingSettings(
         newton.first_tau,
         job.tol,
@@ -135,6 +157,80 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         newton.rules,
     )
     settings.whole = sure
+
+    def call(labellings: core.Labellings, problems: range) -> core.LabellingProofs:
+        return core.solve_labellings(
+            rows.rows, rows.q, labellings, rows.core_loss, settings, algebra()[0],
+            rows.threads, job.stop,
+        )  # fmt: skip
+
+    return call
+
+
+def by_sweeps(solver: Auto, batch: LinearBatch, job: Limits) -> Call:
+    """Return what solves problems by sweeps of `dcd`, shared by threads."""
+    rows, dcd = batch.rows, DCD()
+    problem = _first(batch)
+    entries = rows.rows.stored / rows.n + 1.0
+    # As `goal` of `Auto`.
+    epoch = rows.rows.stored + rows.n + rows.width
+    free = solver.free_work - solver.settings.free_epochs * epoch
+    # These are the sweeps before an acceleration.
+    accelerates, plain = dcd.accelerates(problem), Accelerator.settings
+    rules = core.SweepRules(
+        job.tol,
+        job.atol,
+        min(job.tol, solver.free_goal),
+        free,
+        entries,
+        rows.width + solver.epoch_work,
+        min(SETTINGS.most_sweeps, job.max_iter),
+        plain.omega if accelerates else 1.0,
+        rows_per_chunk(problem),
+        dcd.settings.longest_skip,
+        accelerates and problem.steepness <= dcd.settings.modified_sgd_limit,
+        solver.check_factor,
+        plain.lag if accelerates else 0.0,
+        plain.least_share,
+    )
+    threads = core.Team(job.threads)
+
+    def call(labellings: core.Labellings, problems: range) -> core.LabellingProofs:
+        seeds = [job.seeds[k % len(job.seeds)] for k in problems]
+        return core.sweep_labellings(
+            rows.rows, rows.q, labellings, rows.core_loss, rules, seeds, threads,
+            job.stop,
+        )  # fmt: skip
+
+    return call
+
+
+def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole | None:
+    """Solve all problems of a batch, whose rows may have the cost 0 in some of them.
+
+    Returns None if the solver is not `Auto`, the rows are many or on disk, the bias is
+    unpenalised, the classes have one joint problem, pairs have copies of their rows, or
+    the job was stopped in the first problem. Neither does it solve large problems if
+    most rows matter in most of the first ones, or if these take many sweeps.
+    """
+    rows = batch.rows
+    if batch.points is not None:
+        return None
+    # With the squared hinge all rows of overlapping classes may matter, which are too
+    # many here.
+    bounded = not math.isinf(rows.loss.slope)
+    method: type[Solver] = SmoothingNewton
+    if are_small(solver, batch):
+        sure = not batch.many or bounded or _few_enough(batch)
+        assert isinstance(solver, Auto)
+        call = by_newton(solver, batch, job, sure)
+    elif are_swept(solver, batch, job):
+        sure, method = False, DCD
+        assert isinstance(solver, Auto)
+        call = by_sweeps(solver, batch, job)
+    else:
+        return None
+    begun = time.perf_counter()
     whole = range(len(batch))
     w, stored = np.empty((len(whole), rows.width)), list[StoredDuals]()
     proofs, ends, last = [], [], 0
@@ -146,16 +242,8 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
             problems = whole[begin : begin + (each if begin else first)]
             signs, cost = batch.signs(problems), batch.costs(problems)
             alpha = np.empty(signs.shape)
-            found = core.solve_labellings(
-                rows.rows,
-                rows.q,
-                core.Labellings(signs, cost, w[begin : problems.stop], alpha),
-                rows.core_loss,
-                settings,
-                algebra()[0],
-                rows.threads,
-                job.stop,
-            )
+            here = w[begin : problems.stop]
+            found = call(core.Labellings(signs, cost, here, alpha), problems)
             if begin == 0 and 2 * found.left > len(problems):
                 return None
             own = alpha[: len(found.ends)]
@@ -180,5 +268,5 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
         np.concatenate([found.epochs for found in proofs]),
         np.concatenate(ends),
         time.perf_counter() - begun,
-        SmoothingNewton.name,
+        method.name,
     )

@@ -1,0 +1,160 @@
+// Problems with the same sparse rows and different labels, each solved by sweeps of
+// dual coordinate ascent, and proved.
+//
+// Problem    for every labelling: as in epochs/dual_coordinate.hpp, with its
+// certificate Update     sweeps of epochs/sleeping_rows.hpp from alpha = 0, as `dcd`
+// makes them before
+//            it accelerates (solvers/dcd.py); a proof where the visits of a sweep say
+//            that the gap is met (training/schedule.py)
+// Guarantee  that of epochs/sleeping_rows.hpp. A labelling whose gap is not met after
+//            `most` sweeps is left to others
+// Cost       as in epochs/sleeping_rows.hpp, and two passes for a proof. The labellings
+//            are shared by threads; each has all rows, and 14 bytes of a thread per row
+// Source     as in epochs/sleeping_rows.hpp
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "certify.hpp"
+#include "epochs/sleeping_rows.hpp"
+#include "labellings.hpp"
+
+namespace dualgap {
+
+// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
+// from `free` entries read on, where a sweep reads `row` entries for each row and
+// `sweep` more; after `most` sweeps in any case. A sweep is over-relaxed by `omega`,
+// visits `chunk` rows together, and skips a row for up to `longest` sweeps. The first
+// one may be Modified-SGD. A proof is made from `nearly` times that gap on. With `lag`
+// the gap of a sweep is corrected by how it fell, to no less than the share `least` of
+// it.
+struct SweepRules {
+  double tol, atol, goal, free, row, sweep;
+  int most;
+  double omega;
+  Index chunk;
+  int longest;
+  bool modified_sgd;
+  double nearly, lag, least;
+};
+
+template <class Rows>
+class SweepSolver : private LabellingTuning {
+ public:
+  SweepSolver(const Rows &rows, const double *q, const Loss &loss,
+              const SweepRules &rules)
+      : rows_(rows), q_(q), loss_(loss), rules_(rules) {}
+
+  // Solves and proves every labelling, or the first ones if told to stop. Their random
+  // orders begin with seeds[k mod seeds.size()].
+  LabellingProofs solve(const Vector<Labelling> &labellings,
+                        const Vector<std::uint64_t> &seeds, Team &threads, Poll &poll,
+                        const Stop &stop) const {
+    Vector<Found> found(labellings.size());
+    const auto caller = std::this_thread::get_id();
+    threads.run(labellings.size(), labellings.size(), [&](Index k, Index, Index) {
+      if (stop.requested() || stop.expired()) return;
+      const std::uint64_t seed = seeds[k % seeds.size()];
+      Poll own(stop, [] {});
+      const bool mine = std::this_thread::get_id() == caller;
+      minimise(labellings[k], seed, found[k], mine ? poll : own, stop);
+    });
+    LabellingProofs all;
+    for (const Found &one : found) {
+      if (!one.whole) break;
+      all.points.push_back(one.point);
+      all.epochs.insert(all.epochs.end(), one.epochs.begin(), one.epochs.end());
+      all.ends.push_back(all.epochs.size());
+      all.left += !one.met;
+    }
+    return all;
+  }
+
+ private:
+  struct Found {
+    GivenPoint point{};
+    Vector<Epoch> epochs;
+    bool met = false, whole = false;  // whole: not stopped before its end
+  };
+
+  void minimise(const Labelling &of, std::uint64_t seed, Found &found, Poll &poll,
+                const Stop &stop) const {
+    const Index n = rows_.rows(), width = rows_.width();
+    const DualData data{of.y, of.cost, q_, loss_};
+    DualState state{of.alpha, of.w};
+    std::fill_n(of.alpha, n, 0.0);
+    std::fill_n(of.w, width, 0.0);
+    Vector<std::uint8_t> wake(n), length(n);
+    Vector<Order> order(n);
+    Sleep sleep{wake.data(), length.data(), std::numeric_limits<double>::quiet_NaN(),
+                rules_.longest};
+    Random random(seed);
+    double linear = 0, last = 0, work = 0, nearly = rules_.nearly;
+    Index updates = 0;
+    int idle = 0;
+    for (int made = 0; made < rules_.most && idle < 2;) {
+      const bool first = rules_.modified_sgd && made == 0;
+      const SweepSettings settings{first ? 1.0 : rules_.omega, rules_.chunk, false,
+                                   first};
+      const SleepingPass pass = sleeping_epoch(rows_, data, state, sleep, settings,
+                                               order.data(), random, poll);
+      if (stop.requested() || stop.expired()) return;
+      ++made;
+      idle = pass.updates == 0 ? idle + 1 : 0;
+      sleep.threshold = pass.threshold;
+      linear += pass.linear;
+      work += static_cast<double>(pass.visited) * rules_.row + rules_.sweep;
+      const double dual = linear - 0.5 * squared_norm(of.w, width);
+      const double gap = left_at_the_end(pass.gap, std::exchange(last, pass.gap), made);
+      updates += pass.updates;
+      found.epochs.push_back({dual + gap, dual, updates});
+      const double goal = work < rules_.free ? rules_.goal : rules_.tol;
+      const double target = std::max(goal * dual, rules_.atol);
+      if (gap > nearly * target && idle == 0 && made < rules_.most) continue;
+      const double proved = prove(of, wake.data(), found);
+      found.met = proved <= kSafe * std::max(rules_.tol * dual, rules_.atol);
+      if (proved <= kSafe * target) break;
+      // The next proof is made where the estimate was as wrong as it is now.
+      if (gap > 0.0) nearly = std::min(rules_.nearly, 0.95 * gap / proved);
+    }
+    found.whole = true;
+  }
+
+  // Returns the gap at the end of a sweep, from its sum over the visits.
+  double left_at_the_end(double gap, double before, int made) const {
+    if (rules_.lag == 0.0 || !(0.0 < gap && gap < before)) return gap;
+    const double fall = gap / before;
+    const bool after_sgd = rules_.modified_sgd && made == 2;
+    const double share = after_sgd
+                             ? rules_.lag * fall
+                             : std::max(rules_.lag * std::sqrt(fall), rules_.least);
+    return std::min(share, 1.0) * gap;
+  }
+
+  // Returns the gap at w, which becomes the sum of the rows anew. Rows on the wrong
+  // side of their margin wake up.
+  double prove(const Labelling &of, std::uint8_t *wake, Found &found) const {
+    Team alone(1);
+    std::fill_n(of.w, rows_.width(), 0.0);
+    combine(rows_, of.y, of.alpha, of.w, alone);
+    const MarginTerms terms{of.y, of.cost, loss_, wake};
+    const Values values =
+        evaluate(rows_, terms, q_, of.w, Dual::kOfW, of.alpha, nullptr, nullptr, alone);
+    const double norm = squared_norm(of.w, rows_.width());
+    found.point = {values, norm, norm, 1.0};
+    const double primal = 0.5 * norm + values.loss;
+    return primal - (values.sum - 0.5 * (norm + values.diagonal));
+  }
+
+  const Rows &rows_;
+  const double *q_;
+  Loss loss_;
+  SweepRules rules_;
+};
+
+}  // namespace dualgap
