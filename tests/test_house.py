@@ -159,13 +159,13 @@ ROOMS = {
     "cli": 4146,
     "data": 5924,
     "distributed": 2629,
-    "estimators": 10629,
+    "estimators": 10630,
     "kernels": 1641,
     "models": 6339,
     "papers": 3748,
     "plot": 1028,
     "problems": 6198,
-    "solvers": 10499,
+    "solvers": 10939,
     "training": 2398,
 }
 

@@ -175,11 +175,14 @@ struct ChosenExamples {
   Bytes y;
   Doubles cost, fixed;
   double constant;
+  std::optional<Doubles> offset;
   SomeRows taken() const {
     std::unique_ptr<RowSet> set = row_set(rows, y, fixed);
     const Index n = set->rows(), width = set->width();
-    return {std::move(set), values_of(y, n, "y"), values_of(cost, n, "cost"),
-            values_of(fixed, width, "fixed"), constant};
+    SomeRows some{std::move(set), values_of(y, n, "y"), values_of(cost, n, "cost"),
+                  values_of(fixed, width, "fixed"), constant};
+    if (offset) some.offset = values_of(*offset, n, "offset");
+    return some;
   }
 };
 
@@ -482,9 +485,12 @@ void bind_interior(nb::module_ &m) {
       "Rows with labels and costs; the sum `fixed` and the dual "
       "variables `constant` of all other rows. The rows are a "
       "list of accessors, or what a function yields in every "
-      "pass: an accessor, and which of its rows or None for all.")
-      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double>(), "rows"_a, "y"_a,
-           "cost"_a, "fixed"_a, "constant"_a);
+      "pass: an accessor, and which of its rows or None for all. "
+      "Offsets are taken off the margins; they are 0 by default.")
+      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double,
+                    std::optional<Doubles>>(),
+           "rows"_a, "y"_a, "cost"_a, "fixed"_a, "constant"_a,
+           "offset"_a.none() = nb::none());
   bind_newton(m);
   bind_smoothing_newton(m);
   bind_labellings(m);
@@ -532,16 +538,12 @@ void bind_interior(nb::module_ &m) {
       .def(
           "__init__",
           [](Interior *self, const ChosenExamples &examples, const Loss &loss,
-             double scale, bool free_bias, Team &threads, const Algebra &algebra,
-             const std::optional<Doubles> &offset) {
-            SomeRows rows = examples.taken();
-            Vec offsets;
-            if (offset) offsets = values_of(*offset, rows.rows->rows(), "offset");
-            new (self) Interior(std::move(rows), std::move(offsets), loss, scale,
-                                free_bias, threads, look_up(algebra));
+             double scale, bool free_bias, Team &threads, const Algebra &algebra) {
+            new (self) Interior(examples.taken(), loss, scale, free_bias, threads,
+                                look_up(algebra));
           },
           "examples"_a, "loss"_a, "scale"_a, "free_bias"_a, "threads"_a.noconvert(),
-          "algebra"_a, "offset"_a.none() = nb::none(), nb::keep_alive<1, 6>())
+          "algebra"_a, nb::keep_alive<1, 6>())
       .def(
           "start",
           [](Interior &self, Doubles w, double mu, Stop &stop) {

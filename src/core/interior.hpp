@@ -108,11 +108,10 @@ struct InteriorPart : PassPart {
 
 class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
  public:
-  // `scale` is a typical ||x_i||^2. No offsets: they are 0.
-  Interior(SomeRows data, Vec offset, const Loss &loss, double scale, bool free_bias,
+  // `scale` is a typical ||x_i||^2.
+  Interior(SomeRows data, const Loss &loss, double scale, bool free_bias,
            Team &threads, const LinearAlgebra &algebra)
       : NewtonSystem(std::move(data), free_bias, threads, algebra),
-        offset_(std::move(offset)),
         loss_(loss),
         scale_(scale),
         bounded_(!std::isinf(loss.slope)),
@@ -151,7 +150,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     if (mu == 0.0) {
       for (const double c : data_.cost) mu += c / static_cast<double>(m_);
       mu *= bounded_ ? 2.0 / 3.0 * loss_.slope : 2.0 / loss_.curvature;
-      if (!offset_.empty()) {
+      if (!data_.offset.empty()) {
         double far = 0;
         for (const double z : z_) far += std::abs(z - 1.0) / static_cast<double>(m_);
         mu *= far > 0.0 ? far : 1.0;
@@ -250,9 +249,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   bool margins(Poll &poll, const Stop &stop) {
     return read(one_product, poll, stop,
                 [&](Part &, const RowBlock &rows, Index begin, Index end) {
-                  outputs(rows, begin, end, seen_, &z_[begin]);
-                  if (offset_.empty()) return;
-                  for (Index k = begin; k < end; ++k) z_[k] -= offset_[k];
+                  margins_at(rows, begin, end, seen_, &z_[begin]);
                 });
   }
 
@@ -474,11 +471,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
         part.p[k] = a[k] * s[k] + f * b[k] * v[k];
         part.q[k] = a[k] - 0.5 * delta[k] * a[k] * a[k];
       }
-      if (!offset_.empty()) {
-        const double *o = at(offset_);
-        DUALGAP_INDEPENDENT
-        for (Index k = 0; k < n; ++k) part.q[k] += o[k] * a[k];
-      }
+      add_offsets(begin, end, a, part.q);
       part.mu += total(part.p, n);
       part.sum += total(part.q, n);
       DUALGAP_INDEPENDENT
@@ -504,7 +497,6 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
   }
 
-  Vec offset_;
   Loss loss_;
   double scale_;
   bool bounded_, single_ = false;

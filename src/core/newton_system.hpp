@@ -67,6 +67,7 @@ struct SomeRows {
   Vec cost;         // all positive
   Vec fixed;        // f, the sum of U_i y_i x_i over the rows fixed at U_i
   double constant;  // the sum of U_i - delta_i U_i^2/2 over the rows fixed at U_i
+  Vec offset = {};  // o_i; empty if all are 0
   const Centring *centring = nullptr;  // chosen before, for many problems
 };
 
@@ -192,6 +193,21 @@ class NewtonSystem : protected NewtonTuning {
                double *out) const {
     rows.dots(begin, end, u.data(), out);
     sign(begin, end, out);
+  }
+  // z_k = y_k x_k.u - o_k
+  void margins_at(const RowBlock &rows, Index begin, Index end, const Vec &u,
+                  double *out) const {
+    outputs(rows, begin, end, u, out);
+    if (data_.offset.empty()) return;
+    const double *o = &data_.offset[begin];
+    for (Index k = 0; k < end - begin; ++k) out[k] -= o[k];
+  }
+  // p <- p + o a, for terms of D.
+  void add_offsets(Index begin, Index end, const double *a, double *p) const {
+    if (data_.offset.empty()) return;
+    const double *o = &data_.offset[begin];
+    DUALGAP_INDEPENDENT
+    for (Index k = 0; k < end - begin; ++k) p[k] += o[k] * a[k];
   }
   // p <- y p, so that sums() adds up y_i x_i instead of x_i.
   void sign(Index begin, Index end, double *p) const {

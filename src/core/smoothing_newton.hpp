@@ -6,8 +6,8 @@
 //              l_tau(u) = max over 0 <= b <= slope of
 //                         b (u + tau/2) - (curvature + tau) b^2/2.
 //            For tau = 0 this is the loss itself. For the hinge it differs from the
-//            loss by at most tau/8 and is a parabola for |u| < tau/2. f and J are as in
-//            interior.hpp.
+//            loss by at most tau/8 and is a parabola for |u| < tau/2. f, J and offsets
+//            of z_i are as in interior.hpp.
 // Update     a_i = c_i b_i with the b_i that attains the maximum, so that
 //              r = f + sum_i a_i y_i x_i - J w  is the negative gradient,
 //              H = J + sum over 0 < b_i < slope of c_i/(curvature + tau) x_i x_i'
@@ -278,7 +278,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
                   for (Index k = 0; k < n; ++k) there[k] = z[k] + dz[k];
                   z = there;
                 } else if (!kept) {
-                  outputs(rows, begin, end, seen_, z);
+                  margins_at(rows, begin, end, seen_, z);
                 }
                 Index inside = 0;
                 DUALGAP_INDEPENDENT
@@ -293,6 +293,7 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
                   inside += b > 0.0 && b < slope;
                   part.p[k] = c[k] * loss_of.value(u);
                 }
+                add_offsets(begin, end, a, part.q);
                 part.loss += total(part.p, n);
                 part.sum += total(part.q, n);
                 part.smoothed += total(smoothed, n);

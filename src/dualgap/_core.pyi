@@ -916,10 +916,10 @@ def unlearning_epoch(examples: Examples, s: float, order: Annotated[NDArray[nump
 
 class SomeRows:
     """
-    Rows with labels and costs; the sum `fixed` and the dual variables `constant` of all other rows. The rows are a list of accessors, or what a function yields in every pass: an accessor, and which of its rows or None for all.
+    Rows with labels and costs; the sum `fixed` and the dual variables `constant` of all other rows. The rows are a list of accessors, or what a function yields in every pass: an accessor, and which of its rows or None for all. Offsets are taken off the margins; they are 0 by default.
     """
 
-    def __init__(self, rows: object, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], fixed: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constant: float) -> None: ...
+    def __init__(self, rows: object, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], fixed: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constant: float, offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
 class NewtonState:
     """
@@ -1096,7 +1096,7 @@ def chosen_rows(rows: Rows, chosen: Annotated[NDArray[numpy.uint32], dict(shape=
 class Interior:
     """The interior-point iteration; every cost is positive."""
 
-    def __init__(self, examples: SomeRows, loss: Loss, scale: float, free_bias: bool, threads: Team, algebra: tuple[object, ...], offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, examples: SomeRows, loss: Loss, scale: float, free_bias: bool, threads: Team, algebra: tuple[object, ...]) -> None: ...
 
     def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mu: float, stop: Stop) -> bool:
         """

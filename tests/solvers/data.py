@@ -153,14 +153,14 @@ def with_bias(case, layout, loss, free_bias, C=0.7):
     return bench, X, problem
 
 
-def some_rows(problem, chosen, fixed=None, constant=0.0, rows=None):
+def some_rows(problem, chosen, fixed=None, constant=0.0, rows=None, offset=None):
     """Return rows of a problem for a solver of the core, as they are or in blocks."""
     if rows is None:
         order = np.asarray(chosen, dtype=np.uint32)
         rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
     fixed = np.zeros(problem.width) if fixed is None else fixed
     y, cost = problem.y[chosen], problem.cost[chosen]
-    return core.SomeRows(rows, y, cost, fixed, constant)
+    return core.SomeRows(rows, y, cost, fixed, constant, offset)
 
 
 def close(ours, theirs, rtol=1e-10):

@@ -14,6 +14,7 @@ from dualgap.solvers import solver_for
 from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.solvers.smoothing_regression import SmoothingRegression
 from dualgap.training import solve
 
 from ..twins import regression as twin
@@ -140,8 +141,9 @@ def test_auto_goes_by_the_shape_and_the_loss():
         (40, SquaredEpsilonInsensitive(), 1.0, ResidualNewton),
         (39, SquaredEpsilonInsensitive(), 1.0, RegressionDCD),
         (40, EpsilonInsensitive(), 100.0, RegressionInterior),
+        (101, EpsilonInsensitive(), 100.0, SmoothingRegression),
         (40, EpsilonInsensitive(), 0.1, RegressionDCD),
-        (2000, EpsilonInsensitive(), 100.0, RegressionInterior),
+        (2000, EpsilonInsensitive(), 100.0, SmoothingRegression),
         (2000, EpsilonInsensitive(), 0.1, RegressionDCD),
     ):
         problem = RegressionProblem(X[:n], y[:n], C, loss=loss)

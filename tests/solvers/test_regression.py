@@ -22,7 +22,8 @@ from dualgap.problems import (
 from dualgap.problems.one_class import sum_of_duals
 from dualgap.solvers import DCD
 from dualgap.solvers.regression import PairDescent, RegressionDCD
-from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.solvers.regression_interior import OneClassInterior, RegressionInterior
+from dualgap.solvers.smoothing_regression import SmoothingRegression
 from dualgap.training import solve
 
 from .. import qp
@@ -172,15 +173,24 @@ def test_targets_inside_the_tube_need_no_model():
     assert not solution.w.any()
 
 
+#: `pairs`, the interior point alone, and after some pairs.
+PLANES = [
+    PairDescent(),
+    OneClassInterior()._with_settings(first_pairs=0),
+    OneClassInterior(),
+]
+
+
+@pytest.mark.parametrize("solver", PLANES)
 @pytest.mark.parametrize("nu", [0.01, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_one_class_certificates_hold_against_a_generic_solver(nu, weighted):
+def test_one_class_certificates_hold_against_a_generic_solver(solver, nu, weighted):
     for seed in range(3):
         X, _, weight = data(seed=seed, n=(9, 40, 70)[seed])
         X = X + 0.5
         weight = weight if weighted else np.ones(len(X))
         problem = OneClassProblem(X, nu, sample_weight=weight)
-        solution = solve(problem, PairDescent(), tol=1e-7)
+        solution = solve(problem, solver, tol=1e-7)
         certificate, alpha = solution.certificate, solution.alpha
         assert certificate.certified
         assert (alpha >= 0.0).all()
@@ -188,11 +198,14 @@ def test_one_class_certificates_hold_against_a_generic_solver(nu, weighted):
         total = nu * weight.sum()
         assert math.fsum(alpha) == pytest.approx(total, rel=1e-14)
         w, rho = solution.w, -solution.bias
-        np.testing.assert_allclose(w, X.T @ alpha, rtol=1e-10, atol=1e-13 * total)
+        v = X.T @ alpha
+        if solver.name == "pairs":
+            np.testing.assert_allclose(w, v, rtol=1e-10, atol=1e-13 * total)
+        assert (w - v) @ (w - v) <= 2.0 * certificate.gap + 1e-20 * total**2
         loss = weight @ np.maximum(rho - X @ w, 0.0)
         P = 0.5 * w @ w - total * rho + loss
         assert certificate.primal == pytest.approx(P, rel=1e-12)
-        assert certificate.dual == pytest.approx(-0.5 * w @ w, rel=1e-12)
+        assert certificate.dual == pytest.approx(-0.5 * v @ v, rel=1e-12, abs=1e-20)
         K = X @ X.T
         form = qp.Box(K, np.zeros(len(X)), 0 * weight, weight, total=total)
         lower, upper = form.optimum()
@@ -228,6 +241,7 @@ def test_one_class_passes_are_those_of_the_twin(layout):
     assert not ours.room.any()
 
 
+@pytest.mark.parametrize("solver", PLANES)
 @pytest.mark.parametrize(
     ("X", "nu"),
     [
@@ -237,9 +251,9 @@ def test_one_class_passes_are_those_of_the_twin(layout):
         ([[0.0], [0.0]], 0.5),
     ],
 )
-def test_smallest_one_class_problems(X, nu):
+def test_smallest_one_class_problems(solver, X, nu):
     X = np.array(X)
-    solution = solve(OneClassProblem(X, nu), PairDescent(), tol=1e-8, max_iter=50)
+    solution = solve(OneClassProblem(X, nu), solver, tol=1e-8, max_iter=50)
     assert solution.certificate.certified
     assert math.fsum(solution.alpha) == pytest.approx(nu * len(X), rel=1e-14)
 
@@ -269,8 +283,8 @@ def test_problems_and_solvers_that_do_not_fit_are_refused():
         with pytest.raises(ValueError, match=r"is for [\w-]+ problems, got a"):
             solve(problem, solver)
     for problem, able in (
-        (regression, "'dcd', 'interior-point', 'newton'"),
-        (plane, "'pairs'"),
+        (regression, "'dcd', 'interior-point', 'newton', 'smoothing-newton'"),
+        (plane, "'interior-point', 'pairs'"),
     ):
         with pytest.raises(ValueError, match=f"for {problem.kind} use {able}$"):
             solve(problem, DCD())
@@ -304,7 +318,9 @@ def test_the_sum_of_duals_is_within_all_costs():
         assert Fraction(total) <= exact < Fraction(math.nextafter(total, math.inf))
 
 
-@pytest.mark.parametrize("solver", [RegressionDCD(), RegressionInterior()])
+@pytest.mark.parametrize(
+    "solver", [RegressionDCD(), RegressionInterior(), SmoothingRegression()]
+)
 def test_only_problems_of_some_ten_rows_are_solved_beyond_tol(solver):
     for n, exact in ((40, True), (400, False)):
         X, y, weight = data(n)

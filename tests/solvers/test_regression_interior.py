@@ -1,4 +1,4 @@
-"""Interior point for linear regression: optima, bad scaling, and what is refused."""
+"""Interior point and Newton's method for the absolute loss: optima, and refusals."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualgap.problems import RegressionProblem
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.solvers.smoothing_regression import SmoothingRegression
 from dualgap.training import solve
 
 from .data import LAYOUTS, close
 from .test_regression import box, data
 
+either = pytest.mark.parametrize(
+    "solver", [RegressionInterior(), SmoothingRegression()]
+)
 
+
+@either
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 5.0])
 @pytest.mark.parametrize("C", [1e-3, 0.1, 3.0, 1e3])
-def test_certificates_hold_against_a_generic_solver(layout, epsilon, C):
+def test_certificates_hold_against_a_generic_solver(solver, layout, epsilon, C):
     for seed in range(3):
         X, y, weight = data(seed=seed, n=(9, 40, 70)[seed], hollow=seed == 1)
         problem = RegressionProblem(
             LAYOUTS[layout](X), y, C, loss=EpsilonInsensitive(epsilon),
             sample_weight=weight, fit_intercept=True, intercept_scaling=0.7,
         )  # fmt: skip
-        solution = solve(problem, RegressionInterior(), tol=1e-5)
+        solution = solve(problem, solver, tol=1e-5)
         certificate, alpha = solution.certificate, solution.alpha
         assert certificate.certified
         assert certificate.epochs < 40
@@ -66,24 +72,26 @@ def test_rows_inside_the_tube_are_no_support_vectors():
     assert not solve(wide, RegressionInterior()).w.any()
 
 
-def test_a_warm_start_is_proved_first():
+@either
+def test_a_warm_start_is_proved_first(solver):
     X, y, _ = data(n=80)
     problem = RegressionProblem(X, y, 5.0)
-    first = solve(problem, RegressionInterior(), tol=1e-6)
-    again = solve(problem, RegressionInterior(), tol=1e-6, warm=first.alpha)
+    first = solve(problem, solver, tol=1e-6)
+    again = solve(problem, solver, tol=1e-6, warm=first.alpha)
     assert again.certificate.certified
     assert again.certificate.epochs == 0
-    far = solve(problem, RegressionInterior(), tol=1e-6, warm=-first.alpha)
+    far = solve(problem, solver, tol=1e-6, warm=-first.alpha)
     assert far.certificate.certified
 
 
-def test_the_end_is_reached_or_said():
+@either
+def test_the_end_is_reached_or_said(solver):
     X, y, _ = data(n=80)
     problem = RegressionProblem(X, y, 5.0)
-    limited = solve(problem, RegressionInterior(), tol=1e-9, max_iter=1)
+    limited = solve(problem, solver, tol=1e-9, max_iter=1)
     assert limited.certificate.status is Status.EPOCH_LIMIT
     assert np.isfinite(limited.certificate.relative_gap)
-    exact = solve(problem, RegressionInterior(), tol=1e-18)
+    exact = solve(problem, solver, tol=1e-18)
     assert exact.certificate.status is Status.STALLED
     assert exact.certificate.relative_gap < 1e-9
 
@@ -94,5 +102,6 @@ def test_what_it_cannot_train_is_refused():
     with pytest.raises(ValueError, match="use solver='newton' or 'dcd' for it"):
         solve(squared, RegressionInterior())
     wide = RegressionProblem(sparse.csr_matrix((2, 3000)), y[:2])
-    with pytest.raises(ValueError, match="3000 features, more than 2000; use"):
-        solve(wide, RegressionInterior())
+    for solver, most in ((RegressionInterior(), 2000), (SmoothingRegression(), 2500)):
+        with pytest.raises(ValueError, match=f"3000 features, more than {most}; use"):
+            solve(wide, solver)

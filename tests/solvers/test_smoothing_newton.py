@@ -22,9 +22,9 @@ from .data import LOSSES, close, make, some_rows, with_bias
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def inner(problem, chosen, *fixed, threads=1):
+def inner(problem, chosen, *fixed, threads=1, offset=None):
     return core.SmoothingNewton(
-        some_rows(problem, chosen, *fixed),
+        some_rows(problem, chosen, *fixed, offset=offset),
         problem.core_loss,
         problem.free_bias,
         core.Team(threads),
@@ -46,16 +46,19 @@ def made(n=2000, d=12, seed=0, noise=0.5):
 @pytest.mark.parametrize("case", ["plain", "everything"])
 @pytest.mark.parametrize("free_bias", [False, True])
 @pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i8-i8"])
-def test_twin(loss, case, free_bias, layout):
+@pytest.mark.parametrize("moved", [False, True])
+def test_twin(loss, case, free_bias, layout, moved):
     bench, X, problem = with_bias(case, layout, loss, free_bias)
     used = np.flatnonzero(problem.cost > 0)
     squared = loss == "squared_hinge"
-    ours, stop = inner(problem, used), core.Stop()
+    offset = 0.3 * np.cos(np.arange(len(used))) if moved else np.zeros(len(used))
+    given = offset if moved else None
+    ours, stop = inner(problem, used, offset=given), core.Stop()
     assert ours.start(np.zeros(problem.width), 1.5, stop)
     theirs = twin.SmoothingNewton(
         X[used] * bench.y[used, None], problem.cost[used],
         problem.loss.slope, problem.loss.curvature, np.zeros(problem.width),
-        0.0 if squared else 1.5, free_bias,
+        0.0 if squared else 1.5, free_bias, offset,
     )  # fmt: skip
     close(ours.alpha, theirs.alpha, 1e-12)
     for k in range(12):
@@ -71,6 +74,10 @@ def test_twin(loss, case, free_bias, layout):
             assert ours.smooth(0.5 * ours.tau, stop)
             theirs.tau *= 0.5
     assert ours.primal - ours.dual < 0.1 * ours.primal
+    u, c = 1.0 + offset - (X[used] @ ours.w) * bench.y[used], problem.cost[used]
+    tail = ours.w[: problem.d] if free_bias else ours.w
+    P = 0.5 * tail @ tail + c @ [problem.core_loss.value(x) for x in u]
+    np.testing.assert_allclose(ours.primal, P, 1e-9)
 
 
 @every_loss

@@ -4,7 +4,8 @@ min 1/2 |Jw|^2 + sum_i c_i l_tau(u_i),  u = 1 - Z w, Z the rows y_i x_i, with
 
     l_tau(u) = max over 0 <= b <= slope of b (u + tau/2) - (curvature + tau) b^2/2
 
-J = I, or with a 0 at the end for a bias that is not penalised.
+J = I, or with a 0 at the end for a bias that is not penalised. Given offsets o, the
+u_i are 1 + o_i - z_i.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ LONG = 0.6  # after one as long as this, but not every 20th time
 
 
 class SmoothingNewton:
-    def __init__(self, Z, c, slope, curvature, w, tau, free_bias=False):
+    def __init__(self, Z, c, slope, curvature, w, tau, free_bias=False, offset=0.0):
         self.Z, self.c, self.slope, self.curvature = Z, c, slope, curvature
-        self.w, self.tau = np.array(w, float), tau
+        self.w, self.tau, self.offset = np.array(w, float), tau, offset
         self.J, self.t, self.steps = np.eye(Z.shape[1]), 1.0, 0
         if free_bias:
             self.J[-1, -1] = 0.0
 
+    def shifted(self, w):
+        return 1 + self.offset - self.Z @ w + self.tau / 2
+
     def best(self, w):
         """The b without its bounds."""
-        return (1 - self.Z @ w + self.tau / 2) / (self.curvature + self.tau)
+        return self.shifted(w) / (self.curvature + self.tau)
 
     @property
     def alpha(self):
@@ -34,7 +38,7 @@ class SmoothingNewton:
 
     def objective(self, w):
         b = np.clip(self.best(w), 0, self.slope)
-        losses = b * (1 - self.Z @ w + self.tau / 2)
+        losses = b * self.shifted(w)
         losses -= (self.curvature + self.tau) * b**2 / 2
         return w @ self.J @ w / 2 + self.c @ losses
 

@@ -167,9 +167,9 @@ class LinearOneClassSVM(Novelty, LinearSingle):
     .. math:: P(w, \rho) = \tfrac12 \|w\|^2 - \nu \sum_i c_i \, \rho
               + \sum_i c_i \max(0, \rho - w \cdot x_i)
 
-    by dual coordinate descent on pairs of variables [1]_. The optimum is
-    :math:`-\tfrac12 \|w\|^2`. The plane passes through support vectors, which have a
-    decision of 0 and count as inliers.
+    by dual coordinate descent on pairs of variables [1]_ and, where that is slow, by an
+    interior point. The optimum is :math:`-\tfrac12 \|w\|^2`. The plane passes through
+    support vectors, which have a decision of 0 and count as inliers.
 
     References
     ----------

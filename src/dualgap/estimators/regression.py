@@ -128,11 +128,12 @@ class LinearSVR(QuantileColumns, LinearSingle):
         other weights.
     intercept_scaling : float, default=1.0
         Value of the constant feature. A larger value penalises the bias less.
-    solver : {"auto", "dcd", "interior-point", "newton"}, default="auto"
-        Training method: dual coordinate descent [1]_; for the squared loss, Newton's
-        method [2]_; for the other losses, interior point. "auto" uses Newton's method
-        if there are at least 4 times as many rows as features, and interior point for
-        up to 100 features unless C is small for the units of X and y.
+    solver : str, default="auto"
+        Training method: "dcd", dual coordinate descent [1]_; for the squared loss
+        "newton" [2]_; for the other losses "smoothing-newton", the same on a smoothed
+        loss, or "interior-point". "auto" uses Newton's method if there are at least 4
+        times as many rows as features, or at most 100 features, unless C is small for
+        the units of X and y.
 
     Attributes
     ----------

@@ -20,8 +20,9 @@ from .papers.sgd_qn import SGDQN
 from .papers.svmsgd import SvmSGD
 from .registry import get_solver, register, solver_for, solvers_of
 from .regression import PairDescent, RegressionDCD
-from .regression_interior import RegressionInterior
+from .regression_interior import OneClassInterior, RegressionInterior
 from .smoothing_newton import SmoothingNewton
+from .smoothing_regression import SmoothingRegression
 
 SOLVERS = solvers_of("binary")
 
@@ -38,6 +39,7 @@ __all__ = [
     "InteriorPoint",
     "LogisticDCD",
     "LogisticNewton",
+    "OneClassInterior",
     "PairDescent",
     "Pegasos",
     "RegressionDCD",
@@ -48,6 +50,7 @@ __all__ = [
     "SGDs",
     "SequentialDual",
     "SmoothingNewton",
+    "SmoothingRegression",
     "Solver",
     "State",
     "SvmSGD",

@@ -29,8 +29,8 @@ from ..problems.regression import RegressionProblem
 from . import regression
 from .base import TINY, Solver, State, new_order
 from .registry import get_solver, register, register_choice
-from .regression import RegressionSolver, ascended
-from .regression_interior import RegressionInterior
+from .regression import RegressionDCD, RegressionSolver, ascended
+from .smoothing_regression import SmoothingRegression
 from .some_rows import lone_blas
 
 
@@ -191,7 +191,7 @@ class ResidualNewton(RegressionSolver):
         problem, r = state.problem, state.residual
         beyond = np.maximum(np.abs(r) - problem.loss.epsilon, 0.0)
         alpha = 2.0 * problem.cost * np.copysign(beyond, r)
-        return Claim(state.w, ascended(state, alpha))
+        return Claim(state.w, ascended(state, alpha, RegressionDCD()))
 
 
 def factor_work(problem: BinaryProblem) -> float:
@@ -221,9 +221,13 @@ def choose_regression(problem: RegressionProblem) -> Solver:
         few = problem.width <= newton.auto_features
         name = "newton" if many or (steep and few) else name
     else:
-        settings = RegressionInterior.settings
+        settings = SmoothingRegression.settings
         size = float(np.abs(problem.target).sum())
         steep = problem.steepness * problem.n >= settings.steep * size
-        few = problem.width <= settings.auto_features
-        name = "interior-point" if steep and few else name
+        many = problem.n >= settings.rows_per_feature * problem.width
+        most = settings.most_features if many else settings.auto_features
+        if steep and problem.width <= most:
+            # The smallest are solved to rounding level.
+            small = problem.n * problem.width <= settings.free_entries
+            name = "interior-point" if small else "smoothing-newton"
     return get_solver(name, problem.kind)

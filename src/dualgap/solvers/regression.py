@@ -164,22 +164,38 @@ class RegressionDCD(RegressionSolver):
         state.restore()
 
 
-def ascended(state: State, alpha: Vector) -> Vector:
-    """Return a dual point after some epochs of `dcd` from alpha.
+def two_sides(
+    problem: RegressionProblem, used: NDArray[np.uint32], cost: Vector
+) -> core.SomeRows:
+    """Return some rows twice, with a hinge for either side of the tube."""
+    loss, target, rows = problem.loss, problem.target[used], problem.rows
+    if used.size < problem.n:
+        rows = core.chosen_rows(rows, used, problem.intercept_scaling)
+    return core.SomeRows(
+        [rows, rows],
+        np.repeat(np.array([1, -1], np.int8), used.size),
+        np.concatenate([loss.above * cost, loss.below * cost]),
+        np.zeros(problem.width),
+        0.0,
+        np.concatenate([target, -target]) - (loss.epsilon + 1.0),
+    )
+
+
+def ascended(state: State, alpha: Vector, solver: RegressionSolver) -> Vector:
+    """Return a dual point after some epochs of a dual solver from alpha.
 
     Rounding of the duals costs D much where columns are large. An epoch regains it,
     because each of its steps takes account of what the steps before have rounded.
     """
-    problem: RegressionProblem = state.problem  # type: ignore[assignment]
-    solver, before = RegressionDCD(), -math.inf
+    problem, before = state.problem, -math.inf
     inner = solver.start(problem, state.rng, alpha.copy())
     for _ in range(solver.settings.most_ascents):
         solver.step(inner, state.stop)
         state.visited += problem.n
-        if not inner.dual - before > 0.1 * state.tol * inner.dual:
+        if not inner.dual - before > 0.1 * state.tol * abs(inner.dual):
             break
         before = inner.dual
-    return inner.alpha
+    return inner.alpha  # type: ignore[attr-defined]
 
 
 @dataclass(kw_only=True)

@@ -1,5 +1,6 @@
-"""Interior point for linear regression with an absolute loss.
+"""Interior point for regression with an absolute loss, and for the one-class SVM.
 
+RegressionInterior
 Problem    P(w) = 1/2 ||w||^2 + sum_i c_i max(0, |y_i - w.x_i| - epsilon), through its
            dual over a = p - q with 0 <= p_i, q_i <= c_i; for the pinball loss
            p_i <= q c_i and q_i <= (1 - q) c_i
@@ -10,45 +11,64 @@ Guarantee  gap -> 0; no bound on the iterations, but in practice 8 to 25, whatev
 Cost       an iteration: the Gram matrix of all rows twice, d^3/6, and 6 to 18
            products; 8 d^2 bytes per thread, and 240 bytes per row
 Source     Mehrotra, SIAM J. Optim. 2, 1992; Ferris and Munson, SIAM J. Optim. 13, 2002
+
+OneClassInterior
+Problem    P(w, rho) of problems/one_class.py, through its dual
+Update     the same for one row each: the hinge of rho - w.x_i is that of a row with the
+           unpenalised bias -rho and the offset -1, and f has -total for the bias. All
+           products start at about 1/2 ||v||^2/n, v of equal dual variables: P* may be
+           of that size, or 0 for centred rows. Some epochs of `pairs` come first, of
+           which rows that a plane separates from the origin take two or three.
+Guarantee  as above; in practice 1 to 8 iterations
+Cost       an iteration: the Gram matrix of all rows, d^3/6, and 3 to 9 products;
+           120 bytes per row
+Source     Mehrotra, SIAM J. Optim. 2, 1992; Ferris and Munson, SIAM J. Optim. 13, 2002
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..certificate import size_of_optimum
 from ..losses import Vector
 from ..problems.base import Claim, LinearHint
 from ..problems.binary import BinaryProblem
+from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import State, new_order
-from .registry import register
-from .regression import RegressionSolver, ascended
+from .base import TINY, Solver, State, new_order
+from .registry import register, register_choice
+from .regression import (
+    PairDescent,
+    PairState,
+    RegressionDCD,
+    RegressionSolver,
+    ascended,
+    two_sides,
+)
 from .some_rows import Outcome, iterations_of_epoch, lone_blas
+
+P = TypeVar("P", RegressionProblem, OneClassProblem)
 
 
 @dataclass(frozen=True)
-class RegressionInteriorSettings(regression.RegressionSettings):
-    """Tuning constants of `RegressionInterior`."""
+class DualInteriorSettings(regression.RegressionSettings):
+    """Tuning constants of the solvers in this file."""
 
     #: Most features.
     most_features: int = 2000
-    #: "auto" uses this solver for up to this many features, if the mean of c_i q_i is
-    #: at least `steep` times the mean of |y_i|: below, `dcd` takes few epochs. The
-    #: ratio does not depend on the units of X and y.
-    auto_features: int = 100
-    #: Least ratio for "auto": `benchmarks/regression.py --steep` shows both solvers on
-    #: either side of it.
-    steep: float = 4.0
     #: Once the goal is met, duals within such a share of a bound are set to it, the
     #: largest share for which the goal is still met.
     snaps: tuple[float, ...] = (0.1, 1e-2, 1e-3, 1e-4, 1e-6)
+    #: Epochs of `pairs` before the interior point of a one-class SVM begins.
+    first_pairs: int = 12
     #: Epochs in a row without a smaller gap after which the solver is stuck.
     most_idle: int = 3
 
@@ -67,12 +87,9 @@ class Point(NamedTuple):
     def gap(self) -> float:
         return max(self.primal - self.dual, 0.0)
 
-    @classmethod
-    def at(cls, problem: RegressionProblem, alpha: Vector) -> Point:
-        """Return the duals of all rows with their w, P and D."""
-        w = problem.combine(alpha)
-        dual = problem.dual_value(alpha, core.squared_norm(w))
-        return cls(alpha, w, problem.value(w), dual)
+    def meets(self, tol: float, floor: float) -> bool:
+        """Whether the relative gap is at most `tol`."""
+        return self.gap <= tol * size_of_optimum(self.primal, self.dual, floor)
 
     def with_model(self, w: Vector, primal: float) -> Point:
         """Return the same duals with another primal point, if it is better."""
@@ -82,10 +99,10 @@ class Point(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class RegressionInteriorState(State):
+class DualInteriorState(State, Generic[P]):
     """Best dual point, and the iteration over the rows that have a weight."""
 
-    problem: RegressionProblem = field(kw_only=False)
+    problem: P = field(kw_only=False)
     alpha: Vector
     w: Vector
     apart: bool = False  # whether w is another point than w(alpha)
@@ -101,35 +118,49 @@ class RegressionInteriorState(State):
         self.primal, self.dual = point.primal, point.dual
 
 
-@register("regression")
-@dataclass(frozen=True)
-class RegressionInterior(RegressionSolver):
-    """Primal-dual interior point for rows of few features."""
+class DualInterior(RegressionSolver, Generic[P]):
+    """Base of the primal-dual interior points for rows of few features."""
 
     name: ClassVar[str] = "interior-point"
-    settings: ClassVar[RegressionInteriorSettings] = RegressionInteriorSettings()
-    losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive", "quantile")
+    settings: ClassVar[DualInteriorSettings] = DualInteriorSettings()
+    #: Solver for more features.
+    wider: ClassVar[str]
+
+    @abstractmethod
+    def point(self, problem: P, alpha: Vector) -> Point:
+        """Return the duals of all rows with their w, P and D."""
+
+    @abstractmethod
+    def value(self, problem: P, w: Vector) -> float:
+        """Return P at w."""
+
+    @abstractmethod
+    def examples(self, problem: P, used: NDArray[np.uint32]) -> core.SomeRows:
+        """Return rows of the hinge in place of the rows that have a weight."""
+
+    @abstractmethod
+    def first_product(self, problem: P) -> float:
+        """Return the product of a dual and its slack to start at; 0: the core's own."""
+
+    @abstractmethod
+    def ascend(self, state: DualInteriorState[P], alpha: Vector) -> Vector:
+        """Return a better dual point nearby, whose steps see the rounding of alpha."""
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
-        if problem.loss.name not in self.losses:
-            raise ValueError(
-                f"solver={self.name!r} needs loss={self.losses[0]!r} or 'quantile', "
-                f"got loss={problem.loss.name!r}; use solver='newton' or 'dcd' for it"
-            )
         most = self.settings.most_features
         if problem.width > most:
             raise ValueError(
                 f"solver={self.name!r}: {problem.width} features, more than {most}; "
-                "use solver='dcd'"
+                f"use solver={self.wider!r}"
             )
 
     def start(
-        self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
-    ) -> RegressionInteriorState:
+        self, problem: P, rng: core.Random, warm: Vector | None
+    ) -> DualInteriorState[P]:
         # A warm start is only proved: far from the optimum it is a poor interior point.
-        first = Point.at(problem, np.zeros(problem.n) if warm is None else warm)
-        state = RegressionInteriorState(
+        first = self.point(problem, np.zeros(problem.n) if warm is None else warm)
+        state = DualInteriorState(
             problem,
             rng,
             new_order(0),
@@ -141,16 +172,19 @@ class RegressionInterior(RegressionSolver):
             state.keep(first)
         return state
 
-    def step(self, state: RegressionInteriorState, stop: core.Stop) -> None:
+    def step(self, state: DualInteriorState[P], stop: core.Stop) -> None:
         if state.idle >= self.settings.most_idle or state.gap == 0.0:
-            state.epochs += 1
+            self.go_on(state)
             return
         if state.inner is None:
             state.inner = self._begin(state, stop)
         if state.inner is None:
             return
         most = iterations_of_epoch(state.problem)
-        outcome, made, correctors = state.inner.run(self.goal(state), most, stop)
+        # The size of P may be far below that to which gaps are relative.
+        size = max(abs(state.inner.primal), TINY)
+        goal = self.goal(state) * max(1.0, state.problem.floor / size)
+        outcome, made, correctors = state.inner.run(goal, most, stop)
         if outcome == Outcome.STOPPED:
             return
         state.epochs += 1
@@ -160,34 +194,27 @@ class RegressionInterior(RegressionSolver):
             state.idle = self.settings.most_idle
         self._look(state, stop)
 
+    def go_on(self, state: DualInteriorState[P]) -> None:
+        """Make an epoch at a point at which the method is stuck."""
+        state.epochs += 1
+
     def _begin(
-        self, state: RegressionInteriorState, stop: core.Stop
+        self, state: DualInteriorState[P], stop: core.Stop
     ) -> core.Interior | None:
         """Return the iteration at its first point; None on a stop request."""
         problem, used = state.problem, state.used
-        m, epsilon = used.size, problem.loss.epsilon
-        rows, target, cost = problem.rows, problem.target[used], problem.cost[used]
-        if m < problem.n:
-            rows = core.chosen_rows(rows, used, problem.intercept_scaling)
-        nothing = np.zeros(problem.width)
         inner = core.Interior(
-            core.SomeRows(
-                [rows, rows],
-                np.repeat(np.array([1, -1], np.int8), m),
-                np.concatenate([problem.loss.above * cost, problem.loss.below * cost]),
-                nothing,
-                0.0,
-            ),
-            core.Loss(problem.loss.slope, problem.loss.curvature),
+            self.examples(problem, used),
+            core.Loss(1.0, 0.0),
             float(problem.q[used].mean()),
-            False,
+            problem.free_bias,
             problem.threads,
             lone_blas(state),
-            np.concatenate([target, -target]) - (epsilon + 1.0),
         )
-        return inner if inner.start(nothing, 0.0, stop) else None
+        first = self.first_product(problem)
+        return inner if inner.start(np.zeros(inner.w.size), first, stop) else None
 
-    def _look(self, state: RegressionInteriorState, stop: core.Stop) -> None:
+    def _look(self, state: DualInteriorState[P], stop: core.Stop) -> None:
         """Compute P and D at the duals of the iterate; keep them if the gap is less.
 
         Rounding of the duals moves w(alpha), and with large columns its P: the
@@ -197,18 +224,21 @@ class RegressionInterior(RegressionSolver):
         """
         inner = state.inner
         assert inner is not None
-        above, below = inner.alpha.reshape(2, -1)
-        alpha = np.zeros(state.problem.n)
-        alpha[state.used] = above - below
-        point = Point.at(state.problem, alpha)
-        expected = max(state.tol * point.dual, 2.0 * (inner.primal - inner.dual))
+        problem = state.problem
+        # Regression has two rows for each row, for either sign.
+        sides = inner.alpha.reshape(-1, len(state.used))
+        alpha = np.zeros(problem.n)
+        alpha[state.used] = sides[0] - (sides[1] if len(sides) == 2 else 0.0)
+        point = self.point(problem, alpha)
+        size = size_of_optimum(point.primal, point.dual, problem.floor)
+        expected = max(state.tol * size, 2.0 * (inner.primal - inner.dual))
         if point.gap > expected:
-            w = inner.w
-            point = point.with_model(w, state.problem.value(w))
+            w = inner.w[: problem.width]
+            point = point.with_model(w, self.value(problem, w))
         if point.gap > expected:
             inner.refresh(stop)
             start = alpha if point.dual > state.dual else state.alpha
-            other = Point.at(state.problem, ascended(state, start))
+            other = self.point(problem, self.ascend(state, start))
             other = other.with_model(point.w, point.primal)
             other = other.with_model(state.w, state.primal)
             point = other if other.gap < point.gap else point
@@ -218,34 +248,159 @@ class RegressionInterior(RegressionSolver):
         state.idle = 0
         state.keep(point)
 
-    def _sparser(self, state: RegressionInteriorState) -> Point | None:
+    def _sparser(self, state: DualInteriorState[P]) -> Point | None:
         """Return a point that meets the goal with more duals at their bounds.
 
         Iterates are inside the box: without this every row is a support vector.
         """
         problem, alpha, goal = state.problem, state.alpha, self.goal(state)
-        if state.gap > goal * state.dual:
+        if state.gap > goal * size_of_optimum(state.primal, state.dual, problem.floor):
             return None
         size, most = np.abs(alpha), np.where(alpha > 0, problem.upper, -problem.lower)
         for share in self.settings.snaps:
             some = np.where(size < share * most, 0.0, alpha)
             some = np.where(most - size < share * most, np.copysign(most, alpha), some)
-            point = Point.at(problem, some)
+            point = self.point(problem, some)
             state.visited += 2 * problem.n
-            if point.gap <= goal * point.dual:
+            if point.meets(goal, problem.floor):
                 return point
         return None
 
-    def goal(self, state: RegressionInteriorState) -> float:
+    def goal(self, state: DualInteriorState[P]) -> float:
         return float(state.tol) if state.idle else super().goal(state)
 
-    def iterate(self, state: RegressionInteriorState) -> tuple[None, Vector]:
+    def iterate(self, state: DualInteriorState[P]) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def claim(self, state: RegressionInteriorState) -> Claim:
+    def claim(self, state: DualInteriorState[P]) -> Claim:
         sparse = self._sparser(state)
         if sparse is not None:
             state.keep(sparse)
         if state.apart:
             return Claim(state.w, state.alpha)
         return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
+
+
+@register("regression")
+@dataclass(frozen=True)
+class RegressionInterior(DualInterior[RegressionProblem]):
+    """Primal-dual interior point for regression with an absolute loss."""
+
+    losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive", "quantile")
+    wider: ClassVar[str] = "dcd"
+
+    def check(self, problem: BinaryProblem) -> None:
+        super().check(problem)
+        if problem.loss.name not in self.losses:
+            raise ValueError(
+                f"solver={self.name!r} needs loss={self.losses[0]!r} or 'quantile', "
+                f"got loss={problem.loss.name!r}; use solver='newton' or 'dcd' for it"
+            )
+
+    def point(self, problem: RegressionProblem, alpha: Vector) -> Point:
+        w = problem.combine(alpha)
+        dual = problem.dual_value(alpha, core.squared_norm(w))
+        return Point(alpha, w, problem.value(w), dual)
+
+    def value(self, problem: RegressionProblem, w: Vector) -> float:
+        return problem.value(w)
+
+    def examples(
+        self, problem: RegressionProblem, used: NDArray[np.uint32]
+    ) -> core.SomeRows:
+        return two_sides(problem, used, problem.cost[used])
+
+    def first_product(self, problem: RegressionProblem) -> float:
+        return 0.0
+
+    def ascend(
+        self, state: DualInteriorState[RegressionProblem], alpha: Vector
+    ) -> Vector:
+        return ascended(state, alpha, RegressionDCD())
+
+
+@dataclass(kw_only=True)
+class OneClassState(DualInteriorState[OneClassProblem]):
+    """The same, and the state of the epochs of `pairs`."""
+
+    pairs: PairState | None = None
+
+
+@register("one-class")
+@dataclass(frozen=True)
+class OneClassInterior(DualInterior[OneClassProblem]):
+    """Primal-dual interior point for the linear one-class SVM, after some pairs."""
+
+    losses: ClassVar[tuple[str, ...]] = ("one_class",)
+    wider: ClassVar[str] = "pairs"
+
+    def start(
+        self, problem: OneClassProblem, rng: core.Random, warm: Vector | None
+    ) -> OneClassState:
+        warm = problem.start() if warm is None else warm
+        return OneClassState(**vars(super().start(problem, rng, warm)))
+
+    def step(self, state: OneClassState, stop: core.Stop) -> None:  # type: ignore[override]
+        if state.gap > 0.0 and state.epochs < self.settings.first_pairs:
+            self._pair(state, stop)
+        else:
+            super().step(state, stop)
+
+    def _pair(self, state: OneClassState, stop: core.Stop) -> None:
+        """Make an epoch of `pairs`, of which separable rows take two or three."""
+        engine, problem = PairDescent(), state.problem
+        if state.pairs is None:
+            state.pairs = engine.start(problem, state.rng, state.alpha)
+        pairs = state.pairs
+        engine.step(pairs, stop)
+        state.epochs, state.updates = pairs.epochs, pairs.updates
+        state.visited = pairs.visited
+        state.primal, state.dual = engine.estimate(pairs)
+        state.alpha, state.w = pairs.alpha, pairs.w
+
+    def go_on(self, state: OneClassState) -> None:  # type: ignore[override]
+        super().go_on(state)
+        if state.gap == 0.0:
+            return
+        point = self.point(state.problem, self.ascend(state, state.alpha))
+        point = point.with_model(state.w, state.primal)
+        if point.gap < state.gap:
+            state.updates += 1
+            state.keep(point)
+
+    def point(self, problem: OneClassProblem, alpha: Vector) -> Point:
+        alpha = problem.feasible(alpha)
+        w = problem.combine(alpha)
+        return Point(alpha, w, self.value(problem, w), -0.5 * core.squared_norm(w))
+
+    def value(self, problem: OneClassProblem, w: Vector) -> float:
+        return problem.values(problem.outcomes(w), core.squared_norm(w))[0]
+
+    def examples(
+        self, problem: OneClassProblem, used: NDArray[np.uint32]
+    ) -> core.SomeRows:
+        rows = problem.rows.with_constant(1.0)
+        if used.size < problem.n:
+            rows = core.chosen_rows(rows, used, 1.0)
+        fixed = np.zeros(problem.width + 1)
+        fixed[-1] = -problem.total
+        ones, cost = np.ones(used.size, np.int8), problem.cost[used]
+        return core.SomeRows([rows], ones, cost, fixed, 0.0, np.full(used.size, -1.0))
+
+    def first_product(self, problem: OneClassProblem) -> float:
+        v = problem.combine(problem.nu * problem.cost)
+        least = 2.0 / 3.0 * float(problem.cost.sum())  # the core's own
+        return max(core.squared_norm(v), least) / np.count_nonzero(problem.cost)
+
+    def ascend(
+        self, state: DualInteriorState[OneClassProblem], alpha: Vector
+    ) -> Vector:
+        return ascended(state, alpha, PairDescent())
+
+
+@register_choice("one-class")
+def choose_one_class(problem: OneClassProblem) -> Solver:
+    """Return the solver for the counts of a one-class problem."""
+    few = problem.width <= OneClassInterior.settings.most_features
+    large = problem.n * problem.width > OneClassInterior.settings.free_entries
+    return OneClassInterior() if few and large else PairDescent()
