@@ -6,6 +6,7 @@ A package runs in a process of its own, in the Python that `DUALGAP_RIVALS` name
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -193,6 +194,79 @@ class Clock:
         return time.monotonic() > self.end
 
 
+class Grid:
+    """One data set at a time; its fits are recorded here."""
+
+    name: str
+
+    def __init__(self, results: Results, clock: Clock, cap: float) -> None:
+        self.results, self.clock, self.cap = results, clock, cap
+
+    def record(
+        self, worker: Worker, stage: str, C, family, value, row, seed=0, tags=None
+    ) -> dict:
+        """Write one fit down, with the tags, and print it."""
+        row = self.results.add(
+            stage=stage, data=self.name, rival=worker.rival, C=C, family=family,
+            value=value, seed=seed, **row, **(tags or {}),
+        )  # fmt: skip
+        capped = f"capped at {row['capped']:.3g}" if "capped" in row else ""
+        print(
+            f"{stage:9} {self.name:12} C {C:<5g} {worker.rival:20} {family:20} "
+            f"{value:<8g} {row.get('cpu', math.nan):8.3f} s  "
+            f"accuracy {self.accuracy(row):.1e} {row.get('error', '')}{capped}",
+            flush=True,
+        )
+        return row
+
+    def accuracy(self, row: dict) -> float:
+        """(P - P*)/P* against the upper bound on P*: a doubt is the rival's gain."""
+        if not row.get("primal"):
+            return math.inf
+        _, upper = self.results.bracket(row["data"], row["C"])
+        return (row["primal"] - upper) / upper
+
+    def swept(self, C, rival=None, family=None) -> list[dict]:
+        fields = {"rival": rival, "family": family}
+        fields = {k: v for k, v in fields.items() if v is not None}
+        return self.results.where(stage="sweep", data=self.name, C=C, **fields)
+
+    def run(self, args: argparse.Namespace, steps: dict, report) -> None:
+        """Take the stages that were asked for, one data set after another."""
+        if args.stage != ["report"]:
+            self.results.add(**stamp())
+        for name in args.data:
+            if args.stage == ["report"] or self.clock.over():
+                break
+            self.open(name)
+            for stage, step in steps.items():
+                if stage in args.stage:
+                    step()
+        if "report" in args.stage:
+            report(self.results)
+
+
+def arguments(
+    text: str, stages: list[str], data: list[str], rivals, cap: float, reference: float
+) -> argparse.ArgumentParser:
+    """Return a parser of what all grids have in common."""
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
+    parser.add_argument("--data", nargs="+", choices=data, default=data)
+    parser.add_argument("--rivals", nargs="+", choices=[*rivals], default=[*rivals])
+    parser.add_argument("--again", action="store_true",
+                        help="pair also the cells that were paired before")  # fmt: skip
+    parser.add_argument("--budget", type=float, default=cap,
+                        help="processor seconds of one fit; a third of it at a C above "
+                        "one that ran into it")  # fmt: skip
+    parser.add_argument("--reference-budget", type=float, default=reference,
+                        help="wall seconds of one attempt at P*")  # fmt: skip
+    parser.add_argument("--time-limit", type=float, help="wall seconds of the run")
+    return parser
+
+
 def repeats(seconds: float) -> int:
     """Return how often a fit is repeated. Slow ones are far from any tie."""
     return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
@@ -248,6 +322,14 @@ def as_csv(lines: list[str]) -> str:
     for line in (head, *rows):
         table.writerow(c.strip().replace("**", "") for c in line[1:-1].split(" | "))
     return text.getvalue()
+
+
+def publish(name: str, docs: Path, generated: dict, tables: dict) -> None:
+    """Write the generated parts of a page, and its tables."""
+    for part, body in generated.items():
+        between_marks(docs / f"benchmarks-{name}.md", part, body)
+    for table, body in tables.items():
+        (docs / "tables" / f"{table}.csv").write_text(body, "utf-8")
 
 
 @dataclass

@@ -16,7 +16,6 @@ README.md in this folder says how the rivals are found.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from pathlib import Path
@@ -38,7 +37,7 @@ from bench import (
     objective,
     touched,
 )
-from harness import Clock, Results, repeats, stamp
+from harness import Clock, Grid, Results, arguments, repeats
 from report import report
 from rivals import RIVALS
 
@@ -49,11 +48,9 @@ TIGHTEST = 1e-6
 LANDMARKS = [100, 300, 1000]
 
 
-class Bench:
-    """One data set at a time; fits are measured and recorded here."""
-
+class Bench(Grid):
     def __init__(self, results: Results, clock: Clock, cap: float, ours: str) -> None:
-        self.results, self.clock, self.cap = results, clock, cap
+        super().__init__(results, clock, cap)
         self.classifier = ours
 
     def open(self, name: str) -> None:
@@ -75,25 +72,8 @@ class Bench:
             found = objective(self.X, self.y, self.gamma, C, model)
             row["primal"], row["with_its_bias"] = found
             row["meetings"] = meetings(self.y, model)
-        row = self.results.add(
-            stage=stage, data=self.name, rival=worker.rival, C=C, family=family,
-            value=value, seed=options.get("seed", 0), **row, **(tags or {}),
-        )  # fmt: skip
-        capped = f"capped at {row['capped']:.3g}" if "capped" in row else ""
-        print(
-            f"{stage:9} {self.name:12} C {C:<5g} {worker.rival:16} {family:16} "
-            f"{value:<8g} {row.get('cpu', math.nan):8.3f} s  "
-            f"accuracy {self.accuracy(row):.1e} {row.get('error', '')}{capped}",
-            flush=True,
-        )
-        return row
-
-    def accuracy(self, row: dict) -> float:
-        """(P - P*)/P* against the upper bound on P*: a doubt is the rival's gain."""
-        if not row.get("primal"):
-            return math.inf
-        _, upper = self.results.bracket(row["data"], row["C"])
-        return (row["primal"] - upper) / upper
+        seed = options.get("seed", 0)
+        return self.record(worker, stage, C, family, value, row, seed, tags)
 
     # ---- reference
 
@@ -110,11 +90,6 @@ class Bench:
             worker.close()
 
     # ---- sweep
-
-    def swept(self, C, rival=None, family=None) -> list[dict]:
-        fields = {"rival": rival, "family": family}
-        fields = {k: v for k, v in fields.items() if v is not None}
-        return self.results.where(stage="sweep", data=self.name, C=C, **fields)
 
     def best(self, C, rival=None) -> float:
         """Fewest seconds in which the sweep reached the accuracy."""
@@ -276,48 +251,23 @@ def half_decade(value: float, up: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     stages = ["reference", "sweep", "pair", "memory", "nystroem", "report"]
-    parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
-    parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
+    parser = arguments(__doc__, stages, NAMES, RIVALS, CAP, 120.0)
     parser.add_argument("--C", nargs="+", type=float, choices=COSTS, default=COSTS)
-    parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
     parser.add_argument("--model", choices=["SVC", "block"], default="SVC",
                         help="the classifier, or the engine alone")  # fmt: skip
-    parser.add_argument("--again", action="store_true",
-                        help="pair also the cells that were paired before")  # fmt: skip
-    parser.add_argument("--cap", type=float, default=CAP,
-                        help="processor seconds of one fit; a third of it at a C above "
-                        "one that ran into it")  # fmt: skip
-    parser.add_argument("--reference-budget", type=float, default=120.0,
-                        help="wall seconds of one attempt at P*")  # fmt: skip
-    parser.add_argument("--time-limit", type=float, help="wall seconds of the run")
     parser.add_argument("--results", type=Path, default=CACHE / "kernel.jsonl")
     args = parser.parse_args()
-    results = Results(args.results)
-    clock = Clock(args.time_limit)
-    b = Bench(results, clock, args.cap, args.model)
-    if args.stage != ["report"]:
-        results.add(**stamp())
-    for name in args.data:
-        if args.stage == ["report"] or clock.over():
-            break
-        b.open(name)
-        if "reference" in args.stage:
-            b.reference(args.C, args.reference_budget)
-        if "sweep" in args.stage:
-            for rival in args.rivals:
-                b.sweep(rival, args.C)
-        if "pair" in args.stage:
-            b.pair(args.C, args.again)
-        if "memory" in args.stage:
-            b.memory(args.C)
-        if "nystroem" in args.stage:
-            b.nystroem(args.C)
-    if "report" in args.stage:
-        report(results)
+    results, clock = Results(args.results), Clock(args.time_limit)
+    b = Bench(results, clock, args.budget, args.model)
+    steps = {
+        "reference": lambda: b.reference(args.C, args.reference_budget),
+        "sweep": lambda: [b.sweep(rival, args.C) for rival in args.rivals],
+        "pair": lambda: b.pair(args.C, args.again),
+        "memory": lambda: b.memory(args.C),
+        "nystroem": lambda: b.nystroem(args.C),
+    }
+    b.run(args, steps, report)
 
 
 if __name__ == "__main__":

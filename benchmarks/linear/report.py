@@ -13,12 +13,12 @@ from harness import (
     Report,
     Results,
     as_csv,
-    between_marks,
     by_rival,
     geometric,
     mark,
     median,
     number,
+    publish,
     setting,
     versions,
 )
@@ -314,10 +314,7 @@ def report(results: Results) -> None:
     if not cells:
         print("no paired runs yet: nothing to report")
         return
-    for name, body in generated(whole, cells).items():
-        between_marks(DOCS / "benchmarks-linear.md", name, body)
-    for name, body in tables(cells).items():
-        (DOCS / "tables" / f"{name}.csv").write_text(body, "utf-8")
+    publish("linear", DOCS, generated(whole, cells), tables(cells))
     picture(cells, DOCS / "benchmarks-linear.png")
     whole.write(cells)
     print("\n".join(summary(cells)))

@@ -16,7 +16,6 @@ README.md in this folder says how the rivals are found.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from pathlib import Path
@@ -32,7 +31,7 @@ from bench import (
     load,
     objective,
 )
-from harness import Clock, Results, repeats, setting, stamp
+from harness import Clock, Grid, Results, arguments, repeats, setting
 from report import missed, report
 from rivals import RIVALS
 
@@ -40,12 +39,7 @@ BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
 SLACK = 2.0  # a fit that takes this many times the best one cannot win
 
 
-class Bench:
-    """One data set at a time; fits are measured and recorded here."""
-
-    def __init__(self, results: Results, clock: Clock, cap: float) -> None:
-        self.results, self.clock, self.cap = results, clock, cap
-
+class Bench(Grid):
     def open(self, name: str) -> None:
         self.name, self.folder = name, arrays(name)
         self.X, self.y = load(name)
@@ -58,26 +52,8 @@ class Bench:
         row, w = worker.fit(C, family, value, **options)
         if w is not None:
             row["primal"] = objective(self.X, self.y, C, w)
-        row = self.results.add(
-            stage=stage, data=self.name, rival=worker.rival, C=C, family=family,
-            value=value, seed=options.get("seed", 0), **row, **(tags or {}),
-        )  # fmt: skip
-        accuracy = self.accuracy(row)
-        print(
-            f"{stage:9} {self.name:12} C {C:<5g} {worker.rival:20} {family:20} "
-            f"{value:<8g} {row.get('cpu', math.nan):8.3f} s  "
-            f"accuracy {accuracy:.1e} {row.get('error', '')}"
-            f"{'  capped' if 'capped' in row else ''}",
-            flush=True,
-        )
-        return row
-
-    def accuracy(self, row: dict) -> float:
-        """(P - P*)/P* against the upper bound on P*: a doubt is the rival's gain."""
-        if not row.get("primal"):
-            return math.inf
-        _, upper = self.results.bracket(row["data"], row["C"])
-        return (row["primal"] - upper) / upper
+        seed = options.get("seed", 0)
+        return self.record(worker, stage, C, family, value, row, seed, tags)
 
     # ---- reference
 
@@ -104,11 +80,6 @@ class Bench:
                 worker.close()
 
     # ---- sweep
-
-    def swept(self, C, rival=None, family=None) -> list[dict]:
-        fields = {"rival": rival, "family": family}
-        fields = {k: v for k, v in fields.items() if v is not None}
-        return self.results.where(stage="sweep", data=self.name, C=C, **fields)
 
     def best(self, C, eps, rival=None) -> float:
         """Fewest seconds in which the sweep reached eps."""
@@ -298,44 +269,19 @@ def total(row: dict) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     stages = ["reference", "sweep", "refine", "pair", "report"]
-    parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
-    parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
+    parser = arguments(__doc__, stages, DATA, RIVALS, CAP, 60.0)
     parser.add_argument("--solver", default="auto", help="solver of dualgap")
-    parser.add_argument("--again", action="store_true",
-                        help="pair also the cells that were paired before")  # fmt: skip
-    parser.add_argument("--budget", type=float, default=CAP,
-                        help="processor seconds of one fit; a third of it at a C above "
-                        "one that ran into it")  # fmt: skip
-    parser.add_argument("--reference-budget", type=float, default=60.0,
-                        help="wall seconds of one attempt at P*")  # fmt: skip
-    parser.add_argument("--time-limit", type=float, help="wall seconds of the run")
     parser.add_argument("--results", type=Path, default=CACHE / "linear.jsonl")
     args = parser.parse_args()
-    results = Results(args.results)
-    clock = Clock(args.time_limit)
-    bench = Bench(results, clock, args.budget)
-    if args.stage != ["report"]:
-        results.add(**stamp())
-    for name in args.data:
-        if args.stage == ["report"] or clock.over():
-            break
-        bench.open(name)
-        if "reference" in args.stage:
-            bench.reference(args.reference_budget)
-        if "sweep" in args.stage:
-            for rival in args.rivals:
-                bench.sweep(rival)
-        if "refine" in args.stage:
-            bench.refine()
-        if "pair" in args.stage:
-            bench.pair(args.solver, args.again)
-    if "report" in args.stage:
-        report(results)
+    bench = Bench(Results(args.results), Clock(args.time_limit), args.budget)
+    steps = {
+        "reference": lambda: bench.reference(args.reference_budget),
+        "sweep": lambda: [bench.sweep(rival) for rival in args.rivals],
+        "refine": bench.refine,
+        "pair": lambda: bench.pair(args.solver, args.again),
+    }
+    bench.run(args, steps, report)
 
 
 if __name__ == "__main__":
