@@ -61,7 +61,7 @@ COUNTS: dict[str, tuple[Callable[[], object], int]] = {
         248,
     ),
     "svm_path": (lambda: svm_path(*IRIS, Cs), 655),
-    "svm_path, two classes": (lambda: svm_path(*CANCER, Cs), 397),
+    "svm_path, two classes": (lambda: svm_path(*CANCER, Cs), 402),
     "svc_path": (lambda: svc_path(*IRIS, Cs), 678),
     "LinearSVCCV": (lambda: LinearSVCCV(Cs, cv=3).fit(*IRIS), 2739),
     "LinearSVCCV, two classes": (lambda: LinearSVCCV(Cs, cv=3).fit(*CANCER), 1413),

@@ -119,6 +119,7 @@ TOGETHER: list[tuple[Any, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(("record", "options", "words"), TOGETHER)
 def test_what_does_not_go_together(
     record: Any, options: dict[str, Any], words: str

@@ -200,6 +200,7 @@ OTHERS: list[tuple[str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(("name", "options", "words"), OTHERS)
 def test_parameters_of_one_estimator(
     name: str, options: dict[str, Any], words: str
