@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from dualgap.problems.rounding import Values
 from dualgap.solvers import solver_for
 from dualgap.training import solve
 
+from ..trust.verifier import SVM, Rows
 from ..twins import interior_point as twin
 from .data import LAYOUTS, close
 
@@ -154,30 +154,11 @@ def test_steps_are_those_of_the_rows_as_they_are(column, free_bias, layout):
 # ----------------------------------------------------------- proofs with less rounding
 
 
-def fractions(values):
-    return [Fraction(float(value)) for value in np.ravel(values)]
-
-
 def exact_values(problem, X, y, w, alpha):
     """P(w) and D(alpha) of a problem with a penalised bias, in rationals."""
-    rows = [[*fractions(row), Fraction(1)] for row in X]
-    w, alpha, cost = fractions(w), fractions(alpha), fractions(problem.cost)
-    scores = [sum(a * b for a, b in zip(row, w, strict=True)) for row in rows]
-    v = [sum(a * row[j] for a, row in zip(alpha, rows, strict=True))
-         for j in range(len(w))]  # fmt: skip
-    epsilon = Fraction(problem.loss.epsilon)
-    residual = [abs(t - s) - epsilon for t, s in zip(fractions(y), scores, strict=True)]
-    power = 2 if problem.loss.curvature > 0.0 else 1
-    primal = sum(x * x for x in w) / 2 + sum(
-        c * max(r, Fraction(0)) ** power for c, r in zip(cost, residual, strict=True)
-    )
-    dual = sum(
-        t * a - epsilon * abs(a) for t, a in zip(fractions(y), alpha, strict=True)
-    )
-    dual -= sum(x * x for x in v) / 2
-    if power == 2:
-        dual -= sum(a * a / (4 * c) for a, c in zip(alpha, cost, strict=True) if c > 0)
-    return primal, dual
+    loss, cost = problem.loss, problem.cost
+    posed = SVM(Rows(X), loss.name, y, cost, loss.epsilon, bias="penalised")
+    return posed.primal(w[:-1], w[-1]), posed.dual(alpha)
 
 
 @pytest.mark.cases(None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -18,6 +16,7 @@ from dualgap.training.fit import solve
 from dualgap.training.folds import HingeFolds, TubeFolds
 
 from ..solvers.data import job
+from ..trust.verifier import SVM, Kernel
 from ..twins import folds as twin
 
 
@@ -34,19 +33,6 @@ def integer_folds(scale, seed):
     return rng, X, weights, table
 
 
-def exact_primal(K, y, cost, alpha, bias):
-    """Return P of a model over integer kernel values, as a fraction."""
-    c = [Fraction(float(a)) * int(label) for a, label in zip(alpha, y, strict=True)]
-    used = [j for j, value in enumerate(c) if value]
-    scores = [sum(c[j] * int(K[i, j]) for j in used) for i in range(len(y))]
-    total = sum(c[i] * scores[i] for i in used) / 2
-    b = Fraction(float(bias))
-    for label, score, weight in zip(y, scores, cost, strict=True):
-        loss = 1 - int(label) * (score + b)
-        total += Fraction(float(weight)) * max(loss, Fraction(0))
-    return total
-
-
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scale", [1, 1000])
@@ -54,7 +40,7 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
     rng, X, weights, table = integer_folds(scale, threads)
     y = np.where(X[:, 1] + rng.normal(0, 1.5, 50) > 0.0, 1, -1).astype(np.int8)
     folds = HingeFolds(table, [(0, 50)], np.arange(50), y, weights, threads)
-    K = X @ X.T
+    K = Kernel(X @ X.T)
     for C in (0.01, 0.1, 1.0):
         found = folds.advance(C, 0, job(tol=1e-4))
         for weight, solution in zip(weights, found, strict=True):
@@ -63,8 +49,8 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
             assert certificate.relative_gap <= 1e-4
             assert (alpha >= 0.0).all()
             assert (alpha <= C * weight).all()
-            primal = exact_primal(K, y, C * weight, alpha, solution.bias)
-            assert primal <= certificate.primal
+            posed = SVM(K, "hinge", y, C * weight, bias="free")
+            assert posed.primal(alpha * y, solution.bias) <= certificate.primal
             kept = weight > 0.0
             problem = KernelProblem(
                 X[kept], y[kept], C, kernel=Linear(), loss="hinge",
@@ -75,25 +61,13 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
             assert best.dual <= certificate.primal
 
 
-def exact_tube(K, y, cost, alpha, bias, epsilon):
-    """Return P of a regression over integer kernel values, as a fraction."""
-    a, b, e = [Fraction(float(v)) for v in alpha], Fraction(bias), Fraction(epsilon)
-    used = [j for j, value in enumerate(a) if value]
-    scores = [sum(a[j] * int(K[i, j]) for j in used) for i in range(len(y))]
-    total = sum(a[i] * scores[i] for i in used) / 2
-    for target, score, weight in zip(y, scores, cost, strict=True):
-        loss = abs(Fraction(float(target)) - score - b) - e
-        total += Fraction(float(weight)) * max(loss, Fraction(0))
-    return total
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("scale", "epsilon"), [(1, 0.0), (1, 0.25), (30, 0.25)])
 def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon):
     rng, X, weights, table = integer_folds(scale, threads)
     y = 1e4 + X[:, 1] - np.abs(X[:, 2]) + rng.normal(0, 0.5, 50)
     folds = TubeFolds(table, [(0, 50)], np.arange(50), y, weights, threads, epsilon)
-    K = X @ X.T
+    K = Kernel(X @ X.T)
     for C in (0.01, 0.1, 1.0):
         found = folds.advance(C, 0, job(tol=1e-4))
         for weight, solution in zip(weights, found, strict=True):
@@ -102,8 +76,8 @@ def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon)
             assert certificate.relative_gap <= 1e-4
             assert (np.abs(alpha) <= C * weight).all()
             assert abs(alpha.sum()) <= 1e-13 * C * len(y)
-            primal = exact_tube(K, y, C * weight, alpha, solution.bias, epsilon)
-            assert primal <= certificate.primal
+            posed = SVM(K, "epsilon_insensitive", y, C * weight, epsilon, "free")
+            assert posed.primal(alpha, solution.bias) <= certificate.primal
             kept = weight > 0.0
             problem = KernelRegression(
                 X[kept], y[kept], C, kernel=Linear(), epsilon=epsilon,
@@ -113,7 +87,7 @@ def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon)
             assert certificate.dual <= best.primal
             assert best.dual <= certificate.primal
             np.testing.assert_allclose(
-                solution.decisions, K @ alpha + solution.bias, rtol=1e-9
+                solution.decisions, X @ (X.T @ alpha) + solution.bias, rtol=1e-9
             )
 
 
