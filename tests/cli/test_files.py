@@ -272,6 +272,10 @@ REFUSED: dict[str, Kind] = {
     "a picture": Kind(lambda: b"\x89PNG\r\n\x1a\n\0\0", words="is not a data file"),
     "HTML": Kind(lambda: b"<html><body>\n<p>a</p>\n", words="is HTML or XML; save"),
     "zip of two": Kind(lambda: zipped("a.csv", "b.csv"), words="has 2 files; unpack"),
+    "zip, spoilt name": Kind(
+        lambda: zipped("ä.csv").replace("ä.csv".encode(), b"\xff\xff.csv"),
+        words="cannot be decompressed",
+    ),
     "zip, cut": Kind(lambda: zipped("a.csv")[:-9], words="cannot be"),
     "gz, cut": Kind(lambda: gzip.compress(text())[:-9], words="cannot be decompressed"),
     "xz, cut": Kind(lambda: lzma.compress(text())[:-9], words="cannot be decompressed"),
@@ -310,6 +314,10 @@ REFUSED: dict[str, Kind] = {
         lambda: arrays(y=np.array(["a", 1], object)), words="Python objects"
     ),
     "npz, NaN": Kind(lambda: arrays(X=np.full((60, 2), np.nan)), words="NaN"),
+    "npz, spoilt name": Kind(
+        lambda: arrays(ä=np.ones(3)).replace("ä.npy".encode(), b"\xff\xff.npy"),
+        words="cannot be read",
+    ),
     "npz, cut": Kind(lambda: arrays()[:-99], words="cannot be read"),
     "npy": Kind(lambda: b"\x93NUMPY\x01\0", words="is not a .npy array"),
     "dates": Kind(column("day", "2026-01-31"), words="is a date"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -437,6 +438,34 @@ def npz(**arrays: Any) -> bytes:
 
 def arrays(content: bytes) -> Any:
     return read_arrays(io.BytesIO(content), "npz", "t")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_an_arrow_column_may_have_no_name(kind: str, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def written(names: list[str], columns: list[Any]) -> bytes:
+        table = pyarrow.Table.from_arrays(list(map(pyarrow.array, columns)), names)
+        path = tmp_path / "file"
+        if kind == "parquet":
+            pyarrow.parquet.write_table(table, path)
+        else:
+            feather = pytest.importorskip("pyarrow.feather")
+            feather.write_feather(table, path, "uncompressed")
+        return path.read_bytes()
+
+    columns = [[0.5, 1.5, 0.0], [2.0, 3.0, 1.0], [0, 1, 0]]
+    content = written(["", "a.b", "y"], columns)
+    table = read_table(io.BytesIO(content), kind, "t")
+    assert table.features.names == ["1", "a.b"]
+    np.testing.assert_array_equal(table.rows.X.T, columns[:2])
+    assert table.rows.y is not None
+    assert table.rows.y.tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="several columns without a name; name"):
+        read_table(io.BytesIO(written(["", "", "y"], columns)), kind, "t")
+    spoilt = content.replace(b"a.b", b"a\xff.")
+    with pytest.raises(ValueError, match="t cannot be read"):
+        read_table(io.BytesIO(spoilt), kind, "t")
 
 
 def test_npz() -> None:

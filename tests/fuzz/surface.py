@@ -815,6 +815,7 @@ def command_files() -> dict[str, bytes]:
         "libsvm": _LIBSVM.encode(),
         "table": _TABLE.encode(),
         "words": text.replace("-1 1", "no 1").replace("1 1:", "yes 1:").encode(),
+        "labels": text.replace("-1 1", "a,b 1").replace("\n1 1:", "\nb 1:").encode(),
         "weights": b"1\n" * 30,
         "noise": bytes(range(256)),
         "empty": b"",
@@ -879,9 +880,11 @@ _LINES = (
     "train $ out --standardize", "tune $ out --C 1,2 --cv 2", "path $ --n-Cs 2",
     "predict $ model", "score $ model", "certify $ model", "predict $ tables",
     "score $ tables", "certify $ tables", "train $ out --probability",
+    "train labels out --several-labels", "tune $ out --kernel rbf --nu 0.2,0.5 --cv 2",
 )  # fmt: skip
 _MORE = (
     "", "--label label", "--label 1", "--columns size,when", "--columns 1,2",
+    "--columns -size", "--columns=-1,-9", "--several-labels",
     "--missing mean", "--missing drop", "--missing most-frequent", "--one-hot size",
     "--decimal ,", "--weights weights", "--weight size", "--zero-based", "--one-based",
     "--json", "--quiet", "--n-jobs 2",

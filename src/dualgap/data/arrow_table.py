@@ -38,7 +38,9 @@ class ArrowTable(TableFile):
             else:
                 self._file = pyarrow.ipc.open_file(content)
                 schema = self._file.schema
-        names: list[str] = list(schema.names)
+            names: list[str] = list(schema.names)
+        if names.count("") > 1:
+            raise ValueError(f"{name} has several columns without a name; name them")
         self.names, self.count = names, len(names)
         # pandas writes the numbers of the rows into columns of their own.
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
@@ -79,7 +81,7 @@ class ArrowTable(TableFile):
 
     def _batches(self, wanted: list[int], size: int) -> Iterator[pyarrow.RecordBatch]:
         if self._parquet:
-            names = [self.title(j) for j in wanted]
+            names = [self.own_name(j) for j in wanted]
             for k in range(self._file.num_row_groups):  # else it holds the whole file
                 yield from self._file.iter_batches(size, [k], names)
             return
@@ -106,7 +108,7 @@ class _BatchPart(TablePart):
         import pyarrow
 
         title, types = self.table.title(j), pyarrow.types
-        array = self.batch.column(title)
+        array = self.batch.column(self.table.own_name(j))
         if types.is_dictionary(array.type) and not _is_text(types, array.type):
             array = array.dictionary_decode()
         kind, refused = array.type, ""
@@ -115,11 +117,11 @@ class _BatchPart(TablePart):
             if types.is_floating(kind):  # NaN is no word
                 values = array.to_numpy(zero_copy_only=False)
                 array = pyarrow.array(values, from_pandas=True)
-            if not types.is_dictionary(kind):
-                with self.table.told():  # such as bytes that are no text
+            with self.table.told():  # such as bytes that are no text
+                if not types.is_dictionary(kind):
                     array = array.cast(text).dictionary_encode()
+                words = array.dictionary.cast(text).to_pylist()
             codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            words = array.dictionary.cast(text).to_pylist()
             found = _stripped(codes.astype(np.int32), words)
             if want.words is not False:
                 return found

@@ -30,7 +30,7 @@ _PIECE = 2**24
 #: Errors of zipfile for archives that are damaged, encrypted or of another kind.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
-    *(RuntimeError, OSError),
+    *(RuntimeError, OSError, UnicodeDecodeError),
 )
 
 #: Numbers, or words.

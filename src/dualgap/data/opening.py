@@ -313,7 +313,8 @@ def _zip(file: BinaryIO) -> Iterator[bytes]:
                 )
             with archive.open(names[0]) as reader:
                 yield from _plain(reader)
-    except (zipfile.BadZipFile, RuntimeError) as error:  # encrypted: RuntimeError
+    # An encrypted archive raises RuntimeError.
+    except (zipfile.BadZipFile, RuntimeError, UnicodeDecodeError) as error:
         raise OSError(str(error)) from error
 
 

@@ -372,11 +372,11 @@ class TableFile(ABC):
 
     def left_out(self, layout: Layout) -> list[str]:
         """Return sentences about columns that are not read."""
+        index = [j for j in self.index if j not in layout.read]
+        names = [f" ({self.own_name(j)})" if self.own_name(j) else "" for j in index]
         found = [
-            f"column {j + 1}{f' ({name})' if (name := self._own(j)) else ''} numbers "
-            "the rows: left out"
-            for j in self.index
-            if j not in layout.read
+            f"column {j + 1}{name} numbers the rows: left out"
+            for j, name in zip(index, names, strict=True)
         ]
         if layout.ignored:
             names = ", ".join(layout.ignored[:8])
@@ -384,7 +384,8 @@ class TableFile(ABC):
             found.append(f"not used: {names}")
         return found
 
-    def _own(self, j: int) -> str:
+    def own_name(self, j: int) -> str:
+        """Return the name of a column; empty if it has none."""
         return "" if self.names is None else self.names[j]
 
 
