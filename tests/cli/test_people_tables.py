@@ -554,3 +554,9 @@ def test_columns_are_left_out_by_a_minus() -> None:
     Path("t.csv").write_text("a,b c,y\n1,$2,0\n2,$3,1\n")
     told = refused("train", "t.csv", "m2")
     assert "as words with --one-hot 'b c'" in told
+    rows = "2020-01-31,p,1,0\n2020-02-28,q,2,1\n2020-03-31,p,3,0\n"
+    Path("t.csv").write_text(f'"day, first","a,b",c,y\n{rows}')
+    told = refused("train", "t.csv", "m2")
+    assert """leave it out with --columns '"-day, first"'\n""" in told
+    assert features("--columns", '"-day, first"') == ["a,b=p", "a,b=q", "c"]
+    assert features("--columns", '"a,b", c') == ["a,b=p", "a,b=q", "c"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -268,7 +269,8 @@ def table_options(o: Values) -> TableOptions:
         if (value := getattr(o, key, None)) is not None
     }
     for key in given.keys() & {"columns", "one_hot"}:
-        given[key] = [name.strip() for name in given[key].split(",")]
+        names = re.findall(r'\s*"([^"]+)"\s*(?=,|$)|([^,]+)', given[key])
+        given[key] = [(quoted or name).strip() for quoted, name in names] or [""]
     return TableOptions(**given)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -89,7 +89,7 @@ class TableError(ValueError):
         for j, fault in faults.items():
             titles = fault.titles or [title(j)]
             left_out += titles if "columns=..." in fault.told else []
-            told = fault.told.replace("one_hot=...", f"one_hot={','.join(titles)!r}")
+            told = fault.told.replace("one_hot=...", f"one_hot={_listed(titles)!r}")
             where = fault.place or "it" * (len(faults) > 1)
             places.setdefault(told, []).append(where)
         parts = []
@@ -100,9 +100,14 @@ class TableError(ValueError):
         begin = first.begin if len(faults) == 1 else f"{first.begin.rstrip(',: ')}: "
         text = begin + "; and ".join(parts)
         if len(left_out) <= _LISTED:
-            columns = ",".join(f"-{name}" for name in left_out)
+            columns = _listed(f"-{name}" for name in left_out)
             text = text.replace("columns=...", f"columns={columns!r}")
         super().__init__(text)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names with commas between them; quotes hold those that contain one."""
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
 #: Columns with the same fault that a message names, and columns that it leaves out.
