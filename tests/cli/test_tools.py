@@ -149,6 +149,24 @@ def test_a_regression_is_tuned(kernel, model, options, grid) -> None:
         assert found.score(X, y) == scores
 
 
+@pytest.mark.parametrize(
+    ("scoring", "options", "text"),
+    [
+        ("roc_auc", ("--task", "regression"), "does not go with these labels: Linear"),
+        ("accuracy", ("--task", "regression"), "continuous is not supported; choose"),
+        ("f1", (), "does not go with these labels: Target is multiclass"),
+        ("neg_log_loss", ("--kernel", "rbf", "--nu", "0.1"), "needs probabilities"),
+    ],
+)
+def test_scores_that_do_not_go_with_the_labels(scoring, options, text) -> None:
+    X, _ = write("data", [1, 2, 3])
+    if "regression" in options:
+        dump_svmlight_file(X, X.toarray()[:, 0] + 0.5, "data", zero_based=False)
+    told = refused("tune", "data", "--scoring", scoring, "--quiet", *options)
+    assert f"--scoring {scoring} " in told
+    assert text in told
+
+
 def test_a_share_of_errors_is_tuned() -> None:
     write("data", [-1, 1])
     arguments = ("tune", "data", "m", "--kernel", "rbf", "--nu", "0.1,0.3", "--nu", "1")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -161,7 +163,18 @@ def tune(o: Values) -> int:
     with plain_warnings(), without_convergence_warnings():
         found = _search(o, name, parameters, grid)
         weight = {} if examples.weight is None else {"sample_weight": examples.weight}
-        found.fit(examples.X, examples.y, **weight)
+        try:
+            found.fit(examples.X, examples.y, **weight)
+        except (ValueError, TypeError, AttributeError) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            files = [os.path.dirname(frame.filename) for frame in frames]
+            if o.scoring is None or not any("metrics" in name for name in files):
+                raise
+            told = str(error).rstrip(".")
+            raise ValueError(
+                f"--scoring {o.scoring} does not go with these labels: {told}; choose "
+                "another score"
+            ) from None
     results = found.cv_results_
     gaps = [
         gap
@@ -240,6 +253,7 @@ def _search(o: Values, name: str, parameters: Parameters, grid: Parameters) -> M
     from sklearn.metrics import check_scoring
     from sklearn.model_selection import KFold
 
+    from ..estimators.parameters import refuse_scores_of_probabilities
     from ..estimators.search import grid_of
     from ..model_selection import GridSearchCV
 
@@ -250,7 +264,9 @@ def _search(o: Values, name: str, parameters: Parameters, grid: Parameters) -> M
     folds = o.cv or 5
     if o.task == "regression":  # tables are often sorted
         folds = KFold(folds, shuffle=True, random_state=0)
-    scorer = partial(_scored, check_scoring(model, scoring=o.scoring))
+    score = check_scoring(model, scoring=o.scoring)
+    refuse_scores_of_probabilities(model, o.scoring, score)
+    scorer = partial(_scored, score)
     return GridSearchCV(
         model, grid, scoring=scorer, cv=folds, refit="score", error_score="raise",
         n_jobs=n_jobs,
