@@ -155,7 +155,7 @@ def test_a_regression_is_tuned(kernel, model, options, grid) -> None:
         ("roc_auc", ("--task", "regression"), "does not go with these labels: Linear"),
         ("accuracy", ("--task", "regression"), "continuous is not supported; choose"),
         ("f1", (), "does not go with these labels: Target is multiclass"),
-        ("neg_log_loss", ("--kernel", "rbf", "--nu", "0.1"), "needs probabilities"),
+        ("neg_log_loss", ("--kernel", "rbf", "--nu", "0.1"), "; choose another"),
     ],
 )
 def test_scores_that_do_not_go_with_the_labels(scoring, options, text) -> None:

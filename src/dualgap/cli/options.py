@@ -560,5 +560,10 @@ def in_options(sentence: str) -> str:
         lambda f: f"--solver {f[1].lower()} --solver-option {f[2]}={f[3]}",
         sentence,
     )
+    sentence = re.sub(
+        r"( needs probabilities), and .* fit .*",
+        r"\1, which models of train --probability alone have; choose another score",
+        sentence,
+    )
     words = r"\b(?:use|or|with) (?:'[\w-]+'(?:, )?)+|, '[\w-]+'(?= or)"
     return re.sub(words, lambda f: f[0].replace("'", ""), pattern.sub(told, sentence))
