@@ -165,7 +165,7 @@ ROOMS = {
     "papers": 3748,
     "plot": 1028,
     "problems": 6198,
-    "solvers": 10939,
+    "solvers": 10499,
     "training": 2398,
 }
 

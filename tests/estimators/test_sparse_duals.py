@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
@@ -21,6 +23,7 @@ from dualgap.models import (
     write_proof,
 )
 from dualgap.problems import batch as batches
+from dualgap.problems.duals import Pages, narrowed
 from dualgap.solvers import SmoothingNewton, labellings, shared
 
 from ..memory import traced
@@ -147,6 +150,30 @@ def test_chunks_of_classes_give_the_same_bits(monkeypatch):
         for one, other in zip(parts.history_, whole.history_, strict=True):
             np.testing.assert_array_equal(one["primal"], other["primal"])
             np.testing.assert_array_equal(one["updates"], other["updates"])
+
+
+@given(
+    shapes=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 100)), min_size=1),
+    largest=st.integers(1, 60),
+)
+def test_pages_hold_what_is_put_there(shapes, largest):
+    rng = np.random.default_rng(len(shapes))
+    pages, parts, tables = Pages(sum(rows for rows, _ in shapes)), [], []
+    pages.largest = largest
+    for rows, percent in shapes:
+        table = rng.normal(size=(rows, 9)) * (rng.random((rows, 9)) < percent / 100)
+        tables.append(table)
+        parts += pages.put(table)
+    whole = np.concatenate(tables)
+    np.testing.assert_array_equal([part.dense() for part in parts], whole)
+    codes = rng.integers(0, 3, 9)
+    support, packed = narrowed(
+        parts, lambda codes, k: np.where(codes == 1, 1, -1), codes
+    )
+    assert parts == []
+    np.testing.assert_array_equal(support, np.flatnonzero(whole.any(axis=0)))
+    signs = np.where(codes == 1, 1.0, -1.0)
+    np.testing.assert_array_equal(packed.toarray(), (whole * signs)[:, support])
 
 
 def test_duals_that_cannot_fit_are_refused_after_some_classes(monkeypatch):

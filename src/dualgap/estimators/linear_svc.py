@@ -405,7 +405,7 @@ class LinearSVC(
             self._labels = "sparse" if issparse(data.y) else "dense"
         elif self.multi_class == "ovr":
             self._fit_rows = rows_of_fit(batch.codes, batch.rows)
-        packed = batch.packed(found.duals)
+        packed = batch.packed(found.take_duals())
         self.support_, self.n_support_, self.dual_coef_ = packed
         self._n_rows, self._fitted_C = len(batch.codes), self.C
 

@@ -122,7 +122,7 @@ class PlainLinearSVC:
         found = solve_batch(batch, get_solver(p["solver"]), job)
         self.classes_, self.n_features_in_ = classes, X.shape[1]
         self.coef_, self.intercept_ = batch.coef(found.w)
-        self.support_, self.n_support_, _ = batch.packed(found.duals)
+        self.support_, self.n_support_, _ = batch.packed(found.take_duals())
         self.certificate_ = found.certificate
         gaps = limits[:2]
         if sentence := constant_sentence(batch, found.w, found.bounds, *gaps, None):

@@ -22,7 +22,7 @@ from ..memory import make_room
 from .base import EMPTY, Problem, Proof
 from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
-from .duals import SparseDuals, StoredDuals, Table, narrowed
+from .duals import Pages, SparseDuals, StoredDuals, Table, narrowed
 from .reductions import (
     Joint,
     MultiLabel,
@@ -232,6 +232,7 @@ class LinearBatch(Batch):
         #: What a solver keeps for other values of C and other folds of the rows.
         self.kept: dict[str, object] = {}
         self._taken = [0, 0]  # problems whose dual variables are known, and their bytes
+        self._pages: Pages | None = None
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
         self.points: Points | None = None
@@ -418,12 +419,13 @@ class LinearBatch(Batch):
         return self.columns.spread(coef), np.array([bias for _, bias in found])
 
     def packed(
-        self, duals: Sequence[StoredDuals]
+        self, duals: list[StoredDuals]
     ) -> tuple[NDArray[np.intp], NDArray[np.int32], Table]:
         """Return the support vectors of the problems of one fold.
 
         These are their rows, sorted, their number in each class, shape (K,), and ``y_i
-        alpha_i``, shape (tables, n_support).
+        alpha_i``, shape (tables, n_support). The list of `duals` of many problems is
+        emptied.
         """
         if self.many:
             support, coef = narrowed(duals, self.reduction.signs, self.codes)
@@ -439,14 +441,27 @@ class LinearBatch(Batch):
         return support, counts.astype(np.int32), coef
 
     def stored(self, alpha: Vector) -> SparseDuals:
-        found = super().stored(alpha)
-        self._taken[0] += 1
-        self._taken[1] += found.nbytes
+        # Small arrays leave holes beside the packed ones.
+        return self._taking([super().stored(alpha)], 2)[0]
+
+    def stored_rows(self, table: Vector) -> list[SparseDuals]:
+        """Return the duals of some of many problems as the batch keeps them.
+
+        `table`: shape (problems, n). Raises MemoryError as `stored` does.
+        """
+        if self._pages is None:
+            self._pages = Pages(len(self))
+        return self._taking(self._pages.put(table), 1)
+
+    def _taking(self, found: list[SparseDuals], times: int) -> list[SparseDuals]:
+        """Check that there is memory for the duals of all problems, `times` over."""
+        before = self._taken[0]
+        self._taken[0] += len(found)
+        self._taken[1] += sum(one.nbytes for one in found)
         known, taken = self._taken
-        if known % MANY == 0:
-            # `packed` holds them once more.
+        if known // MANY > before // MANY:
             make_room(
-                2 * len(self) * taken // known - taken,
+                times * len(self) * taken // known - taken,
                 f"the dual variables of {len(self)} problems, if all have as many as "
                 f"the first {known}",
                 "train on fewer classes or rows",

@@ -6,8 +6,9 @@ of all dual variables take less memory than a table of classes times rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, overload
+from typing import ClassVar, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,7 @@ class SparseDuals(NamedTuple):
             return alpha
         # One number repeated is the 0 of a problem that a limit left out.
         rows = np.flatnonzero(alpha) if any(alpha.strides) else np.empty(0, np.intp)
-        index = np.int32 if len(alpha) < 2**31 else np.int64
-        return cls(rows.astype(index), alpha[rows], len(alpha))
+        return cls(rows.astype(_index_of(len(alpha))), alpha[rows], len(alpha))
 
     @property
     def nbytes(self) -> int:
@@ -49,6 +49,44 @@ class SparseDuals(NamedTuple):
         alpha = np.zeros(self.n)
         alpha[self.rows] = self.values
         return alpha
+
+
+class Pages:
+    """Large arrays for the dual variables of many problems.
+
+    The system takes the memory of a large array back when it is dropped, which small
+    ones share with others. `problems`: number of problems.
+    """
+
+    #: Entries of an array. Those of 32 MB and more have memory of their own in glibc.
+    largest: ClassVar[int] = 2**23
+
+    def __init__(self, problems: int) -> None:
+        self.problems = problems
+        self.rows, self.values, self.used = np.empty(0, np.intp), np.empty(0), 0
+
+    def put(self, table: Vector) -> list[SparseDuals]:
+        """Return the dual variables of several problems, shape (problems, n)."""
+        n, at = table.shape[1], np.flatnonzero(table)
+        begin, end = self.used, self.used + len(at)
+        if end > len(self.values):
+            begin, end = 0, len(at)
+            all_problems = math.ceil(1.1 * end * self.problems / len(table))
+            size = max(end, min(all_problems, self.largest))
+            self.rows, self.values = np.empty(size, _index_of(n)), np.empty(size)
+        self.used = end
+        np.take(table.ravel(), at, out=self.values[begin:end], mode="clip")
+        np.remainder(at, n, out=self.rows[begin:end], casting="unsafe")
+        parts = []
+        for count in np.count_nonzero(table, axis=1).tolist():
+            span = slice(begin, begin + count)
+            parts.append(SparseDuals(self.rows[span], self.values[span], n))
+            begin += count
+        return parts
+
+
+def _index_of(n: int) -> type[np.integer]:
+    return np.int32 if n < 2**31 else np.int64
 
 
 #: Dual variables of a problem, as a fit keeps them.
@@ -89,29 +127,34 @@ def dense(duals: Sequence[StoredDuals]) -> Made:
 
 
 def narrowed(
-    duals: Sequence[StoredDuals],
+    duals: list[StoredDuals],
     signs: Callable[[NDArray[np.intp], int], NDArray[np.int8]],
     codes: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], sparse.csr_matrix]:
     """Return the rows with a dual variable, and ``y_i alpha_i`` at them, as CSR.
 
-    `signs` returns the labels in problem k, -1 or +1, of rows with some codes.
+    `signs` returns the labels in problem k, -1 or +1, of rows with some codes. The list
+    is emptied on the way, so that memory holds the dual variables only once.
     """
-    parts = [SparseDuals.of(alpha) for alpha in duals]
-    rows = np.concatenate([part.rows for part in parts])
-    values = np.concatenate([part.values for part in parts])
+    parts = list(map(SparseDuals.of, duals))
+    duals.clear()
     ends = np.cumsum([0, *(len(part.rows) for part in parts)])
-    for k in range(len(parts)):
-        at = slice(ends[k], ends[k + 1])
-        if at.start == at.stop:
-            continue
-        values[at] *= signs(codes[rows[at]], k)
-    used = np.zeros(len(codes), bool)
-    used[rows] = True
+    count, total, n = len(parts), int(ends[-1]), len(codes)
+    rows, values = np.empty(total, _index_of(max(n, total))), np.empty(total)
+    used = np.zeros(n, bool)
+    spans = [slice(*ends[k : k + 2]) for k in range(count)]
+    parts.reverse()
+    for k, at in enumerate(spans):
+        part = parts.pop()
+        if len(part.rows):
+            np.multiply(part.values, signs(codes[part.rows], k), out=values[at])
+            rows[at], used[part.rows] = part.rows, True
     support = np.flatnonzero(used)
-    place = (np.cumsum(used) - 1).astype(rows.dtype)
-    shape = len(parts), len(support)
-    return support, sparse.csr_matrix((values, place[rows], ends), shape=shape)
+    if len(support) < n:
+        place = (np.cumsum(used) - 1).astype(rows.dtype)
+        for at in spans:
+            rows[at] = place[rows[at]]
+    return support, sparse.csr_matrix((values, rows, ends), (count, len(support)))
 
 
 def expanded(dual_coef: Table, support: NDArray[np.intp], n: int) -> Table:

@@ -68,7 +68,7 @@ class SmallLabellingsSettings:
     #: Sweeps after which the ordinary solver takes over, before sums need a repair.
     most_sweeps: int = 60
     #: Dual variables that one call of the core finds; of many classes it takes several.
-    most_duals: int = 2**22
+    most_duals: int = 2**21
 
 
 SETTINGS = SmallLabellingsSettings()
@@ -247,7 +247,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
             if begin == 0 and 2 * found.left > len(problems):
                 return None
             own = alpha[: len(found.ends)]
-            stored += map(batch.stored, own) if batch.many else list(own)
+            stored += batch.stored_rows(own) if batch.many else list(own)
             ends.append(np.array(found.ends, np.intp) + last)
             last += len(found.epochs)
             proofs.append(found)

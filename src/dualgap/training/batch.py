@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -193,7 +193,10 @@ def solve_batch(
             progress = Progress(solver.name, job.tol, title, listener)
             progress.history = found.history[-1:].tolist()
             progress.end(found.certificate, lambda: found.model)
-            return kept(k, found)
+            if not batch.many:
+                return found
+            stored[k] = cast(SparseDuals, whole.duals[k])
+            return replace(found, alpha=EMPTY)
         file = job.checkpoint
         if file is not None and several:
             file = f"{file}.{k}"

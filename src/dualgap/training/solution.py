@@ -114,6 +114,11 @@ class Solutions(Sequence[Solution]):
         """The alpha of each problem, as it is stored."""
         return self._stored or self.alpha
 
+    def take_duals(self) -> list[StoredDuals]:
+        """Return a list of the duals that nothing else holds, if they are many."""
+        duals, self._stored = list(self.duals), ()
+        return duals
+
     @property
     def bias(self) -> Sequence[float | None]:
         """The bias of each problem."""
@@ -224,6 +229,10 @@ class WholeSolutions(Solutions):
     @property
     def duals(self) -> Sequence[StoredDuals]:
         return cast("Sequence[StoredDuals]", self.whole.alpha)
+
+    def take_duals(self) -> list[StoredDuals]:
+        duals, self.whole = list(self.duals), self.whole._replace(alpha=())
+        return duals
 
     @property
     def bias(self) -> Sequence[float | None]:
