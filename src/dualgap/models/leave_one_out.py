@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -317,6 +317,11 @@ def problems_of(
     classes have weight 0.
     """
     model, X = unwrap(model, X)
+    if not is_classifier(model):
+        raise TypeError(
+            f"model={type(model).__name__} is not a classifier; rows left out have "
+            "bounds for LinearSVC and SVC"
+        )
     refuse_labels(model, "a bound for rows left out")
     _, codes = encode(np.asarray(y))
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
