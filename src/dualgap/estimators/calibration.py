@@ -103,19 +103,19 @@ def held_out_values(
 ) -> Vector:
     """Return decisions of each row from a model that was not trained on it.
 
-    `model`: all folds have its parameters, and begin near a fitted linear model.
+    `model`: all folds have its parameters, and begin near it if it is fitted.
     `splits`: every row is held out once. `name`: what warnings are about. The result
     has shape (n, n_problems). Raises KeyboardInterrupt after Ctrl-C, and ValueError if
     `time_limit` ended the work.
     """
-    near = _near(model)
+    near, duals = _near(model), _duals(model, len(y))
     model = clone(model)
     if hasattr(model, "checkpoint"):
         model.checkpoint = None
     X, y, seen = model._seen(X, y)
     stop = begin(model.time_limit)
     points = Points.of(X, model._constant)
-    folds = Folds(points, y, weight, splits, stop, model._threads, seen, near)
+    folds = Folds(points, y, weight, splits, stop, model._threads, seen, near, duals)
     values: dict[int, Vector] = {}
     proofs: list[tuple[str, Certificate]] = []
 
@@ -149,6 +149,15 @@ def _near(model: Model) -> list[Vector]:
     if not model.fit_intercept:
         return list(coef)
     return list(np.column_stack([coef, model.intercept_ / model.intercept_scaling]))
+
+
+def _duals(model: Model, n: int) -> Vector | None:
+    """Return ``y_i alpha_i`` of all rows of a fitted SVC, in LIBSVM's layout."""
+    if not (isinstance(model, SVC) and hasattr(model, "dual_coef_")):
+        return None
+    table = np.zeros((len(model.dual_coef_), n))
+    table[:, model.support_] = model.dual_coef_
+    return table
 
 
 def curves_of_pairs(

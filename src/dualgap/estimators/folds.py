@@ -39,6 +39,8 @@ from ..kernels.gram import points_of
 from ..kernels.table import KernelTable, shared_matrix, values_at, whole_table
 from ..losses import Vector
 from ..problems.batch import Batch, LinearBatch
+from ..problems.kernel_batch import KernelBatch
+from ..solvers.base import Solver
 from ..solvers.kernel.pairs import small_enough
 from ..training.batch import Job, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
@@ -168,6 +170,8 @@ class Fold:
     X_test: MatrixLike
     y_test: NDArray[np.generic]
     seen: Parameters = field(default_factory=dict)
+    #: ``y_i alpha_i`` of these rows in a model of all rows, near which the fits begin.
+    duals: Vector | None = None
 
     def walk(
         self, model: Model, Cs: Vector, stop: core.Stop, threads: int = 1
@@ -181,7 +185,7 @@ class Fold:
         except ValueError as error:
             error.args = (f"fold {self.number}: {error}", *error.args[1:])
             raise
-        path = solve_path(batch, Cs, solver, job)
+        path = solve_path(batch, Cs, solver, job, _start(batch, solver, self.duals))
         for C, found in zip(map(float, Cs), path, strict=True):
             now, seconds = copy.copy(model), time.perf_counter() - begun
             now.C = C
@@ -192,6 +196,17 @@ class Fold:
                 )
             ]
             begun = time.perf_counter()
+
+
+def _start(batch: Batch, solver: Solver, duals: Vector | None) -> list[Vector] | None:
+    """Return dual variables to start a kernel classifier from; None if none are known.
+
+    `duals`: ``y_i alpha_i`` of all rows, in LIBSVM's layout.
+    """
+    if duals is None or not (isinstance(batch, KernelBatch) and solver.dual):
+        return None
+    table = duals[:, batch.order]
+    return [batch.entries(table, k) * batch.signs(k) for k in range(len(batch))]
 
 
 def _data(
@@ -223,6 +238,8 @@ class Folds:
     #: Models of all rows of a linear classifier, one per problem, near which the folds
     #: begin where their problems share passes; none for a cold start.
     near: Sequence[Vector] = ()
+    #: The same for a kernel classifier: ``y_i alpha_i`` of all rows.
+    duals: Vector | None = None
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.
     table: tuple[Kernel, NDArray[np.intp] | None, KernelTable | None] | None = None
@@ -265,7 +282,8 @@ class Folds:
             X, X_test = self.points.X[np.ix_(train, train)], X_test[:, train]
         weight = None if self.weight is None else self.weight[train]
         y, y_test = self.y[train], self.y[test]
-        return Fold(f, X, y, weight, X_test, y_test, self.seen)
+        duals = None if self.duals is None else self.duals[:, train]
+        return Fold(f, X, y, weight, X_test, y_test, self.seen, duals)
 
     def walks(self, model: Model, Cs: Vector) -> list[Walk]:
         """Return what trains the folds for rising C, together if that pays.
@@ -401,9 +419,9 @@ class Folds:
         job = model._job(self.stop, 1)
         job.seeds, solver = model._seeds(len(batch)), model._solver(batch, job)
         (_, test), (X, y) = self.splits[f], self.tests[f]
-        for C, found in zip(
-            map(float, Cs), solve_path(batch, Cs, solver, job), strict=True
-        ):
+        start = _start(batch, solver, self.duals)
+        path = solve_path(batch, Cs, solver, job, start)
+        for C, found in zip(map(float, Cs), path, strict=True):
             coef = np.zeros((len(found), table.n))
             for k, one in enumerate(found):
                 rows, own = batch.expansion(k, one.coefficients)
