@@ -7,10 +7,12 @@ import pytest
 import sklearn.linear_model
 import sklearn.model_selection
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import dualgap
 from dualgap import LogisticRegression
+from dualgap.data import RowStore, convert
 from dualgap.model_selection import GridSearchCV
 from dualgap.solvers import LogisticNewton
 
@@ -90,3 +92,57 @@ def test_a_search_is_the_loop_over_its_fits():
     best, again = ours.best_estimator_, LogisticRegression(**ours.best_params_)
     assert best.n_iter_ == again.fit(X, y).n_iter_
     assert best.certificate_.certified
+
+
+@pytest.mark.parametrize("classes", [2, 3, "labels"])
+@pytest.mark.parametrize("form", ["dense", "float32", "sparse"])
+def test_a_store_gives_the_model_of_its_rows(classes, form, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 9)) * (rng.random((2000, 9)) < 0.6)
+    X = X.astype(np.float32) if form == "float32" else X
+    scores = X @ rng.normal(size=(9, 3)) + rng.gumbel(size=(2000, 3))
+    y = scores.argmax(axis=1) if classes == 3 else (scores[:, 0] > 0).astype(int)
+    table = (scores > 0).astype(int) if classes == "labels" else None
+    weight = rng.choice([0.0, 1.0, 2.0], 2000)
+    rows = sparse.csr_matrix(X) if form == "sparse" else X
+    convert([(rows, y, weight)], tmp_path / "store", shuffle=False)
+    store = RowStore.open(tmp_path / "store", buffer=30_000)
+    assert len(store.pages) > 3
+    for options in ({"C": 0.5}, {"C": 30.0, "fit_intercept": False}):
+        model = LogisticRegression(tol=1e-8, **options)
+        given = () if table is None else (table, weight)
+        other = (y, weight) if table is None else given
+        found = clone(model).fit(store, *given)
+        expected = clone(model).fit(rows, *other)
+        assert found.certificate_.certified
+        np.testing.assert_allclose(found.coef_, expected.coef_, atol=2e-3)
+        for k, part in enumerate(found.certificate_.parts):
+            own = expected.certificate_.parts[k]
+            assert part.primal == pytest.approx(own.primal, rel=1e-7)
+        np.testing.assert_array_equal(found.predict(store), found.predict(rows))
+    refused = "there are 3 classes" if classes == 3 else "needs its rows in memory"
+    with pytest.raises(ValueError, match=refused):
+        LogisticRegression(solver="dcd").fit(store, y if table is None else table)
+    with pytest.raises(ValueError, match="y has 3 labels, but X has 2000 rows"):
+        LogisticRegression().fit(store, [0, 1, 1])
+    held = RowStore.open(tmp_path / "store", buffer=10**7)
+    if table is None:
+        inside = LogisticRegression(tol=1e-6).fit(held)
+        own = LogisticRegression(tol=1e-6).fit(rows, y, weight)
+        np.testing.assert_allclose(inside.coef_, own.coef_, rtol=1e-6)
+
+
+def test_a_pass_of_the_method_is_a_pass_over_the_store(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6))
+    y = (X @ rng.normal(size=6) + rng.logistic(size=3000) > 0).astype(int)
+    convert([(X, y)], tmp_path / "store", shuffle=False)
+    store = RowStore.open(tmp_path / "store", buffer=30_000)
+    passes = []
+    read = RowStore.read
+    monkeypatch.setattr(
+        RowStore, "read", lambda *given: passes.append(1) or read(*given)
+    )
+    model = LogisticRegression().fit(store)
+    # At most the gradient, the matrix, the scores of the step and a proof.
+    assert 0 < len(passes) <= 6 * (model.n_iter_ + 1)

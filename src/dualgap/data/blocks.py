@@ -77,8 +77,9 @@ class RowSource(ABC):
     buffer: int
     n_samples: int
     n_features: int
-    #: Number of stored entries, and bytes of one entry.
+    #: Number of stored entries, bytes of one entry, and type of its value.
     stored: int
+    dtype: np.dtype[np.floating]
     entry_bytes: int
     #: Pages in the order of the rows; a single page if all rows fit in memory.
     pages: Sequence[slice]

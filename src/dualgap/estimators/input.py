@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..data.blocks import RowSource
 from ..data.rows import Points, check_indices
+from ..data.store import RowStore
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
@@ -151,6 +152,8 @@ def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
     Few finite rows pass as they are: the checks take longer than the products.
     """
     require_fitted(model, "coef_")
+    if isinstance(X, RowStore):
+        return np.concatenate([linear_values(model, b.X) for b in X.blocks()])
     few = type(X) is np.ndarray and X.size <= _FEW
     if not (few and _is_plain(model, X, reset=False) and np.isfinite(X).all()):
         finite = issparse(X) and check_indices(X)
@@ -197,6 +200,32 @@ def refuse_store(X: MatrixLike, who: str, remedy: str) -> None:
     """Raise an error if X is on disk where the rows must be in memory."""
     if isinstance(X, RowSource):
         raise ValueError(f"X is {X!r}, but {who} needs its rows in memory; {remedy}")
+
+
+def labels_of_store(
+    estimator: BaseEstimator,
+    store: RowSource,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    table: bool = False,
+) -> tuple[Any, ArrayLike | None]:
+    """Return labels and weights of a store's rows: the given or the stored ones.
+
+    `table`: whether y has a column per label.
+    """
+    if y is None and sample_weight is None:
+        sample_weight = store.sample_weight
+    labels = store.y if y is None else y if table else column_or_1d(y)
+    count = np.shape(labels)[0]
+    if count != store.n_samples:
+        raise ValueError(
+            f"y has {count} labels, but X has {store.n_samples} rows; give "
+            "one label per row"
+        )
+    estimator.n_features_in_ = store.n_features
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return labels, sample_weight
 
 
 def weights(

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import column_or_1d
 
 from ..data.atomic import check_target
 from ..data.blocks import RowSource
@@ -39,6 +38,7 @@ from .input import (
     TrainingData,
     has_label_table,
     labelled,
+    labels_of_store,
     linear_values,
     multilabelled,
     refuse_masks,
@@ -271,29 +271,12 @@ class LinearSVC(
                 )
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         if isinstance(X, RowSource):
-            y, sample_weight = self._of_store(X, y, sample_weight)
+            y, sample_weight = labels_of_store(self, X, y, sample_weight)
         else:
             X, y = validated(self, X, y, multi_output=table)
         if table:
             return multilabelled(self.class_weight, X, y, sample_weight)
         return labelled(self.class_weight, X, y, sample_weight)
-
-    def _of_store(
-        self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[np.generic], ArrayLike | None]:
-        """Return labels and weights of a store's rows: the given or the stored ones."""
-        if y is None and sample_weight is None:
-            sample_weight = store.sample_weight
-        labels = store.y if y is None else column_or_1d(y)
-        if len(labels) != store.n_samples:
-            raise ValueError(
-                f"y has {len(labels)} labels, but X has {store.n_samples} rows; give "
-                "one label per row"
-            )
-        self.n_features_in_ = store.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return labels, sample_weight
 
     def _check_joint(self) -> None:
         """Refuse parameters that the problem of Crammer and Singer does not have."""
@@ -467,9 +450,6 @@ class LinearSVC(
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
-        require_fitted(self, "coef_")
-        if isinstance(X, RowStore):
-            return np.concatenate([self._values(block.X) for block in X.blocks()])
         return linear_values(self, X)
 
     def score(

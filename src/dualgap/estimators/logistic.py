@@ -14,6 +14,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.blocks import RowSource
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
@@ -30,10 +31,10 @@ from .input import (
     TrainingData,
     has_label_table,
     labelled,
+    labels_of_store,
     linear_values,
     multilabelled,
     refuse_masks,
-    refuse_store,
     validated,
 )
 from .parameters import ClassWeight, Flag, Positive
@@ -68,8 +69,8 @@ class LogisticRegression(
         total weight: ``n/(n_classes * count)``, where sample weights count.
     solver : {"auto", "dcd", "newton"} or LogisticDCD or LogisticNewton, default="auto"
         Training method: "newton" is Newton's method with conjugate gradients [1]_,
-        "dcd" dual coordinate descent [2]_, for two classes or several labels. "auto"
-        chooses by counted cost: "dcd" mostly on sparse text.
+        "dcd" dual coordinate descent [2]_, for two classes or several labels of rows in
+        memory. "auto" chooses by counted cost: "dcd" mostly on sparse text.
     warm_start : bool, default=False
         Start from the previous model, if it has the same classes and features.
     random_state : int, RandomState instance or None, default=0
@@ -157,11 +158,12 @@ class LogisticRegression(
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
-        remedy = "read the text with dualgap.data.load_svmlight"
-        refuse_store(X, type(self).__name__, remedy)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         table = has_label_table(y)
-        X, y = validated(self, X, y, multi_output=table)
+        if isinstance(X, RowSource):
+            y, sample_weight = labels_of_store(self, X, y, sample_weight, table)
+        else:
+            X, y = validated(self, X, y, multi_output=table)
         read = multilabelled if table else labelled
         return read(self.class_weight, X, y, sample_weight)
 

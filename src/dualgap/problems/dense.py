@@ -72,7 +72,7 @@ class DenseRows:
     def __init__(
         self, X: Floats, constant: float, pool: ThreadPoolExecutor | None = None
     ) -> None:
-        self.X, self.constant, self.pool = X, constant, pool
+        self.X, self.constant, self.pool, self.kind = X, constant, pool, X.dtype
         self.n, self.d = X.shape
         self.width = self.d + (constant != 0.0)
         #: Whether all rows are one block.

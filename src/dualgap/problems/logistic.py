@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, NamedTuple
 
@@ -33,7 +33,7 @@ from ..losses import Vector
 from ..memory import make_room_for
 from .base import EMPTY, Claim, Proof
 from .batch import Batch
-from .dense import DenseRows, Floats, unchecked
+from .dense import DenseRows, Floats, T, blocks_of, unchecked
 from .linear_rows import RowsProblem
 from .reductions import MultiLabel
 from .rounding import Rounding, Values
@@ -93,6 +93,45 @@ class SparseRows(DenseRows):
             out[:, self.d] += self.constant * weights.sum(axis=0)
 
 
+class StoredRows(SparseRows):
+    """Rows of a store, dense or sparse: a pass reads them block by block."""
+
+    def __init__(self, problem: RowsProblem, constant: float) -> None:
+        assert problem.source is not None
+        self.problem, self.constant, self.pool = problem, constant, None
+        self.n, self.d, self.whole = problem.n, problem.d, False
+        self.width = self.d + (constant != 0.0)
+        self.kind = problem.source.dtype
+        self.strips = [slice(0, self.n)]  # until the first pass
+
+    def over_strips(self, work: Callable[[slice], T]) -> Iterator[T]:
+        strips = []
+        for block in self.problem.blocks():
+            arrays, strip = block.rows.arrays, block.span
+            strips.append(strip)
+            if len(arrays) > 1:
+                shape = block.size, self.d
+                self.held = sparse.csr_matrix(tuple(arrays), shape=shape, copy=False)
+            else:
+                self.held = arrays[0]
+            self.begin = strip.start
+            yield work(strip)
+        self.strips = strips
+
+    def blocks(self, strip: slice, kind: DTypeLike = np.float64) -> Iterator[slice]:
+        sparse_rows = sparse.issparse(self.held)
+        yield from [strip] if sparse_rows else blocks_of(strip.stop, strip.start, kind)
+
+    def take(self, block: slice, kind: DTypeLike) -> Floats:
+        rows = self.held[block.start - self.begin : block.stop - self.begin]
+        return rows.astype(kind, copy=False)
+
+    @property
+    def chain(self) -> int:
+        longest = max(strip.stop - strip.start for strip in self.strips)
+        return longest + len(self.strips) + 12
+
+
 class RowOutcome(NamedTuple):
     """Loss and probabilities of some rows, from their scores.
 
@@ -143,7 +182,7 @@ class LogisticProblem(RowsProblem):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    X : ndarray, CSR matrix or RowStore of shape (n, d), float32 or float64
         As for :class:`dualgap.problems.BinaryProblem`.
     codes : array-like of shape (n,)
         Class of every row, 0 to K - 1.
@@ -190,11 +229,14 @@ class LogisticProblem(RowsProblem):
         self.free_bias = fit_intercept
         self._set_examples(codes, C, classes, sample_weight)
         self.threads = n_jobs
-        pool = None
+        pool, constant = None, float(fit_intercept)
+        if self.streamed:
+            self.passes: DenseRows = StoredRows(self, constant)
+            return
         if n_jobs > 1:
             make_room_for(n_jobs)
             pool = ThreadPoolExecutor(n_jobs)
-        arrays, constant = self.rows.arrays, float(fit_intercept)
+        arrays = self.rows.arrays
         if len(arrays) == 1:
             self.passes = DenseRows(arrays[0], constant, pool)
         else:

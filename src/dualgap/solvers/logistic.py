@@ -81,9 +81,19 @@ class LogisticNewtonSettings:
     #: and of exact blocks where they have more than the rows.
     copied: int = 1 << 20
 
-    def holds(self, W: Vector) -> bool:
+    #: Most entries of a row of the exact matrix for each stored entry of sparse rows.
+    #: More of them take longer than the products of conjugate gradients.
+    sparse_squares: float = 800.0
+
+    def holds(self, problem: LogisticProblem) -> bool:
         """Whether the exact matrix of a model is made."""
-        return W.size <= (self.whole_of_two if len(W) == 1 else self.whole)
+        outputs = problem.outputs
+        size = outputs * problem.length
+        if isinstance(problem.passes, SparseRows):
+            row = problem.rows.stored / problem.n
+            if size**2 > self.sparse_squares * max(row, 1.0) * outputs:
+                return False
+        return size <= (self.whole_of_two if outputs == 1 else self.whole)
 
 
 @dataclass(kw_only=True)
@@ -136,7 +146,7 @@ class LogisticSolver(Solver):
     free_bias = True
 
     def check(self, problem: LogisticProblem) -> None:
-        """Accept every problem of its kind: they all have their rows in memory."""
+        """Accept every problem of its kind."""
 
     def check_warm(self, problem: LogisticProblem, warm: Vector) -> Vector:
         warm = np.array(warm, np.float64).ravel()
@@ -214,9 +224,9 @@ class LogisticNewton(LogisticSolver):
         S, Y = np.zeros_like(R), solve(R)
         if exact:
             return Y
-        precise = state.precise or settings.holds(state.W)
+        precise = state.precise or settings.holds(problem)
         passes = problem.passes if precise else self._rough(state)
-        P = P.astype(np.float64 if precise else passes.X.dtype, copy=False)
+        P = P.astype(np.float64 if precise else passes.kind, copy=False)
         D, left = Y.copy(), float((R * Y).sum())
         share = state.primal - state.dual
         share /= max(state.primal, TINY)
@@ -251,10 +261,12 @@ class LogisticNewton(LogisticSolver):
         """Return the rows for conjugate gradients, as float32 if they are few."""
         passes = state.problem.passes
         if state.rough is None:
-            X, most = passes.X, 0.1 * float(np.finfo(np.float32).max)
-            few = X.dtype == np.float64 and X.size <= self.settings.copied
-            if few and not isinstance(passes, SparseRows) and np.abs(X).max() < most:
-                own = X.astype(np.float32)
+            few = passes.n * passes.d <= self.settings.copied
+            few = few and passes.kind == np.float64
+            most = 0.1 * float(np.finfo(np.float32).max)
+            held = not isinstance(passes, SparseRows)  # dense rows in memory
+            if few and held and np.abs(passes.X).max() < most:
+                own = passes.X.astype(np.float32)
                 passes = DenseRows(own, passes.constant, passes.pool)
             state.rough = passes
         return state.rough
@@ -288,7 +300,7 @@ class LogisticNewton(LogisticSolver):
         problem, settings = state.problem, self.settings
         bent = problem.cost * P * (1.0 - P)
         least = settings.least * float(problem.cost @ state.now.wrong)
-        if settings.holds(state.W):
+        if settings.holds(problem):
             return _inverse(_matrix(problem, P, bent, least))
         if state.hard:
             passes = problem.passes if state.precise else self._rough(state)
@@ -375,7 +387,7 @@ def _grams(
 
     Its products have the type of the rows of these passes.
     """
-    roots = np.sqrt(bent).astype(passes.X.dtype, copy=False)
+    roots = np.sqrt(bent).astype(passes.kind, copy=False)
 
     def add(block: slice, X: Floats, total: Vector) -> None:
         for piece, full in _pieces(problem, block, X):
@@ -384,7 +396,7 @@ def _grams(
                 H += root.T @ root
 
     shape = problem.outputs, problem.length, problem.length
-    H = passes.total(shape, add, passes.X.dtype)
+    H = passes.total(shape, add, passes.kind)
     H[:, range(problem.d), range(problem.d)] += 1.0
     if problem.free_bias:  # near 0 where all rows are right or wrong for sure
         H[:, problem.d, problem.d] += least

@@ -97,6 +97,12 @@ class LogisticDCD(LogisticSolver):
                 f"solver='dcd' trains two classes, or several labels, but there are "
                 f"{problem.classes} classes; use solver='newton', or 'auto'"
             )
+        if problem.streamed:
+            least = problem.rows.bytes + 8 * problem.n + 8
+            raise ValueError(
+                "solver='dcd' needs its rows in memory; use solver='newton' or 'auto', "
+                f"or open the store with buffer={least} or more"
+            )
 
     def start(
         self, problem: LogisticProblem, rng: core.Random, warm: Vector | None
@@ -164,8 +170,6 @@ class LogisticChoiceSettings:
     #: and else for each stored entry: sparse, and dense.
     sparse_products: float = 25.0
     dense_products: float = 5.0
-    #: `dcd` is chosen where its cost is at most this part of the other one.
-    margin: float = 0.8
 
 
 CHOICE = LogisticChoiceSettings()
@@ -174,7 +178,7 @@ CHOICE = LogisticChoiceSettings()
 @register_choice("logistic")
 def choose(problem: LogisticProblem, tol: float = 1e-3) -> LogisticSolver:
     """Return the solver with the smaller predicted cost."""
-    if problem.outputs > 1:
+    if problem.outputs > 1 or problem.streamed:
         return LogisticNewton()
     n, stored, length = problem.n, problem.rows.stored, problem.length
     sparse, steep = not problem.rows.dense, problem.steepness
@@ -186,7 +190,7 @@ def choose(problem: LogisticProblem, tol: float = 1e-3) -> LogisticSolver:
     steps = CHOICE.steps + CHOICE.more_steps * math.log10(max(steep, 1e-3))
     products = CHOICE.sparse_products if sparse else CHOICE.dense_products
     step = products * stored
-    if length <= LogisticNewton.settings.whole_of_two:
+    if LogisticNewton.settings.holds(problem):
         step = CHOICE.product * n * length**2
     newton = max(steps, 1.0) * (CHOICE.row * n + step)
-    return LogisticDCD() if descent <= CHOICE.margin * newton else LogisticNewton()
+    return LogisticDCD() if descent <= newton else LogisticNewton()
