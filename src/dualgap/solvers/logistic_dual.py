@@ -152,23 +152,29 @@ class LogisticDCD(LogisticSolver):
 class LogisticChoiceSettings:
     """Costs of the two methods, in multiply-adds, fitted to fits of ten data sets."""
 
-    #: Of a visit of `dcd`, and of each entry of its row: sparse, and dense.
+    #: Of a visit of `dcd`,
     visit: float = 100.0
+    #: and of each entry of its row: sparse,
     sparse_entry: float = 1.7
+    #: and dense.
     dense_entry: float = 0.35
-    #: Epochs for three digits: the least, and more of them for a mean of c_i q_i of 1.
+    #: Least number of epochs for three digits,
     epochs: float = 3.0
+    #: and how many more there are for a mean of c_i q_i of 1,
     steep: float = 1.0
-    #: The latter where some plane separates any labels, as in text.
+    #: also where some plane separates any labels, as in text.
     separable: float = 0.1
-    #: Steps of `newton` where the mean of c_i q_i is 1, and more for each digit of it.
+    #: Steps of `newton` where the mean of c_i q_i is 1,
     steps: float = 3.0
+    #: and more for each digit of it.
     more_steps: float = 1.0
-    #: Of a step: for each row, for each entry of an exact matrix and row,
+    #: Of a step for each row,
     row: float = 150.0
+    #: for each entry of an exact matrix and row,
     product: float = 1.0 / 32.0
-    #: and else for each stored entry: sparse, and dense.
+    #: and else for each stored entry: sparse,
     sparse_products: float = 25.0
+    #: and dense.
     dense_products: float = 5.0
 
 
