@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = ROOT / "src" / "core"
+CORE = [ROOT / "src" / room for room in ("core", "io", "papers")]
 BUILD = ROOT / "build" / "coverage"
 OBJECTS = BUILD / "objects"
 DATA = BUILD / "data"
@@ -133,7 +133,7 @@ def sources() -> list[Source]:
         printed = subprocess.run(command, cwd=BUILD, capture_output=True, check=True)
         for file in json.loads(printed.stdout)["files"]:
             path = Path(file["file"]).resolve()
-            if CORE in path.parents:
+            if any(room in path.parents for room in CORE):
                 source = found.setdefault(str(path), Source(path))
                 count = instances(file["functions"])
                 for line in file["lines"]:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sorted((ROOT / "src" / "dualgap").rglob("*.py"))
-CORE = sorted((ROOT / "src" / "core").rglob("*.[ch]pp"))
+CORE = sorted((ROOT / "src").rglob("*.[ch]pp"))
 SCRIPTS = sorted(
     p for d in ("benchmarks", "examples") for p in (ROOT / d).rglob("*.py")
 )

@@ -400,6 +400,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_interior(m);
   bind_io(m);
   bind_kernel(m);
+  bind_simplex(m);
 #ifdef DUALGAP_COVERAGE
   m.def("write_counters", [] { __gcov_dump(), __gcov_reset(); });
 #endif

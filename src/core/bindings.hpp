@@ -43,6 +43,7 @@ void bind_folds(nb::module_ &m);
 void bind_interior(nb::module_ &m);
 void bind_io(nb::module_ &m);
 void bind_kernel(nb::module_ &m);
+void bind_simplex(nb::module_ &m);
 void bind_regression(nb::module_ &m);
 void bind_sgd_qn(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);

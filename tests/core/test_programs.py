@@ -43,7 +43,7 @@ def compile_program(compiler, tmp_path):
     def compile_program(flags, *sources):
         built = subprocess.run(
             [compiler, "-std=c++20", *flags, f"-I{ROOT / 'src' / 'core'}",
-             *map(str, sources), "-pthread", "-o", str(tmp_path / "program")],
+             f"-I{ROOT / 'src' / 'io'}", *map(str, sources), "-pthread", "-o", str(tmp_path / "program")],
             capture_output=True, text=True,
         )  # fmt: skip
         assert built.returncode == 0, built.stderr
@@ -80,6 +80,14 @@ def test_no_tail_of_the_tile_leaves_its_buffer(compile_program, sanitize):
         ["-O0", *_LEVEL, *sanitize], _TESTS / "core" / "tile_tails.cpp"
     )
     assert output(program) == "every tail passed\n"
+
+
+def test_allocations_that_fail_lose_nothing(compile_program):
+    """Without sanitizers, which have an allocator of their own."""
+    program = compile_program(
+        ["-O0", *_LEVEL], _TESTS / "core" / "failing_allocations.cpp"
+    )
+    assert output(program) == "every failure was told, and nothing was lost\n"
 
 
 def test_threads_change_no_result(compile_program, sanitize):

@@ -2,7 +2,7 @@
 // and its callers, the text parser, kernel rows and the block solver. What they compute
 // must not depend on how many threads there are.
 //
-//     c++ -std=c++20 -O1 -fsanitize=thread -Isrc/core tests/core/threads.cpp
+//     c++ -std=c++20 -O1 -fsanitize=thread -Isrc/core -Isrc/io tests/core/threads.cpp
 //         -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -pthread -o threads && ./threads
 #include <cstdio>
 #include <cstdlib>

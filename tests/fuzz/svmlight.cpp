@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "../../src/core/svmlight.hpp"
+#include "../../src/io/svmlight.hpp"
 
 namespace svmlight = dualgap::svmlight;
 

@@ -38,6 +38,8 @@ class KernelRows final : public RowSource {
   // Cost of an entry of a point in additions of a value: float64 rows cost three times
   // as much as float32 rows, and the entries of dense points 1/25, of sparse ones 1/6.
   static constexpr double kPreciseCost = 3.0, kDensePays = 25.0, kSparsePays = 6.0;
+  // Largest error of a value of `block` that is computed from products.
+  static constexpr double kLargestBlockError = 1e-10;
 
  public:
   KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
@@ -458,7 +460,8 @@ class KernelRows final : public RowSource {
     };
     tile::with_kernel<double>(map_.sparse_shape(), map_.parameters, pass);
     for (Index q = 0; q < m; ++q)
-      if (placement_.way(who[q], false) == Way::kDifferences)
+      if (placement_.unit() && !(placement_.double_errors().value(
+                                     placement_.h(who[q])) <= kLargestBlockError))
         meet_differences(placement_.differences(), *points_, {who + q, 1}, *points_, at,
                          team(), poll,
                          [&](Index, Index j, double k) { out[q * stride + j] = k; });

@@ -6,7 +6,7 @@ Problem    the dual of the squared-hinge SVM (problem.py) as a quadratic program
            are alpha = a/p, and D(alpha) = 1/(2p). Also any max q'a - 1/2 a'Ka over the
            simplex (KernelSimplex): with h = max q - q, K_ij + h_i + h_j has the same
            solutions and no linear term.
-Update     a step moves one or two vertices of the simplex (epochs/frank_wolfe.hpp)
+Update     a step moves one or two vertices of the simplex (src/papers/frank_wolfe.hpp)
 Guarantee  D rises in every step. With g = Ka and r = (p - min g)/p, the relative gap
            (P - D)/D is at most 1/(1 - r)^2 - 1. FW converges at the rate O(1/steps),
            the other methods linearly.

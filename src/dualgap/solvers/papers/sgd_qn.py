@@ -4,7 +4,7 @@ Problem    min lambda/2 ||w||^2 + (1/n) sum_i l(y_i w.x_i), lambda = 1/(nC)
 Update     w <- w - l'(y_i w.x_i) y_i B x_i/(t + t0)  on the entries of x_i alone,
            w <- w - skip lambda B w/(t + t0)  every `skip` steps, after which the
            diagonal B is refreshed from the difference of two points and of their
-           gradients on one row (src/core/epochs/sgd_qn.hpp has both rules)
+           gradients on one row (src/papers/sgd_qn.hpp has both rules)
 Guarantee  none for a finite run; asymptotically O(1/t)
 Cost       O(nnz of the row) per step, O(d) every `skip` steps; 8 bytes per row
 Source     Bordes, Bottou and Gallinari, "SGD-QN: careful quasi-Newton stochastic

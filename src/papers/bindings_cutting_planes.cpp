@@ -1,5 +1,5 @@
-#include "bindings.hpp"
-#include "epochs/cutting_planes.hpp"
+#include "../core/bindings.hpp"
+#include "cutting_planes.hpp"
 
 namespace dualgap {
 

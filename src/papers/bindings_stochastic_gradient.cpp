@@ -1,5 +1,5 @@
-#include "bindings.hpp"
-#include "epochs/stochastic_gradient.hpp"
+#include "../core/bindings.hpp"
+#include "stochastic_gradient.hpp"
 
 namespace dualgap {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bindings.hpp"
+#include "../core/bindings.hpp"
 #include "checksum.hpp"
 #include "fingerprint.hpp"
 #include "svmlight.hpp"

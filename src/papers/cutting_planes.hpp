@@ -26,11 +26,11 @@
 #include <memory>
 #include <numeric>
 
-#include "../certify.hpp"
-#include "../face.hpp"
-#include "../rows.hpp"
-#include "../shared_rows.hpp"
-#include "../stop.hpp"
+#include "../core/certify.hpp"
+#include "../core/face.hpp"
+#include "../core/rows.hpp"
+#include "../core/shared_rows.hpp"
+#include "../core/stop.hpp"
 
 namespace dualgap {
 

@@ -19,9 +19,9 @@
 
 #include <algorithm>
 
-#include "../gram/gram.hpp"
-#include "../losses.hpp"
-#include "../stop.hpp"
+#include "../core/gram/gram.hpp"
+#include "../core/losses.hpp"
+#include "../core/stop.hpp"
 #include "frank_wolfe.hpp"
 
 namespace dualgap {

@@ -31,9 +31,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../losses.hpp"
-#include "../rows.hpp"
-#include "../stop.hpp"
+#include "../core/losses.hpp"
+#include "../core/rows.hpp"
+#include "../core/stop.hpp"
 
 namespace dualgap {
 

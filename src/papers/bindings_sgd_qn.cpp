@@ -1,5 +1,5 @@
-#include "bindings.hpp"
-#include "epochs/sgd_qn.hpp"
+#include "../core/bindings.hpp"
+#include "sgd_qn.hpp"
 
 namespace dualgap {
 

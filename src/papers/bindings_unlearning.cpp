@@ -1,5 +1,5 @@
-#include "bindings.hpp"
-#include "epochs/unlearning.hpp"
+#include "../core/bindings.hpp"
+#include "unlearning.hpp"
 
 namespace dualgap {
 

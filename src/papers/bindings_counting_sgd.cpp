@@ -1,5 +1,5 @@
-#include "bindings.hpp"
-#include "epochs/counting_sgd.hpp"
+#include "../core/bindings.hpp"
+#include "counting_sgd.hpp"
 
 namespace dualgap {
 

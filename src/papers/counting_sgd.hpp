@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../rows.hpp"
-#include "../stop.hpp"
+#include "../core/rows.hpp"
+#include "../core/stop.hpp"
 
 namespace dualgap {
 

@@ -31,10 +31,11 @@
 #include <limits>
 #include <stdexcept>
 
-#include "../gram/curvature.hpp"
-#include "../gram/gram.hpp"
-#include "../random.hpp"
-#include "../stop.hpp"
+#include "../core/gram/curvature.hpp"
+#include "../core/gram/gram.hpp"
+#include "../core/random.hpp"
+#include "../core/stop.hpp"
+#include "../core/sums.hpp"
 
 namespace dualgap {
 
