@@ -391,6 +391,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_crammer_singer(m);
   bind_cutting_planes(m);
   bind_dual_coordinate(m);
+  bind_elastic_net(m);
   bind_folds(m);
   bind_counting_sgd(m);
   bind_stochastic_gradient(m);

@@ -39,6 +39,7 @@ void bind_counting_sgd(nb::module_ &m);
 void bind_crammer_singer(nb::module_ &m);
 void bind_cutting_planes(nb::module_ &m);
 void bind_dual_coordinate(nb::module_ &m);
+void bind_elastic_net(nb::module_ &m);
 void bind_folds(nb::module_ &m);
 void bind_interior(nb::module_ &m);
 void bind_io(nb::module_ &m);

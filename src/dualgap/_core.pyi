@@ -692,6 +692,36 @@ def conjugate_step(examples: Examples, state: DualState, dual: float, directions
     A conjugate step after a sweep from the base of the directions, given D.
     """
 
+class ElasticNetPenalty:
+    """
+    Weights of the norms, a column without them or -1, and the violation or the sweeps that end a descent.
+    """
+
+    def __init__(self, l1: float, l2: float, free: int, target: float, most: int) -> None: ...
+
+class Descent:
+    """Sweeps, and the largest violation that was met."""
+
+    @property
+    def sweeps(self) -> int: ...
+
+    @property
+    def violation(self) -> float: ...
+
+def column_products(columns: Rows, set: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], squared: bool, stop: Stop) -> bool:
+    """
+    The sums of v_i x_ij, or of v_i x_ij^2, of some columns; whether all are there.
+    """
+
+def add_columns(columns: Rows, set: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Add some columns times their weights."""
+
+def descend_by_columns(columns: Rows, set: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: ElasticNetPenalty, h: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], squares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Descent:
+    """Coordinate descent over some columns."""
+
+def descend_by_products(products: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], penalty: ElasticNetPenalty, diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], u: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Descent:
+    """Coordinate descent by the products of all columns."""
+
 class FoldTable:
     """A kernel matrix in float64, and rounded to float32."""
 

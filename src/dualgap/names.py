@@ -44,7 +44,7 @@ def nearest(word: str, known: Collection[str], parameter: str = "") -> str | Non
 # ------------------------------------------------ names in modules of other packages
 
 _WITH_THEM = "keep sklearn.{0}, whose tools take the estimators of dualgap"
-_NO_L1 = "dualgap has no L1 penalty; keep scikit-learn's, or select columns first"
+_L1 = "use LinearSVC(penalty='l1') or LogisticRegression(l1_ratio=1) for classes"
 _BATCHES = "use LinearSVC, whose partial_fit learns from batches"
 _KERNEL = "use SVC, or LinearSVC if the kernel is linear"
 _LOGISTIC = (
@@ -88,7 +88,7 @@ INSTEAD = {
     "the square of the weights, or SVR for kernels",
     **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),
     **dict.fromkeys(("OneClassSVC", "SVDD"), "use OneClassSVM"),
-    **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _NO_L1),
+    **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _L1),
     **{
         name: f"import it from dualgap.{module}"
         for module, names in {

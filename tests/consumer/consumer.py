@@ -50,7 +50,7 @@ def mistakes() -> None:
     LinearSVC(c=1.0)  # pyright: ignore[reportCallIssue]
     SVC(kernel=3)  # type: ignore[arg-type]
     LinearSVR(loss="hinge")  # type: ignore[arg-type]
-    LogisticRegression(penalty="l3")  # pyright: ignore[reportCallIssue]
+    LogisticRegression(penalties="l1")  # pyright: ignore[reportCallIssue]
 
 
 def others(X: Floats, y: Floats) -> list[Certificate]:

@@ -46,7 +46,8 @@ def data():
         *((f, "max_epochs", "use max_iter") for f in FACES),
         *((f, "shrinking", "leave it out") for f in FACES),
         *((f, "dual", "leave it out") for f in (LinearSVC, LinearSVR, LinearSVCCV)),
-        *((f, "penalty", "there is no L1 penalty") for f in (LinearSVC, LinearSVCCV)),
+        *((f, "penalty", "have an L1 penalty") for f in (LinearSVCCV, LinearSVR)),
+        (LinearSVC, "l1_ratio", "use penalty='l1' or 'l2'"),
         *((f, "probability", "CalibratedClassifier") for f in CLASSIFIERS),
         (SVR, "probability", "only classifiers"),
         (OneClassSVM, "C", "use nu"),
@@ -99,7 +100,7 @@ def test_grids_are_answered(data, search, face, name):
     [
         (SVC, svm.SVC, "'probability' and 'shrinking'"),
         (SVC, svm.NuSVC, "'nu', 'probability' and 'shrinking'"),
-        (LinearSVC, svm.LinearSVC, "'dual' and 'penalty'"),
+        (LinearSVCCV, svm.LinearSVC, "'C', 'dual' and 'penalty'"),
         (SVR, svm.NuSVR, "'nu' and 'shrinking'"),
     ],
 )

@@ -72,10 +72,10 @@ def test_a_record_of_its_solver_is_not_saved(tmp_path):
         dualgap.save_model(model, tmp_path / "model")
 
 
-@pytest.mark.parametrize("given", [{"penalty": "l1"}, {"l1_ratio": 0.5}])
-def test_there_is_no_l1_penalty(given):
-    with pytest.raises(TypeError, match="there is no L1 penalty"):
-        LogisticRegression(**given)
+@pytest.mark.parametrize(("name", "value"), [("penalty", "l0"), ("l1_ratio", 1.5)])
+def test_other_penalties_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        LogisticRegression(**{name: value}).fit(*data(2))
 
 
 @pytest.mark.filterwarnings("error")

@@ -192,9 +192,9 @@ def fitted(model):
         ({"model": fitted(svm.LinearSVC()), "C": 2.0}, ValueError, "C=2.0"),
         ({"model": fitted(svm.LinearSVC()), "loss": "hinge"}, ValueError, "loss="),
         (
-            {"model": fitted(svm.LinearSVC(penalty="l1", dual=False))},
+            {"model": fitted(SGDClassifier(penalty="l1"))},
             ValueError,
-            "penalty='l1'",
+            "loss='hinge' with an L1 norm",
         ),
         ({"model": fitted(SGDClassifier("log_loss"))}, ValueError, "log_loss"),
         ({"model": fitted(SGDClassifier(penalty=None))}, ValueError, "penalty=None"),

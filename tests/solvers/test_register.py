@@ -36,6 +36,7 @@ KINDS = {
     "one-class": solvers,
     "crammer-singer": solvers,
     "logistic": solvers,
+    "elastic-net": solvers,
     "kernel": kernel,
     "kernel-regression": kernel,
     "kernel-one-class": kernel,

@@ -49,6 +49,7 @@ _SHAPES = {
     "C": ("Model", "--C -C -c", "X"),
     "Cs": ("Model", "--C -C -c", "X,..."),
     "loss": ("Model", "--loss", "NAME"),
+    "penalty": ("Model", "--penalty", "NAME"),
     "epsilon": ("Model", "--epsilon -p", "X"),
     "nu": ("Model", "--nu -n", "X"),
     "multi_class": ("Model", "--multi-class", "WAY"),

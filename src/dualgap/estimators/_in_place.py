@@ -114,10 +114,6 @@ def _unsupported(
     """
     if len(y) != n or (weight is not None and weight.shape != (n,)):
         return "X, y and sample_weight differ in length, which scikit-learn reports"
-    if getattr(model, "penalty", "l2") != "l2" and (
-        getattr(model, "multi_class", "ovr") != "crammer_singer"
-    ):
-        return f"penalty={model.penalty!r} has no certificate"
     if getattr(model, "C", 1.0) == np.inf:
         return "C=inf: dualgap needs a finite C"
     if model.max_iter == 0:

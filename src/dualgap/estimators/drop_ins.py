@@ -201,10 +201,12 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC, metaclass=_DropIn):
     def _counterpart(
         self, class_weight: ClassWeight, seed: int
     ) -> estimators.LinearSVC:
+        # scikit-learn ignores the loss and penalty of Crammer and Singer's problem.
+        joint = self.multi_class == "crammer_singer"
         return estimators.LinearSVC(
             C=self.C,
-            # scikit-learn ignores the loss of Crammer and Singer's problem.
-            loss="hinge" if self.multi_class == "crammer_singer" else self.loss,
+            loss="hinge" if joint else self.loss,
+            penalty="l2" if joint else self.penalty,
             tol=gap(self.tol),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,

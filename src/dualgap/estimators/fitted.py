@@ -51,6 +51,7 @@ from ..training import solve
 from . import originals
 from .arguments import check_array
 from .input import checked_weights, encode, multilabelled, weights
+from .l1 import l1_ratio_of, with_l1
 from .parameters import kernel_named
 
 
@@ -107,6 +108,8 @@ class LinearTerms:
     class_weight: Any = None
     classes: NDArray[np.generic] | None = None
     multi_class: str = "ovr"
+    #: Share of the L1 norm in the penalty.
+    l1_ratio: float = 0.0
 
 
 def terms_of_linear(model: BaseEstimator) -> LinearTerms:
@@ -128,6 +131,7 @@ def terms_of_linear(model: BaseEstimator) -> LinearTerms:
         class_weight=model.class_weight,
         classes=model.classes_,
         multi_class=multi_class,
+        l1_ratio=l1_ratio_of(model),
     )
 
 
@@ -165,7 +169,7 @@ def binary_of(
             f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
             f"classes and {X.shape[1]} features need {expected}; give the training data"
         )
-    return LinearBatch(
+    batch = LinearBatch(
         X,
         classes,
         codes,
@@ -181,6 +185,7 @@ def binary_of(
         penalize_intercept=terms.penalize_intercept is not False,
         n_jobs=effective_n_jobs(n_jobs),
     )
+    return batch if terms.l1_ratio == 0.0 else with_l1(batch, terms.l1_ratio)
 
 
 def linear_problems(

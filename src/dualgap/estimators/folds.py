@@ -290,7 +290,8 @@ class Folds:
 
         All models have the parameters of `model`, except for C.
         """
-        if isinstance(model, LinearSVC) and model.multi_class != "crammer_singer":
+        joint = getattr(model, "multi_class", "") == "crammer_singer"
+        if isinstance(model, LinearSVC) and not joint and model.penalty == "l2":
             own = self.data(model)
             if all(np.bincount(of.codes, of.weight).all() for of in own):
                 return [partial(self._linear, model, own, Cs)]

@@ -386,6 +386,6 @@ def _shares(model: Model) -> bool:
     if hasattr(model, "_skl_callbacks"):
         return False
     if isinstance(model, (LinearSVC, LinearSVR)):
-        return True
+        return getattr(model, "penalty", "l2") == "l2"
     known = (KernelAuto, BlockSolver, Nystroem)
     return isinstance(get_kernel_solver(model.solver), known)

@@ -23,16 +23,23 @@ from ..memory import make_room
 from ..problems.batch import MANY, LinearBatch
 from ..problems.constant import constant_sentence, joint_sentence, label_sentence
 from ..problems.duals import Table, expanded
+from ..problems.elastic_net import ElasticNetBatch
 from ..problems.reductions import MultiLabel, Reduction, has_labels, reduction_of
-from ..solvers import SequentialDual, Solver, get_solver
+from ..solvers import ProximalNewton, SequentialDual, Solver, get_solver, solver_for
 from ..solvers.labellings import are_small
-from ..training.batch import Job
+from ..training.batch import Job, Start
 from ..training.solution import Solutions
 from .arguments import check_array
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
-from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_of_linear
+from .fitted import (
+    FittedProblem,
+    binary_of,
+    linear_problems,
+    table_of,
+    terms_of_linear,
+)
 from .input import (
     ROWS,
     TrainingData,
@@ -46,6 +53,7 @@ from .input import (
     require_fitted,
     validated,
 )
+from .l1 import refuse_l1
 from .parameters import (
     ClassWeight,
     File,
@@ -81,6 +89,10 @@ class LinearSVC(
     loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="squared_hinge"
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
+    penalty : {"l2", "l1"}, default="l2"
+        Norm of the weights in the objective. "l1" has :math:`\|w\|_1` in the place of
+        half of the squared norm, which makes most weights 0; it needs the squared
+        hinge and one versus the rest, and is LIBLINEAR's ``-s 5``.
     solver : str or Solver, default="auto"
         Training method: a name in ``dualgap.solvers.SOLVERS``, or a record with its own
         parameters, such as ``SDCA(order="random")``. "auto" chooses a fast method and
@@ -231,6 +243,7 @@ class LinearSVC(
     C: Positive = 1.0
     _: KW_ONLY
     loss: LossLike = "squared_hinge"
+    penalty: Literal["l1", "l2"] = "l2"
     solver: LinearSolver = "auto"
     fit_intercept: Flag = True
     intercept_scaling: Positive = 1.0
@@ -259,6 +272,8 @@ class LinearSVC(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
         self._check_joint()
+        if self.penalty == "l1":
+            self._check_l1(X)
         table = has_label_table(y)
         if table:
             self._check_labels(X)
@@ -292,6 +307,26 @@ class LinearSVC(
                 "penalize_intercept=False is not supported by "
                 "multi_class='crammer_singer'; use multi_class='ovr'"
             )
+
+    def _check_l1(self, X: MatrixLike) -> None:
+        """Refuse what does not go with the L1 norm."""
+        if get_loss(self.loss).name != "squared_hinge":
+            raise ValueError(
+                f"loss={self.loss!r} is not supported by penalty='l1'; use "
+                "loss='squared_hinge', or penalty='l2'"
+            )
+        if self.multi_class != "ovr":
+            raise ValueError(
+                f"multi_class={self.multi_class!r} is not supported by penalty='l1'; "
+                "use multi_class='ovr', or penalty='l2'"
+            )
+        if not (self.solver == "auto" or isinstance(self.solver, ProximalNewton)):
+            raise ValueError(
+                f"solver={self.solver!r} is not supported by penalty='l1'; use "
+                "solver='auto' or ProximalNewton()"
+            )
+        remedy = "give the rows as an array, or use penalty='l2'"
+        refuse_store(X, "penalty='l1'", remedy)
 
     def _check_labels(self, X: MatrixLike) -> None:
         """Refuse what does not go with a table of labels."""
@@ -328,6 +363,8 @@ class LinearSVC(
             penalize_intercept=self.penalize_intercept,
             n_jobs=threads,
         )
+        if self.penalty == "l1":
+            return ElasticNetBatch(batch, 1.0)
         if batch.points is not None and are_small(get_solver(self.solver), batch):
             return batch.without_copies()  # then one call to the core solves all pairs
         return batch
@@ -349,6 +386,8 @@ class LinearSVC(
         )
 
     def _solver(self, batch: LinearBatch, job: Job | None = None) -> Solver:
+        if isinstance(batch, ElasticNetBatch):
+            return solver_for(batch.whole, self.solver)
         if not batch.joint:
             return get_solver(self.solver)
         solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
@@ -358,6 +397,21 @@ class LinearSVC(
                 "multi_class='crammer_singer' use solver='auto'"
             )
         return solver
+
+    def _warm(self, batch: LinearBatch, solver: Solver) -> Start | None:
+        if not isinstance(batch, ElasticNetBatch):
+            return super()._warm(batch, solver)
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        coef = csr_matrix(self.coef_).toarray()
+        if coef.shape != (len(batch), self.n_features_in_):
+            raise ValueError(
+                "warm_start=True: the previous model has coefficients of shape "
+                f"{coef.shape}, but these data need "
+                f"({len(batch)}, {self.n_features_in_}); set warm_start=False"
+            )
+        coef = coef[:, batch.columns.kept][:, : batch.whole.d]
+        return lambda k, _: batch.whole.point(coef[k], self.intercept_[k])
 
     def _previous_duals(self, batch: LinearBatch) -> Table:
         n, classes = len(batch.codes), batch.classes
@@ -396,12 +450,15 @@ class LinearSVC(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X, terms = check_array(X, **ROWS), terms_of_linear(self)
+        refuse_l1(self, "a bound on the exact optimum")
         batch = binary_of(terms, X, y, self.C, weight, self.n_jobs, copies=not whole)
         return linear_problems(terms, batch, table_of(self, X.shape[0]))
 
     def _chance(self, batch: LinearBatch, found: Solutions) -> str:
         if is_silent():
             return ""
+        if isinstance(batch, ElasticNetBatch):
+            return batch.empty_sentence(found.w)
         if batch.joint:
             return joint_sentence(batch, found.bounds[0], self.tol, self.atol)
         labels = batch.several == MultiLabel.several

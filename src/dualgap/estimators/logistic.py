@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import log_expit, log_softmax
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.blocks import RowSource
@@ -19,13 +21,21 @@ from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.batch import SingleBatch
+from ..problems.elastic_net import ElasticNetProblem
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels
-from ..solvers import LogisticDCD, LogisticNewton, Solver, solver_for, solvers_of
+from ..solvers import (
+    LogisticDCD,
+    LogisticNewton,
+    ProximalNewton,
+    Solver,
+    solver_for,
+    solvers_of,
+)
 from ..solvers.logistic_dual import choose
 from ..training.batch import Job, Start
 from ..training.solution import Solutions
-from .base import Estimator
+from .base import Estimator, tell
 from .callbacks import Fitted
 from .input import (
     TrainingData,
@@ -51,8 +61,9 @@ class LogisticRegression(
 ):
     r"""Logistic regression with a certificate of optimality.
 
-    It solves the problem of scikit-learn's ``LogisticRegression`` with the squared norm
-    as its penalty, until a relative duality gap of `tol` is proved. More than two
+    It solves the problem of scikit-learn's ``LogisticRegression``, with the squared
+    norm, the L1 norm or both, until a relative duality gap of `tol` is proved. More
+    than two
     classes are trained together (multinomial, softmax). A y of several columns of 0 and
     1, dense or sparse, has a problem per column: several labels per row.
 
@@ -60,6 +71,12 @@ class LogisticRegression(
     ----------
     C : float, default=1.0
         Weight of the loss, summed over the rows: the inverse of the regularisation.
+    l1_ratio : float, default=0.0
+        Share of the L1 norm in the penalty, from 0 (the squared norm) to 1 (the L1 norm
+        alone, which makes most weights 0).
+    penalty : {"l1", "l2", "elasticnet"}, optional
+        As in scikit-learn, which has deprecated it: "l2" stands for ``l1_ratio=0``,
+        "l1" for ``l1_ratio=1``, and "elasticnet" needs an `l1_ratio`.
     max_iter : int, default=10000
         Largest number of steps of Newton's method, or of epochs of "dcd".
     fit_intercept : bool, default=True
@@ -67,10 +84,11 @@ class LogisticRegression(
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" gives all classes the same
         total weight: ``n/(n_classes * count)``, where sample weights count.
-    solver : {"auto", "dcd", "newton"} or LogisticDCD or LogisticNewton, default="auto"
+    solver : {"auto", "dcd", "newton", "proximal-newton"} or record, default="auto"
         Training method: "newton" is Newton's method with conjugate gradients [1]_,
         "dcd" dual coordinate descent [2]_, for two classes or several labels of rows in
-        memory. "auto" chooses by counted cost: "dcd" mostly on sparse text.
+        memory. "auto" chooses by counted cost: "dcd" mostly on sparse text. With an L1
+        norm it is "proximal-newton", over working sets of features.
     warm_start : bool, default=False
         Start from the previous model, if it has the same classes and features.
     random_state : int, RandomState instance or None, default=0
@@ -106,12 +124,12 @@ class LogisticRegression(
     -----
     With costs ``c_i = C * sample_weight_i * class_weight[y_i]`` it minimises
 
-    .. math:: P(W, b) = \tfrac12 \|W\|^2
+    .. math:: P(W, b) = \tfrac12 (1 - r) \|W\|^2 + r \|W\|_1
               + \sum_i c_i \log \sum_k e^{(w_k - w_{y_i}) \cdot x_i + b_k - b_{y_i}}
 
     with one vector w and the loss :math:`\log(1 + e^{-y_i (w \cdot x_i + b)})` for two
-    classes. The probabilities of a model are a dual point, and the duality gap is half
-    of the squared gradient.
+    classes; r is `l1_ratio`. The probabilities of a model are a dual point, and without
+    an L1 norm the duality gap is half of the squared gradient.
 
     References
     ----------
@@ -134,13 +152,16 @@ class LogisticRegression(
 
     C: Positive = 1.0
     _: KW_ONLY
+    l1_ratio: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.0
+    penalty: Literal["l1", "l2", "elasticnet", "deprecated"] = "deprecated"
     fit_intercept: Flag = True
     class_weight: ClassWeight = None
     solver: Annotated[
-        str | LogisticNewton,
-        StrOptions({"auto", *solvers_of("logistic")}),
+        str | LogisticNewton | ProximalNewton,
+        StrOptions({"auto", *solvers_of("logistic"), *solvers_of("elastic-net")}),
         LogisticDCD,
         LogisticNewton,
+        ProximalNewton,
     ] = "auto"
     warm_start: Flag = False
 
@@ -168,7 +189,10 @@ class LogisticRegression(
         return read(self.class_weight, X, y, sample_weight)
 
     def _batch(self, data: TrainingData, job: Job) -> SingleBatch | LabelsBatch:
-        columns = StoredColumns(data.X)
+        columns, ratio = StoredColumns(data.X), self._ratio()
+        problem_of: Callable[..., LogisticProblem] = LogisticProblem
+        if ratio > 0.0:
+            problem_of = partial(ElasticNetProblem, l1_ratio=ratio)
         if data.table is not None:
             return LabelsBatch(
                 columns,
@@ -176,12 +200,13 @@ class LogisticRegression(
                 data.weight,
                 data.factor,
                 self.C,
+                problem_of,
                 fit_intercept=self.fit_intercept,
                 n_jobs=job.threads,
             )
 
         def make(C: float) -> LogisticProblem:
-            return LogisticProblem(
+            return problem_of(
                 columns.X,
                 data.codes,
                 C,
@@ -200,11 +225,36 @@ class LogisticRegression(
             )
         problem = make(self.C)
         name, zero = type(self).__name__, problem.zero()
+        if isinstance(problem, ElasticNetProblem):  # shares its columns
+            return SingleBatch(problem, name, problem.at, zero, columns=columns)
         return SingleBatch(problem, name, make, zero, columns=columns)
+
+    def _ratio(self) -> float:
+        """Return the share of the L1 norm, by `l1_ratio` or scikit-learn's `penalty`.
+
+        Raises ValueError if they contradict each other.
+        """
+        if self.penalty == "deprecated":
+            return float(self.l1_ratio)
+        tell(
+            f"penalty={self.penalty!r} is deprecated, as in scikit-learn 1.8; use "
+            "l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a number between for "
+            "'elasticnet'",
+            FutureWarning,
+        )
+        if self.penalty == "elasticnet":
+            return float(self.l1_ratio)
+        ratio = 1.0 if self.penalty == "l1" else 0.0
+        if self.l1_ratio not in (0.0, ratio):
+            raise ValueError(
+                f"penalty={self.penalty!r} contradicts l1_ratio={self.l1_ratio!r}; "
+                "give l1_ratio alone"
+            )
+        return ratio
 
     def _solver(self, batch: SingleBatch | LabelsBatch, job: Job) -> Solver:
         problem = cast(LogisticProblem, batch.problem(0))
-        if self.solver == "auto":
+        if self.solver == "auto" and not isinstance(problem, ElasticNetProblem):
             return choose(problem, self.tol)
         return solver_for(problem, self.solver)
 

@@ -353,6 +353,10 @@ _CALIBRATE_NU = (
     "for probabilities fit sklearn.calibration.CalibratedClassifierCV(model, "
     "ensemble=False)"
 )
+_SQUARED = (
+    "leave it out for the squared norm; LinearSVC and LogisticRegression have an L1 "
+    "penalty"
+)
 _KERNELS = "this model is linear; SVC, SVR and OneClassSVM have kernels"
 #: Remedies for the parameters of scikit-learn's SVMs, each for models that have
 #: certain parameters; "" is any model.
@@ -370,11 +374,11 @@ _ANSWERS = {
     "quantiles": {"quantile": "use quantile, which takes several values"},
     "gamma": {"gammas": "use gammas, the values to choose from", "": _KERNELS},
     "kernel": {"": _KERNELS},
-    "l1_ratio": {"": "leave it out for the squared norm; there is no L1 penalty"},
+    "l1_ratio": {"penalty": "use penalty='l1' or 'l2'", "": _SQUARED},
     "max_epochs": {"max_rounds": "use max_rounds", "": "use max_iter"},
     "max_iter": {"max_rounds": "use max_rounds, or time_limit in seconds"},
     "nu": {"epsilon": "use C and epsilon", "": "use C"},
-    "penalty": {"": "leave it out for the squared norm; there is no L1 penalty"},
+    "penalty": {"": _SQUARED},
     "probability": {
         "nu class_weight": _CALIBRATE_NU,
         "class_weight": _CALIBRATE,

@@ -52,6 +52,11 @@ def _learns_in_batches(estimator: BaseEstimator) -> bool:
             f"solver={estimator.solver!r} is not supported by partial_fit, which uses "
             "dual coordinate descent; use solver='auto' or 'dcd' (shrinking='sleep')"
         )
+    if estimator.penalty != "l2":
+        raise AttributeError(
+            f"penalty={estimator.penalty!r} is not supported by partial_fit; use "
+            "penalty='l2'"
+        )
     if not estimator.penalize_intercept:
         raise AttributeError(
             "partial_fit needs penalize_intercept=True; its steps on single rows "

@@ -16,6 +16,7 @@ from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
 from ..estimators.fitted import LinearTerms, binary_of, linear_problems, terms_of_linear
 from ..estimators.input import ROWS
+from ..estimators.l1 import l1_ratio_of
 from ..estimators.linear_svc import LinearSVC
 from ..problems.constant import constant_sentence
 from ..solvers import solver_for
@@ -27,7 +28,8 @@ _NEAR = 0.01
 
 def linear_terms(model: BaseEstimator, n: int, joint: bool = False) -> LinearTerms:
     """Return coefficients and training problem of a linear classifier."""
-    name = squared_norm(model)
+    # Only `certify` takes an L1 norm.
+    name = type(model).__name__ if joint else squared_norm(model)
     joined = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if joined and not joint:
         raise ValueError(
@@ -125,7 +127,7 @@ def constant_remarks(
     scheme = getattr(model, "multi_class", "ovr")
     linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
     binary = linear and hasattr(model, "classes_") and scheme != "crammer_singer"
-    if y is None or not binary:
+    if y is None or not binary or l1_ratio_of(model) > 0.0:
         return []
     terms = linear_terms(model, np.shape(X)[0])
     batch = binary_of(terms, check_array(X, **ROWS), y, terms.C, sample_weight, None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +20,11 @@ from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
 from ..estimators.fitted import LinearTerms, labels_of
 from ..estimators.input import ROWS, multilabelled, weights
+from ..estimators.l1 import l1_ratio_of
 from ..estimators.logistic import LogisticRegression
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
+from ..problems.elastic_net import ElasticNetProblem
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels, weights_of_rows
 from ..solvers import solver_for
@@ -44,18 +48,14 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
     """
     check_is_fitted(model)
     name, two = type(model).__name__, len(model.coef_) == 1
-    l1 = getattr(model, "l1_ratio", None) or 0.0
-    if l1 or getattr(model, "penalty", "l2") not in ("l2", "deprecated"):
-        raise ValueError(
-            f"{name}(penalty={model.penalty!r}, l1_ratio={l1!r}) cannot be certified; "
-            "train with the squared norm alone: penalty='l2', or l1_ratio=0"
-        )
+    l1 = l1_ratio_of(model)
     if hasattr(model, "Cs") or not model.C < math.inf:
         raise ValueError(
             f"{name} has no single finite C, so its objective has no certificate; "
             "train LogisticRegression with C=C_"
         )
-    if model.solver == "liblinear" and model.fit_intercept:
+    scaled = model.solver == "liblinear" and model.fit_intercept
+    if scaled and not l1:
         raise ValueError(
             f"{name}(solver='liblinear') penalises the intercept; train with "
             "solver='lbfgs', or fit_intercept=False"
@@ -75,6 +75,9 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
         class_weight=model.class_weight,
         classes=model.classes_,
         multi_class="labels" if has_labels(model) else "ovr",
+        intercept_scaling=float(model.intercept_scaling) if scaled else 1.0,
+        penalize_intercept=scaled,
+        l1_ratio=l1,
     )
 
 
@@ -89,7 +92,13 @@ def certify_logistic(
     """Certify logistic regression: P - D is half of the squared gradient."""
     if C is None:
         raise ValueError("C is missing; give the weight of the loss")
-    if terms.penalize_intercept and terms.fit_intercept:
+    make: Callable[..., LogisticProblem] = LogisticProblem
+    if terms.l1_ratio:
+        scaling = terms.intercept_scaling if terms.penalize_intercept else None
+        make = partial(
+            ElasticNetProblem, l1_ratio=terms.l1_ratio, intercept_scaling=scaling
+        )
+    elif terms.penalize_intercept and terms.fit_intercept:
         raise ValueError(
             "penalize_intercept=True is not for loss='logistic'; leave it out, or give "
             "the intercept as the weight of a constant column of X"
@@ -114,10 +123,12 @@ def certify_logistic(
     if labels:
         columns = StoredColumns(X, narrow=False)
         batch = LabelsBatch(
-            columns, data.table, weight, factor, C, fit_intercept=bias, n_jobs=threads
+            *(columns, data.table, weight, factor, C, make),
+            fit_intercept=bias,
+            n_jobs=threads,
         )
     else:
-        problem = LogisticProblem(
+        problem = make(
             X,
             codes,
             C,

@@ -47,6 +47,7 @@ DEFAULTS: Parameters = {
     "multi_class": "ovr",
     "n_jobs": None,
     "penalize_intercept": True,
+    "penalty": "l2",
     "random_state": 0,
     "solver": "auto",
     "time_limit": None,
@@ -55,7 +56,14 @@ DEFAULTS: Parameters = {
     "warm_start": False,
 }
 # Parameters that only LinearSVC supports, but for their defaults.
-_OTHER = ("checkpoint", "class_weight", "multi_class", "n_jobs", "warm_start")
+_OTHER = (
+    "checkpoint",
+    "class_weight",
+    "multi_class",
+    "n_jobs",
+    "penalty",
+    "warm_start",
+)
 
 
 class PlainLinearSVC:

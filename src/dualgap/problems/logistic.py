@@ -492,8 +492,7 @@ class LogisticProblem(RowsProblem):
         size = np.sqrt(q + 2.0**-1000)
         off = (self.d + 4.0) * longest * size + 4.0 * last
         off *= 2.0 * Rounding.slack * Rounding.unit
-        # `wrong` is not 0: an error of the scores may hide how likely the others are.
-        moved = off * np.minimum(1.0, wrong * np.exp(np.minimum(off, 700.0)))
+        moved = self._moved(now, off, wrong)
         sides = 1.0 if self.outputs == 1 else 2.0
         reach = sides * cost * size
         return _RowSums(
@@ -506,6 +505,11 @@ class LogisticProblem(RowsProblem):
             float(np.count_nonzero(cost)),
             float(np.abs((now.residual * cost).sum(axis=1)).sum()),
         )
+
+    def _moved(self, now: RowOutcome, off: Vector, wrong: Vector) -> Vector:
+        """Bound what errors of the scores change in the losses."""
+        # `wrong` is not 0: an error of the scores may hide how likely the others are.
+        return off * np.minimum(1.0, wrong * np.exp(np.minimum(off, 700.0)))
 
     def _spread(self, primal: float, longest: float) -> float:
         """Bound the distance of two best biases, from bounds on P and on ||W*||.
@@ -528,9 +532,9 @@ class LabelsBatch(Batch):
     - `table`: 1 where a row has a label, shape (n, labels).
     - `weight`: sample weights, shape (n,). None if all sample and class weights are 1.
     - `factor`: factors of rows without and with each label, shape (labels, 2).
+    - `make`: makes the problem that lends its rows.
     """
 
-    kind = LogisticProblem.kind
     several, at_a_time = MultiLabel.several, 1  # threads share the rows
 
     def __init__(
@@ -540,6 +544,7 @@ class LabelsBatch(Batch):
         weight: Vector | None,
         factor: Vector,
         C: float,
+        make: Callable[..., LogisticProblem] = LogisticProblem,
         *,
         fit_intercept: bool,
         n_jobs: int,
@@ -558,9 +563,10 @@ class LabelsBatch(Batch):
                     "y, or set fit_intercept=False"
                 )
         codes = np.arange(n) % 2  # any, for problems share the rows alone
-        self.rows = LogisticProblem(
+        self.rows = make(
             columns.X, codes, C, classes=2, fit_intercept=fit_intercept, n_jobs=n_jobs
         )
+        self.kind = self.rows.kind
 
     def problem(self, k: int) -> LogisticProblem:
         every = np.arange(self.rows.n)

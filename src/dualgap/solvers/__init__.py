@@ -6,6 +6,7 @@ from .auto import Auto
 from .base import Solver, State
 from .crammer_singer import SequentialDual
 from .dcd import DCD
+from .elastic_net import ProximalNewton
 from .interior_point import InteriorPoint
 from .logistic import LogisticNewton
 from .logistic_dual import LogisticDCD
@@ -42,6 +43,7 @@ __all__ = [
     "OneClassInterior",
     "PairDescent",
     "Pegasos",
+    "ProximalNewton",
     "RegressionDCD",
     "RegressionInterior",
     "ResidualNewton",

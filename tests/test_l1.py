@@ -1,0 +1,552 @@
+"""L1 and elastic-net penalties: generic solvers, LIBLINEAR, estimators, refusals."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import clarabel
+import numpy as np
+import pytest
+import sklearn.linear_model
+import sklearn.svm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.feature_selection import SelectFromModel
+from sklearn.preprocessing import scale
+
+from dualgap import (
+    DegenerateWarning,
+    LinearSVC,
+    LogisticRegression,
+    certify,
+    core,
+    load_model,
+    save_model,
+)
+from dualgap.data import RowStore, convert
+from dualgap.problems.base import Claim
+from dualgap.problems.elastic_net import ElasticNetProblem, least_C
+from dualgap.solvers import ProximalNewton
+from dualgap.training import solve
+
+from .conftest import examples
+from .twins.elastic_net import descend
+
+LAYOUTS = [
+    np.asarray,
+    np.float32,
+    sparse.csr_matrix,
+    lambda X: sparse.csr_matrix(np.float32(X)),
+]
+LOSSES = ["squared_hinge", "logistic"]
+BIASES = [
+    {},
+    {"fit_intercept": True},
+    {"fit_intercept": True, "intercept_scaling": 3.0},
+]
+
+
+def data(n=60, d=8, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    score = X[:, :3] @ rng.normal(size=3) + 0.5 * rng.normal(size=n)
+    codes = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    weight = rng.uniform(0.2, 2.0, n)
+    weight[::11] = 0.0
+    return X, codes, weight
+
+
+def wide(n=40, d=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def primal(problem, w):
+    """P by its definition."""
+    W, X = problem.table(w), problem.passes.X
+    X = X.toarray() if sparse.issparse(X) else X
+    S = X @ W[:, : problem.d].T
+    if problem.passes.constant:
+        S = S + problem.passes.constant * W[:, problem.d]
+    if problem.hinge:
+        sign = 2 * problem.codes - 1
+        loss = np.maximum(0.0, 1.0 - sign * S[:, 0]) ** 2
+    else:
+        S = np.column_stack([0 * S, S]) if problem.outputs == 1 else S
+        own = S[np.arange(len(S)), problem.codes]
+        loss = np.logaddexp.reduce(S - own[:, None], axis=1)
+    own, r = W[:, : problem.penalised], problem.l1_ratio
+    return r * abs(own).sum() + (1 - r) / 2 * (own**2).sum() + problem.cost @ loss
+
+
+def least(problem):
+    """The optimum by a generic solver over the positive and negative parts of W."""
+    size = problem.zero().size
+    penalised = np.zeros((problem.outputs, problem.length), bool)
+    penalised[:, : problem.penalised] = True
+    own = penalised.ravel()
+
+    def value(v):
+        w = v[:size] - v[size:]
+        # |w| is smooth in the parts, one of which is 0 at the optimum.
+        extra = problem.l1_ratio * (v[:size] + v[size:] - abs(w))[own].sum()
+        W = problem.table(w)
+        S = problem.scores(W)
+        now = problem.outcome(S)
+        slope = -problem.sums(now.residual * problem.cost).ravel()
+        slope += (1 - problem.l1_ratio) * np.where(own, w, 0.0)
+        l1 = problem.l1_ratio * own
+        return primal(problem, w) + extra, np.r_[slope + l1, l1 - slope]
+
+    bounds = [(0, None)] * (2 * size)
+    start = problem.zero()
+    v = np.r_[np.maximum(start, 0), np.maximum(-start, 0)]
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-16, "gtol": 1e-11}
+    for _ in range(3):
+        v = minimize(value, v, jac=True, bounds=bounds, options=options).x
+    return value(v)[0]
+
+
+def least_of_hinge(problem, constant):
+    """The optimum of the squared hinge by an interior point."""
+    X = np.column_stack([problem.passes.X, np.full(problem.n, constant)])
+    n, d = X.shape
+    sign, r = 2.0 * problem.codes - 1, problem.l1_ratio
+    # Variables: w+, w-, and the losses u.
+    quadratic = np.diag(np.r_[np.zeros(2 * d), 2 * problem.cost])
+    quadratic[:d, :d] = quadratic[d : 2 * d, d : 2 * d] = (1 - r) * np.eye(d)
+    quadratic[:d, d : 2 * d] = quadratic[d : 2 * d, :d] = -(1 - r) * np.eye(d)
+    linear = np.r_[r * np.ones(2 * d), np.zeros(n)]
+    margins = sign[:, None] * np.hstack([X, -X])
+    A = np.vstack([-np.hstack([margins, np.eye(n)]), -np.eye(2 * d + n)])
+    b = np.r_[-np.ones(n), np.zeros(2 * d + n)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    found = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(quadratic)),
+        linear,
+        sparse.csc_matrix(A),
+        b,
+        [clarabel.NonnegativeConeT(len(b))],
+        settings,
+    ).solve()
+    return found.obj_val
+
+
+# ------------------------------------------------------------------------ the core
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("free", [-1, 5])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_the_core_descends_as_its_twin_does(layout, free, l2):
+    X, _, h = data(d=6)
+    X[X < -0.5] = 0.0
+    held = layout(np.ascontiguousarray(X.T))
+    X = (held.toarray() if sparse.issparse(held) else held).T.astype(float)
+    r, start = np.cos(np.arange(60.0)), np.where(np.arange(6) % 2, 0.1, 0.0)
+    want, sweeps, met = descend(X, h, r, start, 2.0, l2, free, 1e-6, 300)
+    columns = (
+        core.csr_rows(held.data, held.indices, held.indptr, 60, 0.0)
+        if sparse.issparse(held)
+        else core.dense_rows(held, 0.0)
+    )
+    every, stop = np.arange(6, dtype=np.uint32), core.Stop()
+    squares, slope = np.zeros(6), np.zeros(6)
+    assert core.column_products(columns, every, h, squares, True, stop)
+    assert core.column_products(columns, every, r, slope, False, stop)
+    np.testing.assert_allclose(squares, h @ X**2)
+    np.testing.assert_allclose(slope, r @ X)
+    penalty, w, u = (
+        core.ElasticNetPenalty(2.0, l2, free, 1e-6, 300),
+        start.copy(),
+        r.copy(),
+    )
+    done = core.descend_by_columns(columns, every, penalty, h, squares, u, w, stop)
+    assert done.sweeps == sweeps
+    np.testing.assert_allclose(w, want, atol=1e-12)
+    np.testing.assert_allclose(done.violation, met, atol=1e-12)
+    image = r * 0
+    core.add_columns(columns, every, w - start, image)
+    np.testing.assert_allclose(u, r + h * image, atol=1e-12)
+    H, w = X.T @ (X * h[:, None]), start.copy()
+    done = core.descend_by_products(H, penalty, H.diagonal().copy(), slope, w, stop)
+    assert done.sweeps == sweeps
+    np.testing.assert_allclose(w, want, atol=1e-10)
+
+
+# -------------------------------------------------------------------- the problems
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.01])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_bounds_enclose_the_optimum_of_a_generic_solver(loss, bias, l1_ratio, C):
+    X, codes, weight = data()
+    problem = ElasticNetProblem(
+        X, codes, C, loss=loss, l1_ratio=l1_ratio, sample_weight=weight, **bias
+    )
+    found = solve(problem, ProximalNewton(), tol=1e-9)
+    best = least(problem)
+    assert found.certificate.certified
+    assert found.certificate.dual <= best * (1 + 1e-12)
+    assert primal(problem, found.w) <= best * (1 + 1e-7)
+    assert primal(problem, found.w) <= found.certificate.primal
+
+
+@pytest.mark.parametrize("constant", [0.0, 3.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_squared_hinge_is_a_quadratic_program(constant, C):
+    X, codes, weight = data()
+    problem = ElasticNetProblem(
+        X,
+        codes,
+        C,
+        loss="squared_hinge",
+        sample_weight=weight,
+        fit_intercept=bool(constant),
+        intercept_scaling=constant or None,
+    )
+    found = solve(problem, ProximalNewton(), tol=1e-10).certificate
+    best = least_of_hinge(problem, constant)
+    assert found.certified
+    assert abs(found.primal - best) <= 1e-8 * best
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("bias", BIASES[:2])
+def test_several_classes_are_one_problem(classes, bias):
+    X, codes, weight = data(classes=classes)
+    problem = ElasticNetProblem(
+        X, codes, 3.0, l1_ratio=0.7, sample_weight=weight, **bias
+    )
+    found = solve(problem, ProximalNewton(), tol=1e-8)
+    best = least(problem)
+    assert found.certificate.certified
+    assert found.certificate.dual <= best * (1 + 1e-12)
+    assert primal(problem, found.w) <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+def test_any_model_has_bounds(loss, bias):
+    X, codes, weight = data()
+    rng = np.random.default_rng(3)
+    for l1_ratio in (1.0, 0.3):
+        problem = ElasticNetProblem(
+            X, codes, 2.0, loss=loss, l1_ratio=l1_ratio, sample_weight=weight, **bias
+        )
+        best = solve(problem, ProximalNewton(), tol=1e-10).certificate
+        for size in (0.0, 1e-3, 1.0, 1e6):
+            w = size * rng.normal(size=problem.zero().size)
+            found = problem.prove(Claim(w)).certificate
+            assert found.dual <= best.primal
+            assert primal(problem, w) <= found.primal <= primal(problem, w) * 1.00001
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_layouts_give_the_same_optimum(layout, loss):
+    X, codes = wide()
+    X = np.float32(X) * (abs(X) > 0.4)
+    problems = [ElasticNetProblem(f(X), codes, loss=loss) for f in (layout, np.float64)]
+    first, second = (solve(p, ProximalNewton(), tol=1e-9).certificate for p in problems)
+    assert first.certified
+    assert abs(first.primal - second.primal) <= 2e-9 * second.primal
+
+
+def test_indices_of_64_bits():
+    X, codes = wide()
+    X = sparse.csr_matrix(X * (abs(X) > 0.4))
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert LinearSVC(penalty="l1").fit(X, codes).certificate_.certified
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+def test_zeros_that_are_proved_are_zeros(loss, bias):
+    X, codes = wide()
+    problem = ElasticNetProblem(X, codes, 1.0, loss=loss, **bias)
+    best = solve(problem, ProximalNewton(), tol=1e-11).w
+    counts = []
+    for tol in (1e-1, 1e-3, 1e-7):
+        mask = problem.zeros(solve(problem, ProximalNewton(), tol=tol).w)
+        counts.append(np.count_nonzero(mask))
+        assert not problem.table(best)[mask].any()
+    assert counts[0] <= counts[1] <= counts[2]
+    assert counts[2] > 0.8 * X.shape[1]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+def test_the_least_C_is_where_weights_begin(loss, bias):
+    X, codes, _ = data()
+    problem = ElasticNetProblem(X, codes, 1.0, loss=loss, **bias)
+    C = least_C(problem)
+    for factor, empty in ((0.999, True), (1.01, False)):
+        at = ElasticNetProblem(X, codes, C * factor, loss=loss, **bias)
+        w = at.table(solve(at, ProximalNewton(), tol=1e-12).w)
+        assert (not w[:, : at.penalised].any()) == empty
+
+
+def test_the_least_C_is_that_of_scikit_learn():
+    X, codes, _ = data()
+    problem = ElasticNetProblem(
+        X, codes, loss="squared_hinge", fit_intercept=True, intercept_scaling=1.0
+    )
+    assert least_C(problem) == pytest.approx(sklearn.svm.l1_min_c(X, codes))
+
+
+# ------------------------------------------------------------------- odd problems
+
+
+@st.composite
+def odd_rows(draw):
+    n, d = draw(st.integers(1, 8)), draw(st.integers(1, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    X = rng.normal(size=(n, d)) * 10.0 ** draw(st.integers(-8, 8))
+    X *= 10.0 ** rng.integers(-4, 5, d) if draw(st.booleans()) else 1.0
+    if draw(st.booleans()):
+        X[:, 0] = 0.0
+    if draw(st.booleans()):
+        X[-1] = 0.0
+    if draw(st.booleans()):
+        X[:, -1] = X[:, 0]
+    if draw(st.booleans()):
+        X[-1] = X[0]
+    codes = rng.integers(0, 2, n)
+    weight = rng.integers(0, 3, n).astype(float)
+    weight[0] = 1.0
+    held = sparse.csr_matrix(X) if draw(st.booleans()) else X
+    return held, codes, weight
+
+
+@given(
+    odd_rows(),
+    st.sampled_from(LOSSES),
+    st.sampled_from([1.0, 0.5]),
+    st.sampled_from([{}, {"fit_intercept": True, "intercept_scaling": 2.0}]),
+    st.integers(-8, 8),
+)
+@settings(max_examples=examples(150))
+def test_odd_problems(rows, loss, l1_ratio, bias, power):
+    X, codes, weight = rows
+    problem = ElasticNetProblem(
+        X,
+        codes,
+        10.0**power,
+        loss=loss,
+        l1_ratio=l1_ratio,
+        classes=2,
+        sample_weight=weight,
+        **bias,
+    )
+    found = solve(problem, ProximalNewton(), tol=1e-3, max_iter=200)
+    certificate = found.certificate
+    assert 0.0 <= certificate.dual <= certificate.primal
+    assert primal(problem, found.w) <= certificate.primal * (1 + 1e-12)
+    assert certificate.dual <= primal(problem, problem.zero()) * (1 + 1e-12)
+    mask = problem.zeros(found.w)
+    assert not problem.table(found.w)[mask].any() or not certificate.certified
+
+
+# ---------------------------------------------------------------------- estimators
+
+
+def objective(X, y, coef, intercept, C, cost=1.0, loss="squared_hinge"):
+    values = X @ coef + intercept
+    margins = np.where(y, values, -values)
+    if loss == "logistic":
+        return abs(coef).sum() + C * (cost * np.logaddexp(0, -margins)).sum()
+    squares = np.maximum(0, 1 - margins) ** 2
+    return abs(coef).sum() + abs(intercept) + C * (cost * squares).sum()
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris, load_wine])
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
+def test_linear_svc_has_the_optimum_of_liblinear(load, C):
+    X, y = load(return_X_y=True)
+    X = scale(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LinearSVC(penalty="l1", C=C, tol=1e-7).fit(X, y)
+        peer = sklearn.svm.LinearSVC(
+            penalty="l1", dual=False, C=C, tol=1e-6, max_iter=20_000, random_state=0
+        ).fit(X, y)
+    assert model.certificate_.certified
+    for k, part in enumerate(model.certificate_):
+        positive = y == model.classes_[1 if len(model.coef_) == 1 else k]
+        mine = objective(X, positive, model.coef_[k], model.intercept_[k], C)
+        other = objective(X, positive, peer.coef_[k], peer.intercept_[k], C)
+        assert part.dual <= mine <= other * (1 + 1e-7)
+        assert other <= mine * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.3])
+def test_logistic_regression_has_the_optimum_of_saga(fit_intercept, l1_ratio):
+    X, y, weight = data(classes=3)
+    options = {"l1_ratio": l1_ratio, "C": 0.5, "fit_intercept": fit_intercept}
+    model = LogisticRegression(**options, tol=1e-8, class_weight={0: 2.0})
+    model.fit(X, y, sample_weight=weight)
+    peer = sklearn.linear_model.LogisticRegression(
+        **options, solver="saga", tol=1e-10, max_iter=50_000, class_weight={0: 2.0}
+    ).fit(X, y, sample_weight=weight)
+    assert model.certificate_.certified
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-3)
+
+
+def test_weights_are_repeated_rows():
+    X, y, _ = data()
+    counts = np.arange(len(X)) % 3
+    rows = np.repeat(np.arange(len(X)), counts)
+    for kind in (LinearSVC(penalty="l1", tol=1e-9), LogisticRegression(l1_ratio=1)):
+        kind.set_params(tol=1e-9, class_weight={1: 3.0})
+        weighted = kind.fit(X, y, sample_weight=counts).certificate_
+        repeated = kind.fit(X[rows], y[rows]).certificate_
+        assert weighted.primal == pytest.approx(repeated.primal, rel=1e-8)
+
+
+def test_columns_of_labels_are_problems_of_their_own():
+    X, codes, _ = data(classes=4)
+    Y = np.column_stack([codes > 0, codes > 2]).astype(int)
+    for kind in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=0.5)):
+        kind.set_params(tol=1e-8)
+        both = kind.fit(X, Y).certificate_
+        for part, column in zip(both, Y.T, strict=True):
+            one = kind.fit(X, column).certificate_
+            assert part.primal == pytest.approx(one.primal, rel=1e-7)
+
+
+def test_a_model_without_weights_is_told_about():
+    X, y, _ = data()
+    with pytest.warns(DegenerateWarning, match="the weight 0; train with a larger"):
+        LinearSVC(penalty="l1", C=1e-6).fit(X, y)
+
+
+def test_select_from_model_takes_the_nonzero_features():
+    X, y = wide()
+    for model in (LinearSVC(penalty="l1", C=0.1), LogisticRegression(l1_ratio=1)):
+        chosen = SelectFromModel(model).fit(X, y)
+        kept = abs(chosen.estimator_.coef_[0]) > 1e-5
+        np.testing.assert_array_equal(chosen.get_support(), kept)
+        assert 0 < kept.sum() < 60
+
+
+def test_a_warm_start_begins_with_the_last_model():
+    X, y = wide()
+    for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
+        model.set_params(warm_start=True).fit(X, y).fit(X, y)
+        assert model.n_iter_ == 0
+        assert model.set_params(C=2.0).fit(X, y).certificate_.certified
+    with pytest.raises(ValueError, match="set warm_start=False"):
+        LinearSVC(penalty="l1", warm_start=True).fit(X, y).fit(X[:, :9], y)
+
+
+def test_empty_columns_are_left_out():
+    X, y, _ = data()
+    rows = sparse.csr_matrix(X)
+    rows = sparse.csr_matrix(
+        (rows.data, rows.indices * 100_003, rows.indptr), shape=(len(X), 1_000_003)
+    )
+    for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
+        few, many = (
+            model.set_params(warm_start=False).fit(R, y).coef_.copy() for R in (X, rows)
+        )
+        np.testing.assert_allclose(many[:, ::100_003][:, : X.shape[1]], few, atol=1e-3)
+        assert model.set_params(warm_start=True).fit(rows, y).n_iter_ == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=0.5)],
+    ids=lambda m: type(m).__name__,
+)
+def test_models_are_kept(model, tmp_path):
+    X, y, _ = data(classes=3)
+    model.fit(X, y)
+    save_model(model, tmp_path / "model.safetensors")
+    for other in (
+        load_model(tmp_path / "model.safetensors"),
+        pickle.loads(pickle.dumps(model)),
+    ):
+        assert other.get_params() == model.get_params()
+        np.testing.assert_array_equal(
+            other.decision_function(X), model.decision_function(X)
+        )
+        assert certify(other, X, y).primal == pytest.approx(model.certificate_.primal)
+
+
+def test_certify_takes_models_of_scikit_learn():
+    X, y, weight = data()
+    models = [
+        sklearn.svm.LinearSVC(penalty="l1", dual=False, intercept_scaling=2.0),
+        sklearn.linear_model.LogisticRegression(l1_ratio=1, solver="liblinear"),
+        sklearn.linear_model.LogisticRegression(
+            l1_ratio=0.4, solver="saga", max_iter=9000
+        ),
+        sklearn.linear_model.SGDClassifier(
+            loss="squared_hinge", penalty="l1", alpha=0.01, tol=None, random_state=0
+        ),
+    ]
+    for model in models:
+        model.fit(X, y, sample_weight=weight)
+        certificate = certify(model, X, y, sample_weight=weight, tol=1e-6)
+        assert 0.0 < certificate.dual <= certificate.primal
+        C = getattr(model, "C", 100 / len(X))
+        if not hasattr(model, "l1_ratio") or model.l1_ratio == 1:
+            bias = float(model.intercept_[0])
+            loss = "logistic" if hasattr(model, "l1_ratio") else "squared_hinge"
+            P = objective(X, y, model.coef_[0], bias, C, weight, loss)
+            scaled = abs(bias) * (0.5 if model is models[0] else 1.0)
+            P += scaled - (0.0 if loss == "logistic" else abs(bias))
+            assert certificate.primal == pytest.approx(P)
+        if not isinstance(model, sklearn.linear_model.SGDClassifier):
+            assert certificate.relative_gap < 1e-2
+
+
+def test_penalty_is_deprecated_as_in_scikit_learn():
+    X, y, _ = data()
+    for penalty, l1_ratio in (("l1", 0.0), ("elasticnet", 0.3), ("l2", 0.0)):
+        model = LogisticRegression(penalty=penalty, l1_ratio=l1_ratio)
+        with pytest.warns(FutureWarning, match="l1_ratio"):
+            model.fit(X, y)
+        plain = {"l1": 1.0, "l2": 0.0}.get(penalty, l1_ratio)
+        other = LogisticRegression(l1_ratio=plain).fit(X, y)
+        np.testing.assert_array_equal(model.coef_, other.coef_)
+    with (
+        pytest.warns(FutureWarning),
+        pytest.raises(ValueError, match=r"contradicts l1_ratio=0\.5; give l1_ratio"),
+    ):
+        LogisticRegression(penalty="l1", l1_ratio=0.5).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"loss": "hinge"}, "loss='hinge' is not supported by penalty='l1'"),
+        ({"multi_class": "ovo"}, "multi_class='ovo' is not supported by penalty='l1'"),
+        ({"solver": "dcd"}, "solver='dcd' is not supported by penalty='l1'"),
+    ],
+)
+def test_what_the_l1_norm_does_not_go_with_is_refused(parameters, message):
+    X, y, _ = data()
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(penalty="l1", **parameters).fit(X, y)
+
+
+def test_stores_are_refused(tmp_path):
+    X, y, _ = data()
+    convert([(X, y, None)], tmp_path / "rows")
+    rows = RowStore.open(tmp_path / "rows")
+    for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
+        with pytest.raises(ValueError, match=r"penalty='l1'|LogisticRegression"):
+            model.fit(rows)
