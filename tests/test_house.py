@@ -184,14 +184,14 @@ ROOMS = {
     "cli": 4169,
     "data": 5934,
     "distributed": 2629,
-    "estimators": 10834,
+    "estimators": 10593,
     "kernels": 1641,
-    "models": 6367,
+    "models": 6342,
     "papers": 3748,
-    "plot": 1028,
-    "problems": 6842,
-    "solvers": 11322,
-    "training": 2410,
+    "plot": 920,
+    "problems": 6182,
+    "solvers": 10171,
+    "training": 2398,
 }
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import Field
 from weakref import WeakKeyDictionary
 
-_SECTIONS = ("Parameters", "Attributes", "Raises")
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
 _HEADING = r"\n\n(?=[A-Z][A-Za-z ]*\n---)"
 #: Docstrings as they were written.
 _WRITTEN: WeakKeyDictionary[type, str] = WeakKeyDictionary()
@@ -23,23 +23,48 @@ def inherit_entries(cls: type) -> None:
     if not (text := inspect.cleandoc(vars(cls).get("__doc__") or "")):
         return
     _WRITTEN[cls] = text
-    first, *parts = re.split(_HEADING, text)
-    found = {name: f"{name}\n{'-' * len(name)}" for name in _SECTIONS}
-    found |= {part.partition("\n")[0]: part for part in parts}
     none = {name for name, value in vars(cls).items() if _no_parameter(value)}
     init = vars(cls).get("__init__")
     own = None if init is None else inspect.signature(init).parameters
-    for section in _SECTIONS:
-        known = none.union(*(names for names, _ in _entries(found[section])))
-        for base in cls.__mro__[1:]:
-            for part in re.split(_HEADING, _WRITTEN.get(base, ""))[1:]:
-                for names, entry in _entries(part) if part.startswith(section) else ():
-                    has = own is None or section != "Parameters" or names[0] in own
-                    if has and known.isdisjoint(names):
-                        known.update(names)
-                        found[section] += f"\n{entry}"
-    parts = [part for part in found.values() if part.count("\n") > 1]
-    cls.__doc__ = "\n\n".join([first, *parts])
+
+    def fits(section: str, name: str) -> bool:
+        has = own is None or section != "Parameters" or name in own
+        return has and name not in none
+
+    bases = [_WRITTEN.get(base, "") for base in cls.__mro__[1:]]
+    cls.__doc__ = _completed(text, bases, fits)
+
+
+def complete_methods(cls: type, shared: str) -> None:
+    """Complete the docstrings of public methods by entries that they share.
+
+    `shared` has sections, as a docstring has. A parameter is for the methods that have
+    it.
+    """
+    for value in vars(cls).values():
+        method = getattr(value, "__func__", value)  # of a class method
+        if inspect.isfunction(method) and method.__doc__ and method.__name__[0] != "_":
+            own = inspect.signature(method).parameters
+
+            def fits(section: str, name: str, own: Container[str] = own) -> bool:
+                return section != "Parameters" or name in own
+
+            text = inspect.cleandoc(method.__doc__)
+            method.__doc__ = _completed(text, [f"\n{shared.rstrip()}"], fits)
+
+
+def _completed(text: str, others: list[str], fits: Callable[[str, str], bool]) -> str:
+    """Return a docstring with the entries of others that fit and that it lacks."""
+    first, *parts = re.split(_HEADING, text)
+    found = {name: f"{name}\n{'-' * len(name)}" for name in _SECTIONS}
+    found |= {part.partition("\n")[0]: part for part in parts}
+    for part in (part for other in others for part in re.split(_HEADING, other)[1:]):
+        section = part.partition("\n")[0]
+        for names, entry in _entries(part) if section in _SECTIONS else ():
+            known = {name for own, _ in _entries(found[section]) for name in own}
+            if known.isdisjoint(names) and fits(section, names[0]):
+                found[section] += f"\n{entry}"
+    return "\n\n".join([first, *(p for p in found.values() if p.count("\n") > 1)])
 
 
 def _entries(part: str) -> Iterator[tuple[list[str], str]]:

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..docstrings import complete_methods, inherit_entries
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -43,15 +45,54 @@ def svg(draw: Callable[[Axes], object]) -> bytes:
     return file.getvalue()
 
 
+#: Documentation of methods that draw.
+_DRAWING = """
+Parameters
+----------
+ax : matplotlib Axes, optional
+    Axes to draw on; by default the axes of a new figure.
+name : str, optional
+    Label in the legend; by default the name of the class, or none.
+x : {"seconds", "epoch"}, default="seconds"
+    Horizontal axis.
+bins : int, default=50
+    Number of bins.
+
+Returns
+-------
+display
+    The display, with its axes in `ax_`.
+
+Raises
+------
+ImportError
+    If matplotlib is missing.
+"""
+
+
 class Display:
-    """Base of the pictures, which are drawn on `ax_`."""
+    """Base of the pictures.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    """
 
     ax_: Axes
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        inherit_entries(cls)
+        complete_methods(cls, _DRAWING)
 
     @property
     def figure_(self) -> Figure | SubFigure:
         """Figure that contains the axes."""
         return self.ax_.figure
+
+
+inherit_entries(Display)
 
 
 def axes_of(ax: Axes | None) -> Axes:

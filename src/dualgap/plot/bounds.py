@@ -27,11 +27,6 @@ class ErrorBoundsDisplay(Display):
         Fitted values of C, and the errors of the models there.
     accuracy : float
         Proved accuracy, drawn as a band below the least of `errors`.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
     """
 
     def __init__(
@@ -61,12 +56,6 @@ class ErrorBoundsDisplay(Display):
         ----------
         estimator : LinearSVCCV or SVCCV
             A fitted estimator. Of an SVCCV the values of C with `gamma_` are drawn.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        ErrorBoundsDisplay
 
         Raises
         ------
@@ -90,17 +79,7 @@ class ErrorBoundsDisplay(Display):
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> ErrorBoundsDisplay:
-        """Draw the bounds, the errors of the fitted models, and the accuracy.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        ErrorBoundsDisplay
-        """
+        """Draw the bounds, the errors of the fitted models, and the accuracy."""
         ax = axes_of(ax)
         for bound, color, name in (
             (self.upper, COLORS[1], "upper bound"),

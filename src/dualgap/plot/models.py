@@ -29,11 +29,6 @@ class MarginDisplay(Display):
         Indices of the rows that are support vectors.
     name : str, optional
         Label of the histogram.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Axes with the histogram.
     """
 
     def __init__(
@@ -80,16 +75,6 @@ class MarginDisplay(Display):
         support : bool, default=True
             Mark the support vectors; X must then be the training rows. Use False for
             other rows, such as test data.
-        bins : int, default=50
-            Number of bins.
-        name : str, optional
-            Label of the histogram.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        MarginDisplay
 
         Raises
         ------
@@ -98,8 +83,6 @@ class MarginDisplay(Display):
         ValueError
             If `positive` is missing or not a class, or X has too few rows to be the
             training rows and `support` is true.
-        ImportError
-            If matplotlib is missing.
         """
         from sklearn.base import is_classifier
 
@@ -136,25 +119,7 @@ class MarginDisplay(Display):
         return display.plot(bins=bins, ax=ax)
 
     def plot(self, *, bins: int = 50, ax: Axes | None = None) -> MarginDisplay:
-        """Draw the histogram.
-
-        Parameters
-        ----------
-        bins : int, default=50
-            Number of bins.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        MarginDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
+        """Draw the histogram."""
         ax = axes_of(ax)
         edges = np.histogram_bin_edges(self.margins, bins).tolist()
         ax.hist(self.margins, edges, alpha=0.4, label=self.name or "all rows")
@@ -194,11 +159,6 @@ class BoundaryDisplay(Display):
         Indices of the rows that are support vectors.
     names : tuple of str, optional
         Names of the two features.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Axes with the picture.
     """
 
     def __init__(
@@ -241,20 +201,12 @@ class BoundaryDisplay(Display):
             Mark the support vectors; X must then be the training rows.
         resolution : int, default=200
             Points of the grid along each axis.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        BoundaryDisplay
 
         Raises
         ------
         ValueError
             If X has not two features, the model predicts numbers, or X has too few rows
             to be the training rows and `support` is true.
-        ImportError
-            If matplotlib is missing.
         """
         from sklearn.base import is_regressor
 
@@ -298,23 +250,7 @@ class BoundaryDisplay(Display):
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> BoundaryDisplay:
-        """Draw the regions, the boundary, the margins and the rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        BoundaryDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
+        """Draw the regions, the boundary, the margins and the rows."""
         ax = axes_of(ax)
         several = self.classes is not None and len(self.classes) > 2
         count = 2 if self.classes is None else len(self.classes)

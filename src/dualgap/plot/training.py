@@ -37,11 +37,6 @@ class ConvergenceDisplay(Display):
     tol : float, optional
         Relative gap to draw as a dashed line.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
-
     Examples
     --------
     Several solvers on one axis::
@@ -72,25 +67,13 @@ class ConvergenceDisplay(Display):
         ----------
         estimator : estimator
             Fitted model of dualgap, alone or in a pipeline or search.
-        name : str, optional
-            Label of the curve; by default the name of the class.
-        x : {"seconds", "epoch"}, default="seconds"
-            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
             Vertical axis; see :meth:`plot`.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
 
         Raises
         ------
         ValueError
             If the estimator has no history, or x or y is unknown.
-        ImportError
-            If matplotlib is missing.
         """
         from ..estimators import unwrap
 
@@ -112,16 +95,8 @@ class ConvergenceDisplay(Display):
         ----------
         estimators : mapping of str to estimator
             Fitted estimators by label.
-        x : {"seconds", "epoch"}, default="seconds"
-            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
             Vertical axis; see :meth:`plot`.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
 
         Raises
         ------
@@ -129,8 +104,6 @@ class ConvergenceDisplay(Display):
             If the estimators are not a mapping.
         ValueError
             If an estimator has no history, or x or y is unknown.
-        ImportError
-            If matplotlib is missing.
         """
         from ..estimators import unwrap
         from ..problems.reductions import reduction_in
@@ -166,26 +139,15 @@ class ConvergenceDisplay(Display):
 
         Parameters
         ----------
-        x : {"seconds", "epoch"}, default="seconds"
-            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
             The best proved relative gap ``(P - D)/D`` so far, over the solver's own
             estimates (thin line). Or P (solid) and D (dashed): the optimum lies between
             them at every dot.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            This display.
 
         Raises
         ------
         ValueError
             If x or y is unknown.
-        ImportError
-            If matplotlib is missing.
         """
         refuse_unknown("x", x, _AXES)
         refuse_unknown("y", y, {"gap": 0, "objective": 0})
@@ -284,11 +246,6 @@ class PathDisplay(Display):
         Scores of a cross-validation.
     best : float, optional
         Value of C to mark.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Axes with the curves.
     """
 
     def __init__(
@@ -327,12 +284,6 @@ class PathDisplay(Display):
         positive : int, default=0
             With more than two classes, the index of the class whose coefficients are
             shown.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        PathDisplay
 
         Raises
         ------
@@ -360,12 +311,6 @@ class PathDisplay(Display):
             A fitted estimator.
         y : {"scores", "gaps"}, default="scores"
             Vertical axis; see :meth:`plot`.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        PathDisplay
 
         Raises
         ------
@@ -393,20 +338,11 @@ class PathDisplay(Display):
         y : {"coefs", "norm", "gaps", "scores"}, default="coefs"
             Every coefficient; the norm of the coefficients; the proven relative gaps;
             or mean and standard deviation of the scores over the folds.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default the axes of a new figure.
-
-        Returns
-        -------
-        PathDisplay
-            This display.
 
         Raises
         ------
         ValueError
             If y is unknown, or the display has no such values.
-        ImportError
-            If matplotlib is missing.
         """
         known = dict(self.curves)
         if "coefs" in known:
