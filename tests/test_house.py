@@ -184,14 +184,14 @@ ROOMS = {
     "cli": 4169,
     "data": 5934,
     "distributed": 2629,
-    "estimators": 10593,
+    "estimators": 10813,
     "kernels": 1641,
-    "models": 6342,
+    "models": 6367,
     "papers": 3748,
     "plot": 920,
-    "problems": 6182,
-    "solvers": 10171,
-    "training": 2398,
+    "problems": 6842,
+    "solvers": 11313,
+    "training": 2410,
 }
 
 

@@ -101,11 +101,6 @@ class CertainDecisions(Model):
     def decision_bounds(self, X: MatrixLike) -> Pair:
         r"""Return bounds that the decisions of the exact optimum cannot leave.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         lower, upper : ndarray
@@ -227,11 +222,6 @@ class CertainLabels(CertainDecisions):
 
     def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the predicted label is the one of every exact optimum.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------

@@ -218,11 +218,6 @@ class LinearOneClassSVM(Novelty, LinearSingle):
 
         Values below 1e-9 times the offset in size are within rounding and set to 0.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples,), float64
@@ -321,12 +316,6 @@ class OneClassSVM(Novelty, KernelSingle):
         and those below 1e-13 times ``sum_i a_i max_i k(x_i, x_i)``. The second limit
         matters where the optimum is ``w = 0`` and the sums cancel; it is not used with
         a precomputed kernel.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
 
         Returns
         -------

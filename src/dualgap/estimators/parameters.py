@@ -41,7 +41,7 @@ from sklearn.utils._param_validation import (
 )
 
 from ..data.types import Label
-from ..docstrings import inherit_entries
+from ..docstrings import complete_methods, inherit_entries
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import LOSSES, Loss
@@ -168,6 +168,16 @@ def _signature(estimator: type[BaseEstimator]) -> Signature:
 # -------------------------------------------------------------------- wrong parameters
 
 
+#: Documentation of methods that take rows.
+_OF_ROWS = """
+Parameters
+----------
+X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+    (n_samples, n_samples_fit).
+"""
+
+
 class ParameterHints(BaseEstimator):
     """Mixin that answers wrong names and values of parameters with the right ones."""
 
@@ -177,6 +187,7 @@ class ParameterHints(BaseEstimator):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         inherit_entries(cls)
+        complete_methods(cls, _OF_ROWS)
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         if unknown := cls._unknown(parameters):

@@ -196,11 +196,6 @@ class KernelClassifier(
     def predict(self, X: MatrixLike) -> NDArray[np.generic]:
         """Predict the class labels of rows: each pair of classes has a vote.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
         Returns
         -------
         ndarray of shape (n_samples,)
@@ -210,12 +205,6 @@ class KernelClassifier(
 
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
 
         Returns
         -------

@@ -92,6 +92,12 @@ class RegressionSolver(Solver):
             return float(state.tol)
         return self.tight_goal(problem, state.tol)
 
+    def iterate(self, state: Any) -> tuple[Vector | None, Vector | None]:
+        return None, state.alpha
+
+    def claim(self, state: Any) -> Claim:
+        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
+
     def tight_goal(self, problem: BinaryProblem, tol: float) -> float:
         """Return the relative gap to aim at while work is free."""
         squared = problem.loss.curvature > 0.0
@@ -153,12 +159,6 @@ class RegressionDCD(RegressionSolver):
         state.linear += found.linear
         state.last_visited = found.visited
         state.after_pass(found.visited, found.updates, found.gap, found.norm)
-
-    def iterate(self, state: DCDState) -> tuple[None, Vector]:
-        return None, state.alpha
-
-    def claim(self, state: DCDState) -> Claim:
-        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
 
     def reject(self, state: DCDState) -> None:
         state.restore()
@@ -267,9 +267,3 @@ class PairDescent(RegressionSolver):
         rise, fall = rise[:many], fall[:many]
         wrong = scores[rise] < scores[fall]
         return rise[wrong].astype(np.uint32), fall[wrong].astype(np.uint32)
-
-    def iterate(self, state: PairState) -> tuple[None, Vector]:
-        return None, state.alpha
-
-    def claim(self, state: PairState) -> Claim:
-        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..certificate import size_of_optimum
 from ..losses import Vector
-from ..problems.base import Claim, LinearHint
+from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
@@ -269,16 +269,13 @@ class DualInterior(RegressionSolver, Generic[P]):
     def goal(self, state: DualInteriorState[P]) -> float:
         return float(state.tol) if state.idle else super().goal(state)
 
-    def iterate(self, state: DualInteriorState[P]) -> tuple[None, Vector]:
-        return None, state.alpha
-
     def claim(self, state: DualInteriorState[P]) -> Claim:
         sparse = self._sparser(state)
         if sparse is not None:
             state.keep(sparse)
         if state.apart:
             return Claim(state.w, state.alpha)
-        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
+        return super().claim(state)
 
 
 @register("regression")

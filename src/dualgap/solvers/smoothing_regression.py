@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..problems.base import Claim, LinearHint
+from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
@@ -248,7 +248,7 @@ class SmoothingRegression(RegressionSolver):
         if state.engine is not None:
             return state.engine.claim(state.other)
         if state.own:
-            return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
+            return super().claim(state)
         return Claim(*self.iterate(state))
 
     def reject(self, state: SmoothingRegressionState) -> None:
