@@ -36,6 +36,7 @@ from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
     ProofLimits,
+    TrainedOn,
     certify_single,
     coefficient_terms,
     single_terms,
@@ -184,7 +185,7 @@ def certify(
     parts: list[Certificate] = []
     for member in members_of(Member("", model, X, y, sample_weight)):
         name, model, X, y, weight = member
-        found = _certify(model, X, y, C, dict(given), weight, limits)
+        found = _certify(model, dict(given), TrainedOn(X, y, C, weight, limits))
         known = getattr(model, "certificate_", None)
         if isinstance(known, Certificate) and (moved := other_objective(known, found)):
             now, before = moved
@@ -198,15 +199,8 @@ def certify(
     return Certificate.total(parts)
 
 
-def _certify(
-    model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    C: float | None,
-    given: dict[str, Any],
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
+def _certify(model: BaseEstimator, given: dict[str, Any], on: TrainedOn) -> Certificate:
+    X, y, C, sample_weight, limits = on
     loss, epsilon, nu = given["loss"], given["epsilon"], given["nu"]
     if isinstance(model, KERNELS_OF_ONE):
         _refuse(given, model)
@@ -218,25 +212,26 @@ def _certify(
         _refuse(given, model)
         every = single_terms(model, np.shape(X)[0], sample_weight)
         C = _agreed_of_one(C, model, every[0].C)
-        of = [certify_single(one, X, y, C, sample_weight, limits) for one in every]
-        return certificate_of(model, of)
+        on = on._replace(C=C)
+        return certificate_of(model, [certify_single(one, on) for one in every])
     if isinstance(model, HuberRegressor):
         _refuse(given, model)
         _agreed(C, own := weight_of_loss(model, model.alpha), model)
-        return certify_huber(model, X, y, own, sample_weight, limits)
+        return certify_huber(model, own, on)
     if isinstance(model, RIDGE):
         _refuse(given, model)
         outputs, weight = ridge_outputs(model, X, y, sample_weight)
         parts = [
             certify_single(
-                one.terms, X, one.y, _agreed(C, one.terms.C, model), weight, limits
+                one.terms,
+                TrainedOn(X, one.y, _agreed(C, one.terms.C, model), weight, limits),
             )
             for one in outputs
         ]
         names = [one.name for one in outputs]
         return parts[0] if len(parts) == 1 else Certificate.total(parts, names)
     if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
-        return _certify_classless(model, X, y, C, given, sample_weight, limits)
+        return _certify_classless(model, given, on)
     if epsilon is not None:
         raise ValueError(
             f"epsilon={epsilon!r} is for regression; also give "
@@ -270,17 +265,11 @@ def _certify(
     else:
         classes = coefficients(model, **given)
     prove = certify_logistic if classes.loss == "logistic" else certify_linear
-    return prove(classes, X, y, C, sample_weight, limits)
+    return prove(classes, on._replace(C=C))
 
 
 def _certify_classless(
-    model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    C: float | None,
-    given: dict[str, Any],
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
+    model: BaseEstimator, given: dict[str, Any], on: TrainedOn
 ) -> Certificate:
     """Certify coefficients of a regression or of a one-class SVM."""
     nu, intercept = given["nu"], given["intercept"]
@@ -289,9 +278,9 @@ def _certify_classless(
             f"class_weight={class_weight!r} needs classes, but this model has none;"
             " use sample_weight"
         )
-    if nu is not None and C is not None:
+    if nu is not None and on.C is not None:
         raise ValueError(
-            f"C={C!r} does not apply to a one-class SVM; leave it out, and give nu"
+            f"C={on.C!r} does not apply to a one-class SVM; leave it out, and give nu"
         )
     classless = coefficients(model, intercept, None, None, None)
     if len(classless.coef) != 1:
@@ -307,7 +296,7 @@ def _certify_classless(
         nu,
         given["penalize_intercept"],
     )
-    return certify_single(terms, X, y, C, sample_weight, limits)
+    return certify_single(terms, on)
 
 
 def _agreed(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +18,7 @@ from ..estimators.fitted import targets
 from ..estimators.input import ROWS, checked_weights
 from ..losses import Vector
 from ..problems.huber import HuberProblem
-from .single_problems import ProofLimits
+from .single_problems import ProofLimits, TrainedOn
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -28,30 +27,23 @@ if TYPE_CHECKING:
 _STEPS = 100
 
 
-def certify_huber(
-    model: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    C: float,
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
+def certify_huber(model: BaseEstimator, C: float, on: TrainedOn) -> Certificate:
     """Certify coefficients, intercept and scale together."""
     check_is_fitted(model)
-    X = check_array(X, **ROWS)
+    X, limits = check_array(on.X, **ROWS), on.limits
     coef = np.asarray(model.coef_, np.float64)
     if coef.shape != (X.shape[1],):
         raise ValueError(
             f"model has coefficients of shape {coef.shape}, but X has {X.shape[1]} "
             "features; give the training rows"
         )
-    target = targets(y, X.shape[0])
+    target = targets(on.y, X.shape[0])
     problem = HuberProblem(
         X,
         target,
         C,
         epsilon=model.epsilon,
-        sample_weight=checked_weights(sample_weight, X),
+        sample_weight=checked_weights(on.sample_weight, X),
         fit_intercept=model.fit_intercept,
         n_jobs=effective_n_jobs(limits.n_jobs),
     )

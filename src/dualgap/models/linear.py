@@ -20,7 +20,7 @@ from ..estimators.l1 import l1_ratio_of
 from ..estimators.linear_svc import LinearSVC
 from ..problems.constant import constant_sentence
 from ..solvers import solver_for
-from .single_problems import ProofLimits, sharpened, squared_norm
+from .single_problems import TrainedOn, sharpened, squared_norm
 
 #: Relative gap of models of other packages that are compared with constants.
 _NEAR = 0.01
@@ -93,15 +93,10 @@ def coefficients(
     )
 
 
-def certify_linear(
-    terms: LinearTerms,
-    X: MatrixLike,
-    y: ArrayLike,
-    C: float | None,
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
+def certify_linear(terms: LinearTerms, on: TrainedOn) -> Certificate:
     """Certify a linear classifier, with the dual value of a fit if need be."""
+    X, y, C, sample_weight, limits = on
+    assert y is not None  # `certify` has refused that
     X = check_array(X, **ROWS)
     parts = []
     batch = binary_of(terms, X, y, C, sample_weight, limits.n_jobs)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression as ScikitLearn
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..certificate import Certificate
 from ..data.columns import StoredColumns
-from ..data.types import MatrixLike
 from ..estimators.arguments import check_array
 from ..estimators.fitted import LinearTerms, labels_of
 from ..estimators.input import ROWS, multilabelled, weights
@@ -28,7 +26,7 @@ from ..problems.elastic_net import ElasticNetProblem
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels, weights_of_rows
 from ..solvers import solver_for
-from .single_problems import ProofLimits, sharpened
+from .single_problems import TrainedOn, sharpened
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -81,15 +79,10 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
     )
 
 
-def certify_logistic(
-    terms: LinearTerms,
-    X: MatrixLike,
-    y: ArrayLike,
-    C: float | None,
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
+def certify_logistic(terms: LinearTerms, on: TrainedOn) -> Certificate:
     """Certify logistic regression: P - D is half of the squared gradient."""
+    X, y, C, sample_weight, limits = on
+    assert y is not None  # `certify` has refused that
     if C is None:
         raise ValueError("C is missing; give the weight of the loss")
     make: Callable[..., LogisticProblem] = LogisticProblem

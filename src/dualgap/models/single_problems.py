@@ -54,56 +54,52 @@ class ProofLimits(NamedTuple):
     n_jobs: int | None
 
 
-def certify_single(
-    terms: SingleTerms,
-    X: MatrixLike,
-    y: ArrayLike | None,
-    C: float | None,
-    sample_weight: ArrayLike | None,
-    limits: ProofLimits,
-) -> Certificate:
+class TrainedOn(NamedTuple):
+    """Rows that a model was trained on, and the limits of a proof."""
+
+    X: MatrixLike
+    y: ArrayLike | None
+    #: Weight of the loss.
+    C: float | None
+    sample_weight: ArrayLike | None
+    limits: ProofLimits
+
+
+def certify_single(terms: SingleTerms, on: TrainedOn) -> Certificate:
     """Return the certificate, with a dual value within `tol` of the optimum."""
-    X = check_array(X, **ROWS)
+    X, limits = check_array(on.X, **ROWS), on.limits
     if terms.coef.shape != (X.shape[1],):
         raise ValueError(
             f"model has coefficients of shape {terms.coef.shape}, but X has "
             f"{X.shape[1]} features; give the training rows"
         )
-    weight = checked_weights(sample_weight, X)
+    weight = checked_weights(on.sample_weight, X)
+    on = on._replace(X=X, sample_weight=weight)
     if terms.loss is None:
-        found = _one_class(terms, X, weight, limits)
+        found = _one_class(terms, on)
     elif terms.penalize_intercept or not terms.fit_intercept:
-        one = terms.regression(X, y, C, weight, limits.n_jobs)
+        one = terms.regression(X, on.y, on.C, weight, limits.n_jobs)
         solver = solver_for(one.problem)
         found = sharpened(one.certificate(), one.problem, solver, limits)
     else:
-        y = targets(y, X.shape[0])
-        found = _free(terms, terms.loss, X, y, C, weight, limits)
+        found = _free(terms, terms.loss, targets(on.y, X.shape[0]), on)
     return replace(found, tol=math.nan)
 
 
-def _one_class(
-    terms: SingleTerms, X: MatrixLike, weight: Vector | None, limits: ProofLimits
-) -> Certificate:
+def _one_class(terms: SingleTerms, on: TrainedOn) -> Certificate:
     problem = OneClassProblem(
-        X,
+        on.X,
         terms.nu or 0.5,
-        sample_weight=weight,
-        n_jobs=effective_n_jobs(limits.n_jobs),
+        sample_weight=on.sample_weight,
+        n_jobs=effective_n_jobs(on.limits.n_jobs),
     )
     w, bias = terms.scale * terms.coef, terms.scale * terms.bias
     proof = problem.prove(Claim(w, bias=bias)).certificate
-    return sharpened(proof, problem, solver_for(problem), limits)
+    return sharpened(proof, problem, solver_for(problem), on.limits)
 
 
 def _free(
-    terms: SingleTerms,
-    loss: ResidualLoss,
-    X: MatrixLike,
-    y: Vector,
-    C: float | None,
-    weight: Vector | None,
-    limits: ProofLimits,
+    terms: SingleTerms, loss: ResidualLoss, y: Vector, on: TrainedOn
 ) -> Certificate:
     """Certify a model with an unpenalised bias, for which sum_i a_i = 0.
 
@@ -111,11 +107,9 @@ def _free(
     above `tol`, a fit gives a better one: Newton with a long constant feature or, for
     the loss without curvature, the block solver with the linear kernel.
     """
-    same = {
-        "loss": loss,
-        "sample_weight": weight,
-        "n_jobs": effective_n_jobs(limits.n_jobs),
-    }
+    X, _, C, weight, limits = on
+    threads = effective_n_jobs(limits.n_jobs)
+    same = {"loss": loss, "sample_weight": weight, "n_jobs": threads}
     free = FreeBiasRegression(X, y, C, **same)
     found = free.certify(terms.coef, terms.bias)
     if found.relative_gap <= limits.tol:
