@@ -186,12 +186,12 @@ ROOMS = {
     "distributed": 2629,
     "estimators": 10572,
     "kernels": 1641,
-    "models": 6305,
+    "models": 6302,
     "papers": 3748,
     "plot": 920,
-    "problems": 6842,
-    "solvers": 11313,
-    "training": 2410,
+    "problems": 6174,
+    "solvers": 10162,
+    "training": 2398,
 }
 
 

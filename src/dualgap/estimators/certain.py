@@ -234,9 +234,11 @@ class CertainLabels(CertainDecisions):
         ValueError
             As :meth:`decision_bounds`.
         """
-        bounds = self._problem_bounds(X, comparable=True)
-        codes = self._reduction.decided(*bounds)
-        labels = self.predict(X)
+        return self._surely(self.predict(X), X)
+
+    def _surely(self, labels: NDArray[np.generic], X: MatrixLike) -> NDArray[np.bool_]:
+        """Tell which rows have these labels at every optimum in the region."""
+        codes = self._reduction.decided(*self._problem_bounds(X, comparable=True))
         labels = labels.toarray() if hasattr(labels, "toarray") else labels
         certain: NDArray[np.bool_] = codes >= 0
         certain[certain] = self.classes_[codes[certain]] == labels[certain]
@@ -366,7 +368,7 @@ class CertainLabels(CertainDecisions):
                 f"undecided={undecided!r} is one of the classes; give a value that is "
                 "no label, such as -1 or '?'"
             )
-        certain = self.certified_labels(X)
+        certain = self._surely(labels, X)
         labels = labels.toarray() if hasattr(labels, "toarray") else labels
         kind = np.asarray(undecided).dtype.kind
         if labels.dtype.kind in "biuf" and kind in "biuf":

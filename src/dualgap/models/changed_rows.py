@@ -100,12 +100,8 @@ class WhatIf:
             True where every new exact optimum has the label that ``model.predict(X)``
             returns.
         """
-        view = self._view
-        codes = view._reduction.decided(*view._problem_bounds(X, comparable=True))
-        labels = self.model.predict(X)
-        certain: NDArray[np.bool_] = codes >= 0
-        certain[certain] = view.classes_[codes[certain]] == labels[certain]
-        return certain
+        found: NDArray[np.bool_] = self._view._surely(self.model.predict(X), X)
+        return found
 
     def refit(self, tol: float | None = None) -> BaseEstimator:
         """Train on the changed rows, from a warm start where the solver has one.

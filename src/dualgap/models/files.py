@@ -325,8 +325,9 @@ def _register(key: str, estimator: type[BaseEstimator]) -> Mapping[str, type[Any
     """Return the records that may stand for the names of a parameter."""
     if key == "solver":
         return KERNEL_SOLVERS | APPROXIMATIONS if _has_kernel(estimator) else SOLVERS
-    known: dict[str, Mapping[str, type[Any]]] = {"loss": LOSSES, "kernel": KERNELS}
-    return known.get(key, {})
+    if key == "loss":
+        return LOSSES
+    return KERNELS if key == "kernel" else {}
 
 
 def _fields_of(estimator: type[BaseEstimator]) -> dict[str, type | types.UnionType]:

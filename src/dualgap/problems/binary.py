@@ -406,7 +406,8 @@ class BinaryProblem(VectorProblem):
             dual = self.rounding.dual(
                 values, self.squared_norm(v), off=off, near=(norm, apart)
             )
-            return self._proof(near, alpha, values, norm, *dual)
+            bounds = self._bounds(alpha, values, norm, *dual)
+            return Proof(near, alpha, bounds.certificate)
         if w is None:
             assert alpha is not None
             w = hint.out if hint.combined and alpha is claim.alpha else None
@@ -417,7 +418,8 @@ class BinaryProblem(VectorProblem):
             dual = self.rounding.dual(values, norm, off=self._bias_off(w, alpha))
             if margins is not None:
                 w, values, norm = self._best_multiple(w, values, norm, margins)
-            return self._proof(w, alpha, values, norm, *dual)
+            bounds = self._bounds(alpha, values, norm, *dual)
+            return Proof(w, alpha, bounds.certificate)
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha.copy()
         v = np.empty(self.width)
@@ -429,7 +431,8 @@ class BinaryProblem(VectorProblem):
         scale = self.best_scale(alpha, values.sum, norm + values.diagonal)
         core.scale_into_box(alpha, self.cost, self.core_loss, scale)
         dual = self.rounding.dual(values, norm, scale)
-        return self._proof(w, alpha, values, self.squared_norm(w), *dual)
+        bounds = self._bounds(alpha, values, self.squared_norm(w), *dual)
+        return Proof(w, alpha, bounds.certificate)
 
     def settled(self, w: Vector) -> Vector:
         """Return w, longer by some roundings if all margins are next to 1 or beyond.
@@ -508,18 +511,6 @@ class BinaryProblem(VectorProblem):
         - `curvature`: ``||sum_i alpha_i y_i x_i||^2 + sum_i delta_i alpha_i^2``.
         """
         return core.best_scale(alpha, self.cost, self.core_loss, total, curvature)
-
-    def _proof(
-        self,
-        w: Vector,
-        alpha: Vector,
-        values: Values,
-        norm: float,
-        dual: float,
-        dual_error: float,
-    ) -> Proof:
-        bounds = self._bounds(alpha, values, norm, dual, dual_error)
-        return Proof(w, alpha, bounds.certificate)
 
     def _bounds(
         self,

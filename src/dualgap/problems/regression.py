@@ -156,7 +156,8 @@ class RegressionProblem(BinaryProblem):
             scale = min(values.sum / curvature, float(room.min()))
         dual = self._bound(values, norm, alpha, scale)
         alpha = np.clip(scale * alpha, self.lower, self.upper)
-        return self._proof(w, alpha, values, self.squared_norm(w), *dual)
+        bounds = self._bounds(alpha, values, self.squared_norm(w), *dual)
+        return Proof(w, alpha, bounds.certificate)
 
     def bounds(self, alpha: Vector, values: Values, norm: float) -> Bounds:
         """Return bounds on P and D at ``w = w(alpha)``, from the sums there.
