@@ -184,14 +184,14 @@ ROOMS = {
     "cli": 4169,
     "data": 5934,
     "distributed": 2629,
-    "estimators": 10572,
+    "estimators": 10815,
     "kernels": 1641,
-    "models": 6302,
+    "models": 6327,
     "papers": 3748,
     "plot": 920,
-    "problems": 6174,
-    "solvers": 10162,
-    "training": 2398,
+    "problems": 6834,
+    "solvers": 11313,
+    "training": 2410,
 }
 
 

@@ -43,7 +43,8 @@ def compile_program(compiler, tmp_path):
     def compile_program(flags, *sources):
         built = subprocess.run(
             [compiler, "-std=c++20", *flags, f"-I{ROOT / 'src' / 'core'}",
-             f"-I{ROOT / 'src' / 'io'}", *map(str, sources), "-pthread", "-o", str(tmp_path / "program")],
+             f"-I{ROOT / 'src' / 'io'}", *map(str, sources),
+             "-pthread", "-o", str(tmp_path / "program")],
             capture_output=True, text=True,
         )  # fmt: skip
         assert built.returncode == 0, built.stderr

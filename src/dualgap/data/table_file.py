@@ -384,9 +384,9 @@ class TableFile(ABC):
             for j, name in zip(index, names, strict=True)
         ]
         if layout.ignored:
-            names = ", ".join(layout.ignored[:8])
-            names += ", ..." * (len(layout.ignored) > 8)
-            found.append(f"not used: {names}")
+            some = ", ".join(layout.ignored[:8])
+            some += ", ..." * (len(layout.ignored) > 8)
+            found.append(f"not used: {some}")
         return found
 
     def own_name(self, j: int) -> str:

@@ -104,7 +104,7 @@ class ProximalNewton(LogisticSolver):
     monotone = True
     check_factor = 1.0  # a proof differs from its estimate by rounding
 
-    def start(  # type: ignore[override]
+    def start(
         self, problem: ElasticNetProblem, rng: core.Random, warm: Vector | None
     ) -> ProximalNewtonState:
         W = problem.table(problem.zero() if warm is None else warm.copy())
