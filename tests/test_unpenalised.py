@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
-import clarabel
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,130 +22,11 @@ from dualgap.solvers import DCD, SOLVERS
 from dualgap.training import solve
 
 from .conftest import examples
-from .test_certificate import EPS, Plain, cases, sampled, scales
+from .test_certificate import EPS, Plain, cases, floats, sampled, scales
+from .trust.verifier import SVM
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothedHinge(0.3), SmoothedHinge(5.0)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-
-
-class Reference(NamedTuple):
-    """A bracket of P*, and the points that prove it in extended precision."""
-
-    lower: float
-    upper: float
-    w: np.ndarray
-    bias: float
-    alpha: np.ndarray
-
-
-def primal(plain: Plain, y, w, bias) -> np.longdouble:
-    """P(w, b); the rows of plain.Z are y_i x_i."""
-    w, Z = w.astype(np.longdouble), plain.Z.astype(np.longdouble)
-    u = np.maximum(0, 1 - Z @ w - y * np.longdouble(bias))
-    if plain.curvature:
-        square = u * u / (2 * plain.curvature)
-        line = u - np.longdouble(plain.curvature) / 2
-        u = np.where((u < plain.curvature) | (not plain.linear), square, line)
-    return w @ w / 2 + plain.cost.astype(np.longdouble) @ u
-
-
-def kinks(plain: Plain, y, w):
-    """Return the points where phi(b) changes its form, and the points midway."""
-    kink = y - y * (plain.Z @ w)
-    points = np.sort(np.concatenate([kink, kink - y * plain.curvature]))
-    return np.concatenate([points, (points[1:] + points[:-1]) / 2, [0.0]])
-
-
-def reference(plain: Plain, y) -> Reference:
-    """The optimum by an interior point method and pair ascent in extended precision."""
-    n, d = plain.Z.shape
-    used = plain.cost > 0
-    zero = np.zeros(d)
-    if len(set(y[used])) < 2:  # w = 0 and a bias beyond every kink
-        return Reference(0.0, 0.0, zero, float(y[used][0]), np.zeros(n))
-    alpha = np.zeros(n, dtype=np.longdouble)
-    alpha[used] = interior_point(plain, y, used)
-    for sign in (1, -1):  # balanced, in extended precision
-        larger = alpha[y == sign].sum() - alpha[y == -sign].sum()
-        if larger > 0:
-            alpha[y == sign] *= 1 - larger / alpha[y == sign].sum()
-    alpha = pair_ascent(plain, y, used, alpha)
-    Z = plain.Z.astype(np.longdouble)
-    v = alpha @ Z
-    diagonal = plain.curvature * (alpha[used] / plain.cost[used]) @ alpha[used]
-    off = abs(float(alpha @ y)) * (1 + 1e6)  # of pair ascent: 1e-19 of a step
-    lower = float(alpha.sum() - v @ v / 2 - diagonal / 2) - off
-    w = v.astype(float)
-    value, bias = min((float(primal(plain, y, w, b)), b) for b in kinks(plain, y, w))
-    width = 4 * abs(bias) + 4
-    for _ in range(60):  # golden enough: phi is convex
-        trials = bias + width * np.array([-1, -0.5, 0.5, 1])
-        value, bias = min(
-            (value, bias), *((float(primal(plain, y, w, b)), b) for b in trials)
-        )
-        width /= 2
-    return Reference(lower, value, w, bias, alpha.astype(float))
-
-
-def interior_point(plain: Plain, y, used):
-    """Multipliers of min 1/2 |w|^2 + losses with a free b, clipped to the box."""
-    Z, cost = plain.Z[used], plain.cost[used]
-    n, d = Z.shape
-    size = float(cost.sum())
-    blocks = [sparse.csc_matrix(Z), sparse.csc_matrix(y[used, None].astype(float))]
-    quadratic, linear = [np.full(d, 1 / size), [0.0]], [np.zeros(d), [0.0]]
-    if plain.curvature:
-        blocks.append(sparse.identity(n))
-        quadratic.append(cost / plain.curvature / size)
-        linear.append(np.zeros(n))
-    if plain.linear:
-        blocks.append(sparse.identity(n))
-        quadratic.append(np.zeros(n))
-        linear.append(cost / size)
-    A = sparse.hstack(blocks, format="csc")
-    b = -np.ones(n)
-    if plain.linear:
-        tail = [sparse.csc_matrix((n, A.shape[1] - n)), sparse.identity(n)]
-        A = sparse.vstack([A, sparse.hstack(tail)], format="csc")
-        b = np.concatenate([b, np.zeros(n)])
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-13
-    solution = clarabel.DefaultSolver(
-        sparse.diags(np.concatenate(quadratic), format="csc"), np.concatenate(linear),
-        -A, b, [clarabel.NonnegativeConeT(len(b))], options,
-    ).solve()  # fmt: skip
-    return np.clip(np.array(solution.z[:n]) * size, 0.0, plain.upper[used])
-
-
-def pair_ascent(plain: Plain, y, used, alpha):
-    """Sequential minimal optimisation: the most violating pair, 3000 times."""
-    rows = np.flatnonzero(used)
-    Z = plain.Z[rows].astype(np.longdouble)
-    delta = plain.curvature / plain.cost[rows].astype(np.longdouble)
-    Q = Z @ Z.T + np.diag(delta)
-    y, a, box = y[rows], alpha[rows], plain.upper[rows].astype(np.longdouble)
-    for _ in range(3000):
-        rise = y * (1 - Q @ a)
-        up = np.where(np.where(y > 0, a < box, a > 0), rise, -np.inf)
-        down = np.where(np.where(y > 0, a > 0, a < box), rise, np.inf)
-        i, j = int(np.argmax(up)), int(np.argmin(down))
-        if not up[i] > down[j]:
-            break
-        bend = Q[i, i] + Q[j, j] - 2 * y[i] * y[j] * Q[i, j]
-        step = (up[i] - down[j]) / bend if bend > 0 else np.longdouble(np.inf)
-        step = min(
-            step,
-            box[i] - a[i] if y[i] > 0 else a[i],
-            a[j] if y[j] > 0 else box[j] - a[j],
-        )
-        before = a.copy()
-        a[i] = np.clip(a[i] + y[i] * step, 0, box[i])
-        a[j] = np.clip(a[j] - y[j] * step, 0, box[j])
-        if (a == before).all():
-            break
-    alpha[rows] = a
-    return alpha
 
 
 def build(case) -> tuple[Problem, Plain, np.ndarray]:
@@ -163,35 +42,20 @@ def build(case) -> tuple[Problem, Plain, np.ndarray]:
     return problem, plain, y
 
 
-def check_bracket(
-    plain: Plain, y, problem, certificate, w, alpha, best, scaled=False
-) -> None:
+def check_bracket(posed: SVM, y, problem, certificate, w, alpha, scaled=False) -> None:
     """The certificate is about w and alpha, and the optimum lies between."""
-    assert (alpha >= 0.0).all()
-    assert (alpha <= plain.upper).all()
+    assert posed.in_box(alpha * y)
     off = abs(float(sum(Fraction(a) * int(s) for a, s in zip(alpha, y, strict=True))))
     # One rounding of one entry, or one of each where balance was followed by a scale.
     assert off <= EPS * (alpha.sum() if scaled else alpha.max())
-    value = primal(plain, y, w[:-1], w[-1])
-    wide = plain._replace(Z=np.column_stack([plain.Z, y]))
-    above, below = wide.primal_rounding(w), plain.dual_rounding(alpha)
-    room = certificate.rounding
-    assert -above / 1024 <= certificate.primal - value <= above + room
-    assert certificate.primal >= best.lower - above / 1024
-    dual = plain.dual(alpha)
+    value, dual = posed.primal(w[:-1], w[-1]), posed.dual(alpha * y)
+    room = 2.0 * certificate.rounding
+    assert value <= certificate.primal
+    assert certificate.primal - value <= room
+    assert certificate.dual <= posed.optimum.value <= certificate.primal
     reach = 1.0 + math.sqrt(2.0 * problem.q.max() * max(certificate.primal, 0.0))
-    less = below + room + 1.03 * off * reach  # 1.01 twice
-    assert -less <= certificate.dual - dual <= below / 1024
-    assert certificate.dual <= best.upper * (1 + EPS) + below / 1024
-
-
-@settings(max_examples=examples(200), derandomize=True)
-@given(case=cases)
-def test_the_reference_is_tight(case):
-    _, plain, y = build(case)
-    best = reference(plain, y)
-    assert best.upper - best.lower >= -1e-12 * best.upper
-    assert best.upper - best.lower <= 1e-5 * best.upper
+    assert certificate.dual <= dual
+    assert dual - certificate.dual <= room + 1.03 * off * reach  # 1.01 twice
 
 
 @settings(max_examples=examples(300), derandomize=True)
@@ -212,8 +76,7 @@ def test_dcd_gets_no_wrong_certificate(
         check_every=check_every, random_state=random_state,
     )  # fmt: skip
     certificate, w, alpha = solution.certificate, solution.w, solution.alpha
-    best = reference(plain, y)
-    check_bracket(plain, y, problem, certificate, w, alpha, best)
+    check_bracket(plain.posed(y), y, problem, certificate, w, alpha)
     size = np.abs(plain.Z).T @ alpha
     assert (np.abs(w[:-1] - alpha @ plain.Z) <= (case.n + 4) * EPS * size).all()
     assert certificate.certified == (certificate.relative_gap <= tol)
@@ -223,29 +86,32 @@ def test_dcd_gets_no_wrong_certificate(
 @given(case=cases, seed=st.integers(0, 2**32 - 1), length=scales, size=scales)
 def test_any_point_gets_a_true_certificate(case, seed, length, size):
     problem, plain, y = build(case)
-    best = reference(plain, y)
-    rng = np.random.default_rng(seed)
-    near = np.append(best.w, best.bias)
+    posed = plain.posed(y)
+    rng, best = np.random.default_rng(seed), posed.optimum
+    near, optimal = np.append(floats(best.model), float(best.bias)), floats(best.duals)
     noise = rng.standard_normal(problem.width)
-    alpha = rng.random(case.n) * np.minimum(plain.upper, size * (best.alpha.max() + 1))
+    reach = size * (np.abs(optimal).max() + 1)
+    alpha = rng.random(case.n) * np.minimum(plain.upper, reach)
     kept = alpha.copy()
     for w in (noise * length, near + noise * length * np.abs(near), near):
         for given_alpha in (None, alpha):
             proof = problem.prove(Claim(w, given_alpha))
+            told, same = problem.certify(w, given_alpha), (proof.w == w).all()
+            # A proof may lengthen w a little, where margins are next to 1.
             check_bracket(
-                plain, y, problem, proof.certificate, w, proof.alpha, best, scaled=True
+                posed, y, problem, proof.certificate, proof.w, proof.alpha, True
             )
-            assert problem.certify(w, given_alpha) == proof.certificate
+            assert told == proof.certificate or not same
+            assert told.dual <= posed.optimum.value
+            assert posed.primal(w[:-1], w[-1]) <= told.primal
     proof = problem.prove(Claim(alpha=alpha))
-    check_bracket(plain, y, problem, proof.certificate, proof.w, proof.alpha, best)
+    check_bracket(posed, y, problem, proof.certificate, proof.w, proof.alpha)
     off = (case.n + 4) * EPS * (proof.alpha @ np.abs(plain.Z))
     assert (np.abs(proof.w[:-1] - proof.alpha @ plain.Z) <= off).all()
     assert (alpha == kept).all()
-    # The optimal dual point proves about as much as the reference does.
-    tight = problem.certify(alpha=np.minimum(best.alpha, plain.upper))
-    assert tight.dual >= best.lower - 1e-9 * best.upper - plain.dual_rounding(
-        best.alpha
-    )
+    # The optimal dual point proves the optimum, but for rounding.
+    tight = problem.certify(alpha=np.minimum(optimal * y, plain.upper))
+    assert tight.dual >= (1.0 - 1e-9) * float(best.value) - 2.0 * tight.rounding
 
 
 # --- the best bias ---------------------------------------------------------------
