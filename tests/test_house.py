@@ -181,7 +181,7 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2371,
-    "cli": 4169,
+    "cli": 4167,
     "data": 5934,
     "distributed": 2629,
     "estimators": 10815,

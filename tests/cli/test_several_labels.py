@@ -57,7 +57,9 @@ def test_several_labels_are_trained_predicted_and_scored(names) -> None:
     assert json.loads(call("predict", "data", "m", "--json").stdout)["labels"] == lines
     scores = np.loadtxt(io.StringIO(call("predict", "data", "m", "--scores").stdout))
     np.testing.assert_allclose(scores, expected.decision_function(X), rtol=1e-9)
-    assert "each of 3 problems is within" in call("certify", "data", "m").stdout
+    told = call("certify", "data", "m").stdout
+    assert "each of 3 problems is within" in told
+    assert any(f"Worst: label {name}." in told for name in names)
 
 
 def test_new_labels_and_rows_without_labels() -> None:

@@ -153,9 +153,8 @@ def binary_of(
     if terms.multi_class == "labels":
         check_consistent_length(X, y)
         data = multilabelled(terms.class_weight, X, y, sample_weight)
-        classes, codes, weight, factor = (
-            data.classes, data.codes, data.weight, data.factor,
-        )  # fmt: skip
+        weight, factor = data.weight, data.factor
+        classes, codes = data.classes, data.codes
         reduction = reduction_of(terms.multi_class, len(classes), data.table)
     else:
         classes, codes = labels_of(y, X.shape[0], terms.classes)
@@ -171,7 +170,7 @@ def binary_of(
         )
     batch = LinearBatch(
         X,
-        classes,
+        classes if terms.classes is None else terms.classes,  # names of labels
         codes,
         reduction,
         weight,
