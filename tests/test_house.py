@@ -184,7 +184,7 @@ ROOMS = {
     "cli": 4167,
     "data": 5934,
     "distributed": 2629,
-    "estimators": 10815,
+    "estimators": 10819,
     "kernels": 1641,
     "models": 6327,
     "papers": 3748,

@@ -13,6 +13,7 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
+    LogisticRegression,
     OneClassSVM,
     certify,
     compress,
@@ -92,6 +93,32 @@ def test_threads_without_room_say_what_is_needed():
     told = r"not enough memory for 100000000 threads; use a smaller n_jobs"
     with pytest.raises(MemoryError, match=told):
         make_room_for(10**8)
+
+
+@pytest.mark.filterwarnings("ignore:.*rounding decides")
+@pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR, LogisticRegression])
+@pytest.mark.parametrize("count", [1, 20])
+def test_huge_numbers_of_rows_to_predict_are_refused_by_name(estimator, count):
+    X, y = rows()
+    model = estimator().fit(X, y)
+    huge = [[10**400, 1, 1]] * count
+    plain = [[10**30, 1, 1]] * count  # of Python, and within float64's range
+    for name in ("predict", "decision_function", "predict_proba", "score_samples"):
+        if hasattr(model, name):
+            with pytest.raises(ValueError, match="X holds a number beyond the range"):
+                getattr(model, name)(huge)
+            found = getattr(model, name)(plain)
+            np.testing.assert_array_equal(
+                found, getattr(model, name)(np.array(plain, float))
+            )
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC, SVC, LogisticRegression])
+@pytest.mark.parametrize("label", [2**64, -(10**400)])
+def test_labels_beyond_64_bits_are_refused_by_name(estimator, label):
+    X, y = rows()
+    with pytest.raises(ValueError, match="y does not fit into 64 bits"):
+        estimator().fit(X, [label if own > 0 else 1 for own in y])
 
 
 def test_masked_arrays_are_refused_by_paths_and_batches():

@@ -22,6 +22,7 @@ from ..data.store import RowStore
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
+from ..ranges import refuse_huge
 from .arguments import check_array, check_sample_weight, validate_data
 from .parameters import refuse_huge_of
 
@@ -48,8 +49,13 @@ def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp
             if 2 * len(classes) > len(y):
                 check_classification_targets(y)
             return classes, codes
-    with np.errstate(invalid="ignore"):
-        check_classification_targets(y)
+    try:
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(y)
+    except ValueError:
+        for label in y.ravel() if y.dtype.kind == "O" else ():
+            refuse_huge("y", label, whole=True)
+        raise
     return np.unique(y, return_inverse=True)
 
 
@@ -157,9 +163,7 @@ def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
     few = type(X) is np.ndarray and X.size <= _FEW
     if not (few and _is_plain(model, X, reset=False) and np.isfinite(X).all()):
         finite = issparse(X) and check_indices(X)
-        X = validate_data(
-            model, X, reset=False, accept_sparse="csr", ensure_all_finite=not finite
-        )
+        X = rows_to_predict(model, X, finite=not finite)
     coef = model.coef_.T  # sparse after sparsify()
     values: Vector = safe_sparse_dot(X, coef, dense_output=True)
     values += model.intercept_
