@@ -313,7 +313,7 @@ def chosen(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
         dcd = expected_cost(problem, job.tol) * product
         alone = min(alone, dcd) / SETTINGS.margin
     together, alone = shared_work(batch), alone * len(batch)
-    if isinstance(solver, Auto) and together <= alone and not job.models:
+    if isinstance(solver, Auto) and together <= alone:
         limit = SETTINGS.margin * together / len(batch)
         dcd = tried_alone(problem, limit, job) * len(batch)
         alone = min(alone, dcd / SETTINGS.margin)
