@@ -318,7 +318,9 @@ void bind_labellings(nb::module_ &m) {
            "tau"_a, "tol"_a, "atol"_a, "goal"_a, "free"_a, "most"_a, "epoch"_a,
            "rules"_a)
       .def_rw("whole", &LabellingSettings::whole,
-              "whether problems in which most rows matter are solved too");
+              "whether problems in which most rows matter are solved too")
+      .def_rw("near", &LabellingSettings::near,
+              "whether problems begin at the given w, not at 0");
   nb::class_<LabellingTables>(m, "Labellings",
                               "Labels and costs of several problems over the same "
                               "rows, and room for w and alpha, one row each. A single "

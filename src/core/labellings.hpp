@@ -50,9 +50,10 @@ struct LabellingSettings {
   int most, epoch;
   NewtonRules rules;
   bool whole = true;  // also problems in which most rows matter
+  bool near = false;  // begin at w, as it is given; else at 0
 };
 
-// Labels and costs of all rows, and room for w and alpha.
+// Labels and costs of all rows, and room for w and alpha. w may be a start.
 struct Labelling {
   const std::int8_t *y;
   const double *cost;
@@ -128,8 +129,8 @@ class LabellingSolver : private LabellingTuning {
       return true;
     }
     SmoothingNewton newton(taken(of, kept), loss_, false, team_, algebra_);
-    const Vec origin(rows_.width());
-    if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
+    if (!settings.near) std::fill_n(of.w, rows_.width(), 0.0);
+    if (!newton.start(of.w, settings.tau, poll, stop)) return false;
     int steps = 0;
     bool met = false;  // whether the point that is given meets the target
     for (bool ended = false; !ended;) {

@@ -1064,6 +1064,13 @@ class LabellingSettings:
     @whole.setter
     def whole(self, arg: bool, /) -> None: ...
 
+    @property
+    def near(self) -> bool:
+        """whether problems begin at the given w, not at 0"""
+
+    @near.setter
+    def near(self, arg: bool, /) -> None: ...
+
 class Labellings:
     """
     Labels and costs of several problems over the same rows, and room for w and alpha, one row each. A single row of costs is for all of them.

@@ -157,6 +157,8 @@ def by_newton(solver: Auto, batch: LinearBatch, job: Limits, sure: bool) -> Call
         newton.rules,
     )
     settings.whole = sure
+    # A smoothed loss begins far from the optimum in any case.
+    settings.near = len(job.models) > 0 and math.isinf(rows.loss.slope)
 
     def call(labellings: core.Labellings, problems: range) -> core.LabellingProofs:
         return core.solve_labellings(
@@ -233,6 +235,8 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     begun = time.perf_counter()
     whole = range(len(batch))
     w, stored = np.empty((len(whole), rows.width)), list[StoredDuals]()
+    if len(job.models) > 0:
+        w[:] = job.models
     proofs, ends, last = [], [], 0
     each = max(1, SETTINGS.most_duals // rows.n)
     first = each if sure else min(each, SETTINGS.tried)
