@@ -46,7 +46,7 @@ from ..training.batch import Job, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
 from ..training.solution import Solutions, WholeSolutions
 from .base import Model
-from .input import TrainingData, labelled, unlabelled
+from .input import TrainingData, class_factors, labelled, unlabelled
 from .linear_svc import LinearSVC
 from .regression import SVR
 from .svc import SVC
@@ -180,7 +180,11 @@ class Fold:
         begun = time.perf_counter()
         job = model._job(stop, threads)
         try:
-            data = _data(model, self.X, self.y, self.weight)
+            own = self.X, self.y, self.weight
+            if is_classifier(model):
+                data = labelled(model.class_weight, *own)
+            else:
+                data = unlabelled(*own)
             batch, solver = model._problems(data, job)
         except ValueError as error:
             error.args = (f"fold {self.number}: {error}", *error.args[1:])
@@ -207,17 +211,6 @@ def _start(batch: Batch, solver: Solver, duals: Vector | None) -> list[Vector] |
         return None
     table = duals[:, batch.order]
     return [batch.entries(table, k) * batch.signs(k) for k in range(len(batch))]
-
-
-def _data(
-    model: Model,
-    X: MatrixLike,
-    y: NDArray[np.generic],
-    weight: Vector | None,
-) -> TrainingData:
-    if is_classifier(model):
-        return labelled(model.class_weight, X, y, weight)
-    return unlabelled(X, y, weight)
 
 
 @dataclass
@@ -257,7 +250,15 @@ class Folds:
 
     def data(self, model: Model) -> list[TrainingData]:
         """Return the training data of each fold, in which held-out rows weigh 0."""
-        return [_data(model, self.points, self.y, part) for part in self.parts]
+        if not is_classifier(model):
+            return [unlabelled(self.points, self.y, part) for part in self.parts]
+        whole, given = labelled(None, self.points, self.y, None), model.class_weight
+        found = []
+        for part in self.parts:
+            total = np.bincount(whole.codes, part).astype(np.float64)
+            factor = class_factors(given, whole.classes, total)
+            found.append(replace(whole, sample_weight=part, weight=part, factor=factor))
+        return found
 
     def refuse_weightless(self, classifies: bool) -> None:
         """Raise an error for a training part without rows, or of one class only."""

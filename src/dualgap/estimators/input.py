@@ -264,8 +264,10 @@ def class_factors(
     if class_weight == "balanced":
         # compute_class_weight ignores the sample weights in older versions.
         factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
+    elif class_weight is None:
+        factor = np.ones(len(classes))
     else:
-        known, given = classes.tolist(), list(class_weight or ())
+        known, given = classes.tolist(), list(class_weight)
         wrong = [key for key in given if key not in known]
         if wrong and any(name not in given for name in known):
             names = ", ".join(map(repr, known[:10])) + ", ..." * (len(known) > 10)
