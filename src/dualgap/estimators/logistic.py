@@ -45,6 +45,7 @@ from .input import (
     linear_values,
     multilabelled,
     refuse_masks,
+    refuse_store,
     validated,
 )
 from .parameters import ClassWeight, Flag, Positive
@@ -63,9 +64,8 @@ class LogisticRegression(
 
     It solves the problem of scikit-learn's ``LogisticRegression``, with the squared
     norm, the L1 norm or both, until a relative duality gap of `tol` is proved. More
-    than two
-    classes are trained together (multinomial, softmax). A y of several columns of 0 and
-    1, dense or sparse, has a problem per column: several labels per row.
+    than two classes are trained together (multinomial, softmax). A y of several columns
+    of 0 and 1, dense or sparse, has a problem per column: several labels per row.
 
     Parameters
     ----------
@@ -180,6 +180,8 @@ class LogisticRegression(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        if self._ratio() > 0.0:
+            refuse_store(X, "l1_ratio above 0", "give an array, or l1_ratio=0")
         table = has_label_table(y)
         if isinstance(X, RowSource):
             y, sample_weight = labels_of_store(self, X, y, sample_weight, table)
