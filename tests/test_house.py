@@ -190,7 +190,7 @@ ROOMS = {
     "papers": 3748,
     "plot": 920,
     "problems": 6834,
-    "solvers": 11313,
+    "solvers": 11317,
     "training": 2410,
 }
 

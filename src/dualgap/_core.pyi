@@ -1279,6 +1279,64 @@ class ScoreRoundings:
 
     def __init__(self, lengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], each: float, more: float, adding: float, underflow: float) -> None: ...
 
+class Gram:
+    """The kernel matrix on demand, float32 rows cached."""
+
+    def __init__(self, rows: RowSource, capacity: int) -> None: ...
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def capacity(self) -> int:
+        """rows held at most"""
+
+    @property
+    def held(self) -> int:
+        """rows for which there is memory"""
+
+    def holds(self, i: int) -> bool: ...
+
+    @property
+    def statistics(self) -> GramStatistics: ...
+
+    def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
+    """
+    Sums over the rows of a kernel problem, given its scores and their errors.
+    """
+
+class KernelValues:
+    """P and D as computed, and how far the exact P may be above and D below."""
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def primal_error(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+def kernel_values(sums: KernelSums, lost: float, free: FreeBias | None, s: float = 1.0) -> KernelValues:
+    """
+    P of the model s alpha and D of s alpha. The losses of the sums are those at s alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
+    """
+
+def hinge_bias(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b))."""
+
+def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: float) -> float:
+    """
+    The point below which the weights sum to the target; the middle of an interval.
+    """
+
 class Simplex:
     """
     min 1/2 a'Ka over the simplex, for the `columns` of a Gram matrix or all of them; `diagonal` holds the K_ii.
@@ -1343,64 +1401,6 @@ class PegasosWalk:
 
     @property
     def updates(self) -> int: ...
-
-class Gram:
-    """The kernel matrix on demand, float32 rows cached."""
-
-    def __init__(self, rows: RowSource, capacity: int) -> None: ...
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def capacity(self) -> int:
-        """rows held at most"""
-
-    @property
-    def held(self) -> int:
-        """rows for which there is memory"""
-
-    def holds(self, i: int) -> bool: ...
-
-    @property
-    def statistics(self) -> GramStatistics: ...
-
-    def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-    def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
-    """
-    Sums over the rows of a kernel problem, given its scores and their errors.
-    """
-
-class KernelValues:
-    """P and D as computed, and how far the exact P may be above and D below."""
-
-    @property
-    def primal(self) -> float: ...
-
-    @property
-    def primal_error(self) -> float: ...
-
-    @property
-    def dual(self) -> float: ...
-
-    @property
-    def dual_error(self) -> float: ...
-
-def kernel_values(sums: KernelSums, lost: float, free: FreeBias | None, s: float = 1.0) -> KernelValues:
-    """
-    P of the model s alpha and D of s alpha. The losses of the sums are those at s alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
-    """
-
-def hinge_bias(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
-    """A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b))."""
-
-def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: float) -> float:
-    """
-    The point below which the weights sum to the target; the middle of an interval.
-    """
 
 def frank_wolfe(problem: Simplex, state: SimplexState, settings: WalkSettings, stop: Stop) -> SimplexWalk:
     """Steps on the full gradient."""
