@@ -31,9 +31,13 @@ inline Vec spreads(const KernelRows &rows) {
   for (Index i = 0; i < rows.n(); ++i) {
     rows.map().read(points, i, room.data(), x.data());
     double sum = 0.0, sums = 0.0;
-    for (const double v : x) {
-      sum += v * v;
-      sums += sum;
+    for (Index k = 0; k < d;) {
+      const double before = sum;
+      for (const Index end = std::min(d, k + tile::kSpan<float>); k < end; ++k) {
+        sum += x[k] * x[k];
+        sums += sum - before;
+      }
+      if (before > 0.0) sums += sum;  // the part is added to the sum before
     }
     spread[i] = sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
   }
@@ -48,13 +52,15 @@ inline Vec spreads(const KernelRows &rows) {
 // and u = 2^-24. k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b). Errors:
 //   s    at most u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
 //        of its entries and, without FMA, of products. |s_k| is at most the product
-//        of the norms of the first k entries, so sum_k |s_k| <= d p_a p_b A B, where
-//        d p_a^2 A^2 is the sum of the squares of these norms. For sparse points the
-//        additions that a term passes replace d p_a p_b.
+//        of the norms of the entries that are summed, so sum_k |s_k| <= P_a P_b A B,
+//        where P_a^2 A^2 is the sum of the squares of these norms. For sparse points
+//        the additions that a term passes replace P_a P_b.
 //   h    the difference from the same sum in float64
 //   t    u (2 |t| + max(h_a, h_b)) more, from two subtractions
-// B <= A + r, and k compensates for r: r k <= kLargestRk, |t| k <= kLargestTk. If a
-// is far away and the points b are not, the bound of b is the better one.
+// B <= A + r, and k compensates for r: |t| k <= kLargestTk, and A (A + r) k <= A^2 +
+// kLargestArk, because 2^(r^2/2) >= 1 + r^2 ln(2)/2 and A r <= c + (A^2 + c) r^2
+// ln(2)/2 for c = 1/(2 ln 2). If a is far away and the points b are not, the bound of b
+// is the better one.
 inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
   const Placement &placement = rows.placement();
   const Index n = rows.n();
@@ -68,6 +74,7 @@ inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
     std::fill_n(errors, n, std::numeric_limits<double>::infinity());
     return;
   }
+  constexpr double kLargestArk = 0.73;
   // Values computed in float64 are rounded once.
   const double least = kRounding<float> + adding + 2.0 * Placement::kLargestError;
   std::fill_n(errors, n, least);
@@ -86,8 +93,8 @@ inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
     const double longest = placement.single_errors().added;
     const double added = 3.0 + (rows.dense() ? std::min(own * widest, longest) : own);
     const double more = Bounds::kLargestRk * std::sqrt(2.0 * h);
-    const double exponent = kRounding<float> * (added * (2.0 * h + more) + h + more +
-                                                3.0 * Bounds::kLargestTk) +
+    const double exponent = kRounding<float> * (added * (2.0 * h + kLargestArk) + h +
+                                                more + 3.0 * Bounds::kLargestTk) +
                             std::abs(rows.half_self(i) - h) + off;
     // 2^x - 1 <= 0.74 x up to x = 0.18. `exponent` is k times the error x of t. If it
     // is at most kLargestExponent, x is small too, unless k is next to 0.

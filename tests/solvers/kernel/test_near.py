@@ -253,3 +253,53 @@ def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
     assert not np.array_equal(full.alpha, off)
     np.testing.assert_array_equal(proof.alpha, full.alpha)
     assert proof.certificate.primal == pytest.approx(full.certificate.primal, rel=1e-10)
+
+
+def prefixes(x, span=128):
+    """P of each row x: sums restart after some entries, and the parts are added."""
+    total = np.zeros(len(x))
+    whole = np.zeros(len(x))
+    for first in range(0, x.shape[1], span):
+        part = np.cumsum(x[:, first : first + span] ** 2, axis=1)
+        total += part.sum(axis=1)
+        before, whole = whole, whole + part[:, -1]
+        total += np.where(before > 0.0, whole, 0.0)
+    return np.sqrt(total / whole)
+
+
+@pytest.mark.parametrize("d", [20, 128, 300])
+def test_bounds_of_rows_are_no_larger_than_their_derivation(d):
+    """A bound that is twice as large as it need be fails; see row_errors.hpp."""
+    rng = np.random.default_rng(7)
+    X, gamma = rng.standard_normal((400, d)), 0.5 / d
+    source = row_source(Gram(X, RBF(gamma)))
+    bound = np.empty(400)
+    source.errors(False, bound)
+    assert source.by_products
+    x = (X - source.centre) * np.sqrt(2.0 * np.log2(np.e) * gamma)
+    h = 0.5 * (x**2).sum(axis=1)
+    P = prefixes(x)
+    exponent = U * ((3.0 + P * P.max()) * (2 * h + 0.73) + h + 0.73 * np.sqrt(2 * h))
+    assert (bound <= 1.2 * (0.74 * exponent + 24 * U)).all()
+    out = np.empty((400, 416), np.float32)
+    assert source.rows(np.arange(400, dtype=np.uint32), out, core.Stop())
+    off = abs(out[:, :400] - exact_values(X, gamma)).astype(np.float64).max(axis=1)
+    assert (bound <= 100.0 * off.max()).all()
+
+
+@pytest.mark.parametrize("d", [20, 300])
+def test_bounds_of_sums_are_no_larger_than_their_derivation(d):
+    rng = np.random.default_rng(8)
+    X, gamma, c = rng.standard_normal((400, d)), 0.5 / d, rng.standard_normal(400)
+    gram = Gram(X, RBF(gamma))
+    bound = np.empty(400)
+    sums = gram.times(c, errors=bound)
+    K = exact_values(X, gamma)
+    size = (K * abs(c)).sum(axis=1)
+    x = (X - gram.fast.centre) * np.sqrt(2.0 * np.log2(np.e) * gamma)
+    h, u = 0.5 * (x**2).sum(axis=1), 2.0**-53
+    rate = u * (2.0 * (d + 2) + 24.0)
+    added = u * (400 / 6 + 30)
+    expected = (added + 0.7 * rate * (h.max() + h)) * size
+    assert (bound <= 1.2 * expected).all()
+    assert (abs(sums - K @ c) <= bound).all()
