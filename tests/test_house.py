@@ -187,8 +187,8 @@ ROOMS = {
     "models": 6327,
     "papers": 3748,
     "plot": 920,
-    "problems": 6834,
-    "solvers": 11317,
+    "problems": 6830,
+    "solvers": 11313,
     "training": 2410,
 }
 

@@ -60,7 +60,7 @@ def table():
     section = text.partition("\n## Where things are\n")[2].partition("\n## ")[0]
     for first, last in re.findall(r"^\| (`.+?) \| .+ \| (.+?) \|$", section, re.M):
         places = [place(name) for name in re.findall(r"`([^`]+)`", first)]
-        if places != ["src"]:
+        if "src" not in places:
             yield places, [] if last == "–" else last.split(", ")
 
 

@@ -42,8 +42,6 @@ Mask = NDArray[np.bool_]
 #: Absolute error of an entropy of a scaled row, in roundings of a wrong probability:
 #: the logarithms in it are at most LARGEST.
 _ROUNDED = 1024.0
-
-
 #: Time of an entry in a product of dense matrices, and of sparse ones, as part of its
 #: time in a descent.
 _FAST, _SPARSE = 0.03, 4.0
@@ -67,8 +65,6 @@ class ElasticNetProblem(LogisticProblem):
 
     Parameters
     ----------
-    X, codes, C, classes, sample_weight, n_jobs
-        As for :class:`dualgap.problems.logistic.LogisticProblem`.
     loss : {"logistic", "squared_hinge"}, default="logistic"
         Loss; the squared hinge is for two classes.
     l1_ratio : float, default=1.0
