@@ -182,13 +182,13 @@ ROOMS = {
     "cli": 4167,
     "data": 5934,
     "distributed": 2629,
-    "estimators": 10819,
+    "estimators": 11005,
     "kernels": 1641,
     "models": 6327,
     "papers": 3748,
     "plot": 920,
-    "problems": 6830,
-    "solvers": 11313,
+    "problems": 6835,
+    "solvers": 11329,
     "training": 2410,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -28,6 +29,8 @@ from dualgap import (
     save_model,
 )
 from dualgap.data import RowStore, convert
+from dualgap.data.rows import accessor_of
+from dualgap.model_selection import l1_path
 from dualgap.problems.base import Claim
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
 from dualgap.solvers import ProximalNewton
@@ -176,6 +179,10 @@ def test_the_core_descends_as_its_twin_does(layout, free, l2):
     core.add_columns(columns, every, w - start, image)
     np.testing.assert_allclose(u, r + h * image, atol=1e-12)
     H, w = X.T @ (X * h[:, None]), start.copy()
+    sums, place = np.zeros((2, 2)), np.array([1, -1, -1, 0, -1, -1], np.int32)
+    rows = accessor_of(sparse.csr_matrix(X))
+    assert core.add_products(rows, place, h, sums, stop)
+    np.testing.assert_allclose(sums, H[np.ix_([3, 0], [3, 0])], atol=1e-12)
     done = core.descend_by_products(H, penalty, H.diagonal().copy(), slope, w, stop)
     assert done.sweeps == sweeps
     np.testing.assert_allclose(w, want, atol=1e-10)
@@ -550,3 +557,69 @@ def test_stores_are_refused(tmp_path):
     for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
         with pytest.raises(ValueError, match=r"penalty='l1'|LogisticRegression"):
             model.fit(rows)
+
+
+# --------------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_path_has_the_fits_of_its_values(loss, classes):
+    X, y, weight = data(classes=classes)
+    path = l1_path(X, y, [3.0, 0.3], loss=loss, tol=1e-8, sample_weight=weight)
+    for C, coef, bias, certificate, zeros in zip(
+        path.Cs, path.coefs, path.intercepts, path.certificates, path.zeros, strict=True
+    ):
+        model: Any = LinearSVC(penalty="l1", C=C, tol=1e-8)
+        if loss == "logistic":
+            model = LogisticRegression(l1_ratio=1, C=C, tol=1e-8)
+        model.fit(X, y, sample_weight=weight)
+        primal = model.certificate_.primal
+        assert certificate.certified
+        assert certificate.primal == pytest.approx(primal, rel=1e-7)
+        np.testing.assert_allclose(coef, np.squeeze(model.coef_), atol=1e-3)
+        np.testing.assert_allclose(bias, np.squeeze(model.intercept_), atol=1e-3)
+        assert coef.shape == zeros.shape
+        assert not coef[zeros].any()
+
+
+def test_a_path_begins_with_the_first_weight():
+    X, y = wide()
+    path = l1_path(sparse.csr_matrix(X), y, 5, loss="logistic", tol=1e-7)
+    assert path.Cs[0] == pytest.approx(path.least)
+    assert path.Cs[-1] == pytest.approx(1000 * path.least)
+    counts = np.count_nonzero(path.coefs, axis=1)
+    assert counts[0] == 0
+    assert counts[1] > 0
+    assert (path.zeros.sum(axis=1) <= X.shape[1] - counts).all()
+    assert path.zeros[0].sum() >= X.shape[1] - 3
+
+
+def test_wide_sparse_rows_have_a_zero_for_every_empty_column():
+    X, y, _ = data()
+    rows = sparse.csr_matrix(X)
+    rows = sparse.csr_matrix(
+        (rows.data, rows.indices * 100_003, rows.indptr), shape=(len(X), 1_000_003)
+    )
+    few, many = (l1_path(R, y, [0.1], tol=1e-6) for R in (X, rows))
+    assert many.zeros.sum() == few.zeros.sum() + 1_000_003 - X.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, "loss='hinge' is unknown"),
+        ({"l1_ratio": 0.5}, r"l1_ratio=0\.5 does not go with squared_hinge; use 1"),
+        ({"loss": "logistic", "l1_ratio": 0}, "l1_ratio=0 does not go with logistic"),
+        ({"Cs": [-1.0]}, "positive, finite numbers"),
+    ],
+)
+def test_a_path_refuses_what_it_cannot_do(options, message):
+    X, y, _ = data()
+    with pytest.raises(ValueError, match=message):
+        l1_path(X, y, **options)
+
+
+def test_without_a_useful_feature_there_is_no_path():
+    with pytest.raises(ValueError, match="no column of X has to do with y"):
+        l1_path(np.zeros((4, 2)), [0, 1, 0, 1], fit_intercept=False)

@@ -40,6 +40,22 @@ void bind_elastic_net(nb::module_ &m) {
       "The sums of v_i x_ij, or of v_i x_ij^2, of some columns; whether all are "
       "there.");
   m.def(
+      "add_products",
+      [](const AnyRows &rows, Array<const std::int32_t> place, Array<const double> h,
+         Table<double> sums, Stop &stop) {
+        const std::int32_t *places = sized(place, rows.width(), "place");
+        const double *weights = sized(h, rows.n(), "h");
+        const auto size = static_cast<Index>(sums.shape(0));
+        check_length(static_cast<Index>(sums.shape(1)), size, "sums");
+        for (Index j = 0; j < rows.width(); ++j)
+          if (places[j] >= size) throw std::invalid_argument("place is out of range");
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          return add_products(x, places, size, weights, sums.data(), poll);
+        });
+      },
+      "rows"_a, "place"_a, "h"_a, "sums"_a, "stop"_a,
+      "Add up h_i x_ij x_ik of some columns; whether all rows are in it.");
+  m.def(
       "add_columns",
       [](const AnyRows &columns, Array<const Order> set, Array<const double> w,
          Array<double> out) {

@@ -713,6 +713,9 @@ def column_products(columns: Rows, set: Annotated[NDArray[numpy.uint32], dict(sh
     The sums of v_i x_ij, or of v_i x_ij^2, of some columns; whether all are there.
     """
 
+def add_products(rows: Rows, place: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], h: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], stop: Stop) -> bool:
+    """Add up h_i x_ij x_ik of some columns; whether all rows are in it."""
+
 def add_columns(columns: Rows, set: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Add some columns times their weights."""
 

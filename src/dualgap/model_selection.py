@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from .estimators.grid_search import GridSearchCV
 from .estimators.kernel_path import SVCPath, svc_path
+from .estimators.l1_path import L1Path, l1_path
 from .estimators.path import SVMPath, svm_path
 
-__all__ = ["GridSearchCV", "SVCPath", "SVMPath", "svc_path", "svm_path"]
+__all__ = [
+    "GridSearchCV",
+    "L1Path",
+    "SVCPath",
+    "SVMPath",
+    "l1_path",
+    "svc_path",
+    "svm_path",
+]

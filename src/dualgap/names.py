@@ -88,7 +88,8 @@ INSTEAD = {
     "the square of the weights, or SVR for kernels",
     **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),
     **dict.fromkeys(("OneClassSVC", "SVDD"), "use OneClassSVM"),
-    **dict.fromkeys(("Lasso", "ElasticNet", "l1_min_c"), _L1),
+    **dict.fromkeys(("Lasso", "ElasticNet"), _L1),
+    "l1_min_c": "dualgap.model_selection.l1_path returns it as `least`",
     **{
         name: f"import it from dualgap.{module}"
         for module, names in {
@@ -96,7 +97,7 @@ INSTEAD = {
             "certificate": ("Certificate", "Status"),
             "data": ("load_svmlight",),
             "losses": ("Hinge", "SquaredHinge", "SmoothedHinge", "Pinball"),
-            "model_selection": ("GridSearchCV", "svm_path", "svc_path"),
+            "model_selection": ("GridSearchCV", "svm_path", "svc_path", "l1_path"),
             "models": (
                 *("loo_bounds", "cv_bounds", "what_if", "influence", "write_proof"),
                 "shapley_values",

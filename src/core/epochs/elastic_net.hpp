@@ -65,6 +65,34 @@ struct QuadraticOfProducts {
   void move(Index j, double t) { products.axpy(j, t, u); }
 };
 
+// Adds up h_i x_ij x_ik of the columns of a set, m by m, over rows. `place` has the
+// place of every column in the set, or -1. Returns false if told to stop.
+template <class Rows>
+bool add_products(const Rows &rows, const std::int32_t *place, Index m, const double *h,
+                  double *sums, Poll &poll) {
+  Vector<Index> at(rows.width());
+  Vec values(rows.width());
+  for (Index i = 0; i < rows.rows(); ++i) {
+    if (h[i] == 0.0) continue;
+    Index count = 0;
+    rows.for_each(i, [&](Index j, double value) {
+      if (place[j] < 0 || value == 0.0) return;
+      at[count] = place[j];
+      values[count++] = value;
+    });
+    for (Index a = 0; a < count; ++a) {
+      const double value = h[i] * values[a];
+      double *row = sums + at[a] * m;
+      for (Index b = 0; b <= a; ++b) row[at[b]] += value * values[b];
+    }
+    if (poll(rows.count(i) + count * count / 2)) return false;
+  }
+  for (Index a = 0; a < m; ++a)  // a pair is in one triangle or in the other
+    for (Index b = 0; b < a; ++b)
+      sums[a * m + b] = sums[b * m + a] = sums[a * m + b] + sums[b * m + a];
+  return true;
+}
+
 struct Descent {
   Index sweeps = 0;
   double violation = 0;  // the largest that the last sweep over all columns met

@@ -42,11 +42,9 @@ Mask = NDArray[np.bool_]
 #: Absolute error of an entropy of a scaled row, in roundings of a wrong probability:
 #: the logarithms in it are at most LARGEST.
 _ROUNDED = 1024.0
-#: Time of an entry in a product of dense matrices, and of sparse ones, as part of its
-#: time in a descent.
-_FAST, _SPARSE = 0.03, 4.0
-#: Sparse columns are made dense for their products from this share of entries on.
-_DENSE = 20
+#: Time of a term of the products of dense columns, and of sparse ones, as part of the
+#: time of an entry in a descent.
+_FAST, _BY_ROWS = 0.03, 0.7
 
 
 class _Evaluated(NamedTuple):
@@ -411,7 +409,8 @@ def _sure(found: tuple[float, float, float]) -> float:
 class Columns:
     """The columns of a problem, which an accessor over its transposed rows reads.
 
-    `of`: the accessor. `X`: what it reads, shape (length, n).
+    `of`: the accessor. `X`: what it reads, shape (length, n). `rows`: the accessor over
+    sparse rows with the constant feature.
     """
 
     def __init__(self, problem: ElasticNetProblem) -> None:
@@ -428,6 +427,7 @@ class Columns:
                 self.X = sparse.vstack([self.X, last], "csr", kind)
             arrays = self.X.data, self.X.indices, self.X.indptr
             self.of = core.csr_rows(*arrays, problem.n, 0.0)
+            self.rows = problem.rows.with_constant(constant)
         else:
             self.X = np.empty((problem.length, problem.n), kind)
             self.X[:d] = X.T
@@ -437,23 +437,28 @@ class Columns:
     def few_products(self, chosen: NDArray[np.uint32], sweeps: float) -> bool:
         """Whether `products` of some columns, and a factor, cost few sweeps at most."""
         m, n = len(chosen), self.X.shape[1]
-        entries = np.diff(self.X.indptr)[chosen].sum() if self.sparse else m * n
-        room = sweeps * float(entries)
-        if _FAST * m * m * (n + m) <= room:
-            return True
-        if not self.sparse or _SPARSE * float(entries) ** 2 / n > room:
+        if not self.sparse:
+            return _FAST * m * (n + m) <= sweeps * n
+        entries = float(np.diff(self.X.indptr)[chosen].sum())
+        room = sweeps * entries - _FAST * m**3
+        if _BY_ROWS * entries**2 / n > room:  # the least sum of squares
             return False
         own = np.bincount(self.X[chosen].indices).astype(np.float64)
-        return bool(_SPARSE * float(own @ own) + _FAST * m**3 <= room)
+        return bool(_BY_ROWS * float(own @ own) <= room)
 
-    def products(self, chosen: NDArray[np.uint32], h: Vector) -> Vector:
+    def products(
+        self, chosen: NDArray[np.uint32], h: Vector, stop: core.Stop
+    ) -> Vector:
         """Return ``sum_i h_i x_ij x_ik`` of some columns."""
-        own, root = self.X[chosen], np.sqrt(h)
-        if self.sparse and own.nnz * _DENSE < own.shape[0] * own.shape[1]:
-            own = own.astype(np.float64)
-            own.data *= root[own.indices]
-            return np.ascontiguousarray((own @ own.T).toarray())
-        own = (own.toarray() if self.sparse else own) * root
+        m = len(chosen)
+        if self.sparse:
+            place, sums = np.full(self.rows.width, -1, np.int32), np.zeros((m, m))
+            place[chosen] = np.arange(m)
+            core.add_products(self.rows, place, h, sums, stop)
+            return sums
+        some = np.flatnonzero(h)
+        own = self.X[chosen] if len(some) == len(h) else self.X[np.ix_(chosen, some)]
+        own = own * np.sqrt(h[some])
         return np.ascontiguousarray(own @ own.T)
 
 

@@ -62,8 +62,8 @@ class ProximalNewtonSettings:
     fewest_sweeps: float = 30.0
     saved: float = 2.0
     #: Sweeps by products before a Newton step on nonzero weights, and most such steps.
-    sweeps_by_products: int = 20
-    newton: int = 30
+    sweeps_by_products: int = 300
+    newton: int = 20
     #: Share of the expected decrease that a step must reach, and most halvings.
     enough: float = 0.01
     halvings: int = 40
@@ -89,6 +89,8 @@ class ProximalNewtonState(State):
     left: Mask = field(init=False)  # entries not proved to be 0
     norms: Vector = field(init=False)  # sqrt(sum_i c_i x_ij^2)
     sweeps: int = 0  # of the last descent over columns
+    #: Rows that have a loss where the last step would have led, if that was too far.
+    reached: Mask = field(init=False)
 
     def finite(self) -> bool:
         return math.isfinite(self.primal)
@@ -114,6 +116,7 @@ class ProximalNewton(LogisticSolver):
         one_thread(problem.threads, state.resources)
         with unchecked():
             state.left = np.ones(W.shape, bool)
+            state.reached = np.zeros(problem.n, bool)
             state.norms = np.sqrt(problem.weighted_squares(problem.cost))
             self._look(state, core.Stop())
         return state
@@ -175,7 +178,9 @@ class ProximalNewton(LogisticSolver):
         now, w = state.now, state.W[k]
         r = -(problem.cost * now.residual[k])
         h = np.maximum(problem.bent(now, k), 0.0)
-        if not problem.hinge:  # of rows far on the wrong side it is near 0
+        if problem.hinge:  # the last step made these rows have a loss
+            h = np.where(state.reached, 2.0 * problem.cost, h)
+        else:  # of rows far on the wrong side it is near 0
             np.maximum(h, settings.flat * problem.cost, out=h)
         slope = np.zeros(problem.length)
         core.column_products(columns.of, chosen, r, slope, False, stop)
@@ -213,7 +218,7 @@ class ProximalNewton(LogisticSolver):
         stop: core.Stop,
     ) -> None:
         """Minimise the second-order model by the products of its columns."""
-        settings, H = self.settings, problem.columns.products(chosen, h)
+        settings, H = self.settings, problem.columns.products(chosen, h, stop)
         inner, diagonal = new[chosen], H.diagonal().copy()
         own = chosen < problem.penalised
         l1 = np.where(own, problem.l1_ratio, 0.0)
@@ -225,8 +230,7 @@ class ProximalNewton(LogisticSolver):
             done = core.descend_by_products(H, penalty, diagonal, u, inner, stop)
             if done.violation <= goal or stop.requested or stop.expired:
                 break
-            if not _polish(H, u, inner, l1, l2):
-                break
+            _polish(H, u, inner, l1, l2)
         new[chosen] = inner
 
     def _search(
@@ -254,7 +258,11 @@ class ProximalNewton(LogisticSolver):
             more += float(problem.cost @ (now.loss - state.now.loss))
             if more <= settings.enough * t * min(expected, 0.0) + rounded:
                 state.W, state.scores, state.now = new, moved, now
+                if t == 1.0:
+                    state.reached[:] = False
                 return
+            if t == 1.0:
+                state.reached = now.wrong > 0.0
             t *= 0.5
 
     # ------------------------------------------------------------ all columns
@@ -325,35 +333,39 @@ def _moved(W: Vector, k: int, step: Vector) -> Vector:
     return W
 
 
-def _polish(H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector) -> bool:
-    """Make a Newton step on the nonzero weights, up to where the first one becomes 0.
+def _polish(H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector) -> None:
+    """Make a Newton step on the nonzero weights, where weights that pass 0 stay there.
 
-    `u`: slopes without the penalty, which change with w. Returns whether there was one.
+    `u`: slopes without the penalty, which change with w.
     """
     some = np.flatnonzero((w != 0.0) | (l1 == 0.0))
     if not len(some):
-        return False
+        return
     own = H[np.ix_(some, some)]
     own[np.diag_indices(len(some))] += l2[some]
     scale = 1.0 / np.sqrt(np.maximum(own.diagonal(), TINY))
-    own *= scale * scale[:, None]
-    own[np.diag_indices(len(some))] += 1e-13
-    slope = u[some] + l2[some] * w[some] + l1[some] * np.sign(w[some])
+    factor = own * scale * scale[:, None]
+    factor[np.diag_indices(len(some))] += 1e-13
+    before, sign = w[some], np.sign(w[some])
+    slope = u[some] + l2[some] * before
     try:
-        step = -scale * linalg.cho_solve(linalg.cho_factor(own), scale * slope)
+        right = scale * (slope + l1[some] * sign)
+        step = -scale * linalg.cho_solve(
+            linalg.cho_factor(factor, check_finite=False), right, check_finite=False
+        )
     except linalg.LinAlgError:
-        return False
-    if not np.isfinite(step).all():
-        return False
+        return
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(w[some] * step < 0.0, -w[some] / step, math.inf)
+        room = np.where(before * step < 0.0, -before / step, math.inf)
     room[l1[some] == 0.0] = math.inf
-    t = min(1.0, float(room.min(initial=math.inf)))
-    change = np.zeros_like(w)
-    change[some] = t * step
-    if t < 1.0:
-        first = some[room <= t]
-        change[first] = -w[first]
-    w += change
-    u += H @ change
-    return True
+    # Where columns are dependent, steps are long, and end where a weight becomes 0.
+    for t in (1.0, 0.5, 0.1, min(1.0, float(room.min(initial=1.0)))):
+        new = before + t * step
+        new[room <= t] = 0.0
+        change = new - before
+        more = slope @ change + 0.5 * (change @ (own @ change))
+        more += l1[some] @ (np.abs(new) - np.abs(before))
+        if more < 0.0:
+            w[some] = new
+            u += H[:, some] @ change
+            return
