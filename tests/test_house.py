@@ -187,7 +187,7 @@ ROOMS = {
     "models": 6327,
     "papers": 3748,
     "plot": 920,
-    "problems": 6835,
+    "problems": 6831,
     "solvers": 11329,
     "training": 2410,
 }

@@ -212,7 +212,7 @@ class RegressionProblem(BinaryProblem):
         size = float(((np.abs(self.target) + self.loss.epsilon) * np.abs(alpha)).sum())
         bent = values._replace(sum=0.0)
         if drift is None:
-            drift = rounding.drift(values) + own * values.reach
+            drift = rounding.of_sum(values.used, values.reach) + own * values.reach
         error = scale * (scale * rounding.of_dual(bent, norm, drift))
         straight = (rounding.term + rounding.closing + own) * size
         return dual, error + rounding.slack * scale * straight + rounding.underflow

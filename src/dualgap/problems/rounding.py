@@ -103,10 +103,6 @@ class Rounding:
         relative = (self.term + self.closing) * loss + (self.norm + self.closing) * norm
         return self.slack * (more + relative) + self.underflow
 
-    def drift(self, values: Values) -> float:
-        """Bound the length of v minus the exact ``sum_i alpha_i y_i x_i``."""
-        return self.of_sum(values.used, values.reach)
-
     def precise_drift(self, values: Values, norm: float) -> float:
         """Bound the length of v minus the exact sum, for compensated products.
 
@@ -146,7 +142,7 @@ class Rounding:
         result is the smaller of the two.
 
         - `norm`: squared norm of v as stored.
-        - `drift`: bound on the length of v minus the exact sum; see :meth:`drift`.
+        - `drift`: bound on the length of v minus the exact sum; see :meth:`of_sum`.
         - `off`: error of ``v.w = sum_i alpha_i m_i``. If infinite, only the first bound
           is used.
         - `near`: ``||w||^2`` and ``||v - w||``, if w is not v itself.
@@ -186,7 +182,7 @@ class Rounding:
         curvature = norm + values.diagonal
         if scale != 1.0:
             own += 4 * self.unit
-        drift = self.drift(values) + own * values.reach
+        drift = self.of_sum(values.used, values.reach) + own * values.reach
         if scale == 1.0:
             less = self.of_dual(values, norm, drift, off, near)
             more = self.slack * own * values.sum
