@@ -57,8 +57,9 @@ class SmoothingRegressionSettings(regression.RegressionSettings):
     auto_features: int = 100
     #: Each sample has this many times the rows of the one before.
     sample_growth: int = 16
-    #: Fewest rows in the first sample, and fewest per feature.
+    #: Fewest rows in the first sample.
     least_sample: int = 2000
+    #: Fewest of them per feature.
     sample_rows_per_feature: int = 10
     #: Share of the first smoothing parameter after a warm start.
     warm_share: float = 0.01
