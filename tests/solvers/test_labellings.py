@@ -352,7 +352,7 @@ def test_what_is_not_swept():
     assert solve_labellings(DCD(), sparse_classes(), job()) is None
     dense = sparse_classes().columns.X.toarray()
     assert solved(sparse_classes(X=lambda _: dense)) is None
-    rows = SETTINGS.most_swept_entries // 20
+    rows = SETTINGS.most_swept_entries // 10
     assert solved(sparse_classes(n=rows, d=30_000)) is None
     stop = core.Stop()
     stop.request()

@@ -65,8 +65,8 @@ class SmallLabellingsSettings:
     #: Stored entries and rows of the largest problem of many classes whose sweeps take
     #: about as long as the calls around them.
     most_swept_entries: int = 500_000
-    #: Sweeps after which the ordinary solver takes over, before sums need a repair.
-    most_sweeps: int = 60
+    #: Sweeps after which the ordinary solver takes over, which accelerates them.
+    most_sweeps: int = 200
     #: Dual variables that one call of the core finds; of many classes it takes several.
     most_duals: int = 2**21
 
