@@ -35,6 +35,13 @@ void release(void *p) {
 
 void *operator new(std::size_t n) { return allocate(n, alignof(std::max_align_t)); }
 void *operator new[](std::size_t n) { return operator new(n); }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept {
+  try {
+    return operator new(n);
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
 void *operator new(std::size_t n, std::align_val_t to) {
   return allocate(n, static_cast<std::size_t>(to));
 }
@@ -42,6 +49,7 @@ void operator delete(void *p) noexcept { release(p); }
 void operator delete[](void *p) noexcept { release(p); }
 void operator delete(void *p, std::size_t) noexcept { release(p); }
 void operator delete[](void *p, std::size_t) noexcept { release(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
 void operator delete(void *p, std::align_val_t) noexcept { release(p); }
 void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
 
@@ -68,8 +76,7 @@ std::unique_ptr<KernelRows> kernel_rows(bool dense) {
 double cached(Gram &gram) {
   double sum = 0.0, block[6];
   for (const Index i : {3, 9, 3, 40}) sum += static_cast<double>(gram.row(i)[i + 1]);
-  gram.block(
-      2, [](Index q) { return q; }, 3, [](Index t) { return 7 * t; }, block, 3);
+  gram.block(2, [](Index q) { return q; }, 3, [](Index t) { return 7 * t; }, block, 3);
   for (const double value : block) sum += value;
   return sum;
 }
