@@ -86,6 +86,8 @@ SUBJECTS: dict[str, Subject] = {
     "LinearSVC, labels": Subject(LinearSVC, labels=True),
     "LogisticRegression": Subject(LogisticRegression),
     "LogisticRegression, labels": Subject(LogisticRegression, labels=True),
+    "LogisticRegression, L1": Subject(LogisticRegression, {"l1_ratio": 1.0}),
+    "LogisticRegression, elastic net": Subject(LogisticRegression, {"l1_ratio": 0.4}),
     "LinearSVR": Subject(LinearSVR),
     "LinearSVR, dcd": Subject(LinearSVR, {"solver": "dcd"}),
     "LinearSVR, interior-point": Subject(
