@@ -93,6 +93,9 @@ SUBJECTS: dict[str, Subject] = {
     "LinearSVR, interior-point": Subject(
         LinearSVR, {"loss": "epsilon_insensitive", "solver": "interior-point"}
     ),
+    "LinearSVR, smoothing-newton": Subject(
+        LinearSVR, {"loss": "epsilon_insensitive", "solver": "smoothing-newton"}
+    ),
     "LinearSVR, newton": Subject(
         LinearSVR, {"loss": "squared_epsilon_insensitive", "solver": "newton"}
     ),
