@@ -373,17 +373,24 @@ void bind_labellings(nb::module_ &m) {
       "threads"_a.noconvert(), "stop"_a,
       "Solve and prove problems with the same rows, each with its labels, by Newton's "
       "method; the first ones if told to stop.");
-  nb::class_<SweepRules>(m, "SweepRules",
-                         "Accuracies to reach: tol, atol, and `goal` while less than "
-                         "`free` entries are read, of which `row` count for a visit "
-                         "and `sweep` for a sweep; most sweeps, and how they are made; "
-                         "from how many times the gap a proof is made, and how the gap "
-                         "is estimated.")
-      .def(nb::init<double, double, double, double, double, double, int, double, Index,
-                    int, bool, double, double, double>(),
-           "tol"_a, "atol"_a, "goal"_a, "free"_a, "row"_a, "sweep"_a, "most"_a,
-           "omega"_a, "chunk"_a, "longest"_a, "modified_sgd"_a, "nearly"_a, "lag"_a,
-           "least"_a);
+  nb::class_<SweepRules>(
+      m, "SweepRules",
+      "Accuracies to reach: tol, atol, and `goal` while less than "
+      "`free` entries are read, of which `row` count for a visit "
+      "and `sweep` for a sweep; most sweeps. The fields say how they "
+      "are made, from how many times the gap a proof is made, and how "
+      "the gap is estimated.")
+      .def(nb::init<double, double, double, double, double, double, int>(), "tol"_a,
+           "atol"_a, "goal"_a, "free"_a, "row"_a, "sweep"_a, "most"_a)
+      .def_rw("omega", &SweepRules::omega, "over-relaxation")
+      .def_rw("chunk", &SweepRules::chunk, "rows that are visited together")
+      .def_rw("longest", &SweepRules::longest, "most sweeps that a row is skipped")
+      .def_rw("modified_sgd", &SweepRules::modified_sgd,
+              "whether the first sweep is Modified-SGD")
+      .def_rw("nearly", &SweepRules::nearly,
+              "times the target gap, at which a proof is made")
+      .def_rw("lag", &SweepRules::lag, "how much the fall of the gap corrects it")
+      .def_rw("least", &SweepRules::least, "least share that a correction leaves");
   m.def(
       "sweep_labellings",
       [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,

@@ -36,15 +36,20 @@ namespace dualgap {
 struct SweepRules {
   double tol, atol, goal, free, row, sweep;
   int most;
-  double omega;
-  Index chunk;
-  int longest;
-  bool modified_sgd;
-  double nearly, lag, least;
+  double omega = 1.0;
+  Index chunk = 1;
+  int longest = 0;
+  bool modified_sgd = false;
+  double nearly = 1.0, lag = 0.0, least = 0.0;
+};
+
+struct SweepTuning {
+  // Part of the error of the last estimate that the next one is expected to have.
+  static constexpr double kDoubted = 0.95;
 };
 
 template <class Rows>
-class SweepSolver : private LabellingTuning {
+class SweepSolver : private LabellingTuning, private SweepTuning {
  public:
   SweepSolver(const Rows &rows, const double *q, const Loss &loss,
               const SweepRules &rules)
@@ -120,7 +125,7 @@ class SweepSolver : private LabellingTuning {
       found.met = proved <= kSafe * std::max(rules_.tol * dual, rules_.atol);
       if (proved <= kSafe * target) break;
       // The next proof is made where the estimate was as wrong as it is now.
-      if (gap > 0.0) nearly = std::min(rules_.nearly, 0.95 * gap / proved);
+      if (gap > 0.0) nearly = std::min(rules_.nearly, kDoubted * gap / proved);
     }
     found.whole = true;
   }

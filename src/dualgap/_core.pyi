@@ -1107,10 +1107,59 @@ def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
 
 class SweepRules:
     """
-    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read, of which `row` count for a visit and `sweep` for a sweep; most sweeps, and how they are made; from how many times the gap a proof is made, and how the gap is estimated.
+    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read, of which `row` count for a visit and `sweep` for a sweep; most sweeps. The fields say how they are made, from how many times the gap a proof is made, and how the gap is estimated.
     """
 
-    def __init__(self, tol: float, atol: float, goal: float, free: float, row: float, sweep: float, most: int, omega: float, chunk: int, longest: int, modified_sgd: bool, nearly: float, lag: float, least: float) -> None: ...
+    def __init__(self, tol: float, atol: float, goal: float, free: float, row: float, sweep: float, most: int) -> None: ...
+
+    @property
+    def omega(self) -> float:
+        """over-relaxation"""
+
+    @omega.setter
+    def omega(self, arg: float, /) -> None: ...
+
+    @property
+    def chunk(self) -> int:
+        """rows that are visited together"""
+
+    @chunk.setter
+    def chunk(self, arg: int, /) -> None: ...
+
+    @property
+    def longest(self) -> int:
+        """most sweeps that a row is skipped"""
+
+    @longest.setter
+    def longest(self, arg: int, /) -> None: ...
+
+    @property
+    def modified_sgd(self) -> bool:
+        """whether the first sweep is Modified-SGD"""
+
+    @modified_sgd.setter
+    def modified_sgd(self, arg: bool, /) -> None: ...
+
+    @property
+    def nearly(self) -> float:
+        """times the target gap, at which a proof is made"""
+
+    @nearly.setter
+    def nearly(self, arg: float, /) -> None: ...
+
+    @property
+    def lag(self) -> float:
+        """how much the fall of the gap corrects it"""
+
+    @lag.setter
+    def lag(self, arg: float, /) -> None: ...
+
+    @property
+    def least(self) -> float:
+        """least share that a correction leaves"""
+
+    @least.setter
+    def least(self, arg: float, /) -> None: ...
 
 def sweep_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], labellings: Labellings, loss: Loss, rules: SweepRules, seeds: Sequence[int], threads: Team, stop: Stop) -> LabellingProofs:
     """

@@ -99,8 +99,9 @@ struct Descent {
 };
 
 struct DescentTuning {
-  // Share of the violation that sweeps over nonzero w leave, and their most in a row.
+  // Share of the violation that sweeps over nonzero w leave.
   static constexpr double kShare = 0.1;
+  // Most of these sweeps in a row.
   static constexpr Index kMost = 100;
 };
 

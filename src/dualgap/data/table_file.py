@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -94,12 +95,12 @@ class TableError(ValueError):
             places.setdefault(told, []).append(where)
         parts = []
         for told, every in places.items():
-            rest = len(every) - _SHOWN
+            rest = len(every) - SETTINGS.shown
             more = [f"{rest} other columns"] if rest > 0 else []
-            parts.append(" and ".join([*every[:_SHOWN], *more]) + told)
+            parts.append(" and ".join([*every[:SETTINGS.shown], *more]) + told)
         begin = first.begin if len(faults) == 1 else f"{first.begin.rstrip(',: ')}: "
         text = begin + "; and ".join(parts)
-        if len(left_out) <= _LISTED:
+        if len(left_out) <= SETTINGS.listed:
             columns = _listed(f"-{name}" for name in left_out)
             text = text.replace("columns=...", f"columns={columns!r}")
         super().__init__(text)
@@ -110,8 +111,17 @@ def _listed(names: Iterable[str]) -> str:
     return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
-#: Columns with the same fault that a message names, and columns that it leaves out.
-_SHOWN, _LISTED = 5, 30
+@dataclass(frozen=True)
+class TableFileSettings:
+    """How much a message about columns says."""
+
+    #: Columns with the same fault that it names.
+    shown: int = 5
+    #: Columns that it lists to be left out.
+    listed: int = 30
+
+
+SETTINGS = TableFileSettings()
 
 
 class Layout(NamedTuple):

@@ -35,7 +35,7 @@ Order = NDArray[np.uint32]
 _MEGABYTE = 1_000_000
 # Bookkeeping bytes of the cache: per row of X, and per cached row.
 _PER_ROW, _PER_CACHED_ROW = 4, 48
-# Rows of a kernel that Python computes, for sums of rows.
+#: Rows of a kernel that Python computes, for sums of rows.
 _TOGETHER = 32
 
 

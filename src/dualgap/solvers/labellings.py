@@ -187,14 +187,13 @@ def by_sweeps(solver: Auto, batch: LinearBatch, job: Limits) -> Call:
         entries,
         rows.width + solver.epoch_work,
         min(SETTINGS.most_sweeps, job.max_iter),
-        plain.omega if accelerates else 1.0,
-        rows_per_chunk(problem),
-        dcd.settings.longest_skip,
-        accelerates and problem.steepness <= dcd.settings.modified_sgd_limit,
-        solver.check_factor,
-        plain.lag if accelerates else 0.0,
-        plain.least_share,
     )
+    rules.chunk = rows_per_chunk(problem)
+    rules.longest, rules.nearly = dcd.settings.longest_skip, solver.check_factor
+    if accelerates:
+        rules.omega, rules.lag = plain.omega, plain.lag
+        rules.modified_sgd = problem.steepness <= dcd.settings.modified_sgd_limit
+    rules.least = plain.least_share
     threads = core.Team(job.threads)
 
     def call(labellings: core.Labellings, problems: range) -> core.LabellingProofs:
