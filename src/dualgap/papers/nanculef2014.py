@@ -594,7 +594,7 @@ PAPER = Paper(
     draw=draw, budget=Budget(3, SETTINGS.longest), quick=Budget(1, 2.0, quick=True),
     quick_sets=("breast-cancer", "digits"),
     skipped={
-        **dict.fromkeys(("a8a", "a9a", "covtype"), ("polynomial",)),
+        **dict.fromkeys(("a9a", "covtype"), ("polynomial",)),
         "mnist": ("1 sample", "polynomial"),
     },
 )  # fmt: skip
