@@ -56,6 +56,8 @@ OTHERS = [
     LinearSVC(loss=SmoothedHinge(gamma=0.1), fit_intercept=False),
     LinearSVC(loss="hinge", multi_class="crammer_singer"),
     LinearSVC(multi_class="ovo"),
+    LinearSVC(penalty="l1"),
+    LogisticRegression(l1_ratio=0.5),
     *(
         LinearSVC(loss="hinge", solver=solver)
         for solver in sorted(SOLVERS.keys() - set(SLOW))

@@ -41,7 +41,7 @@ from dualgap.losses import RESIDUAL_LOSSES
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
-from . import logistic, nu, squares
+from . import elastic_net, logistic, nu, squares
 from .attacks import (
     ATTACKS,
     Group,
@@ -76,7 +76,16 @@ from .verifier import (
 )
 
 #: All attacks, those of the other modules included, and what runs them.
-__all__ = ["ATTACKS", "Tally", "counts", "logistic", "nu", "run", "squares"]
+__all__ = [
+    "ATTACKS",
+    "Tally",
+    "counts",
+    "elastic_net",
+    "logistic",
+    "nu",
+    "run",
+    "squares",
+]
 
 #: The least and the largest decision of all optima.
 Interval = tuple[Any, Any]

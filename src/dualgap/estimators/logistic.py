@@ -180,7 +180,7 @@ class LogisticRegression(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        if self._ratio() > 0.0:
+        if isinstance(X, RowSource) and self._ratio() > 0.0:
             refuse_store(X, "l1_ratio above 0", "give an array, or l1_ratio=0")
         table = has_label_table(y)
         if isinstance(X, RowSource):
