@@ -15,7 +15,6 @@ from dualgap.estimators import drop_ins
 ROWS = {
     "probability=True": "handed on: `probability=True`",
     "kernel=": "handed on: an indefinite kernel matrix",
-    "penalty=": 'handed on: `penalty="l1"`',
     "sample_weight": "handed on: weights that leave a class without a row",
     "C=inf": "handed on: `C=inf`",
     "gamma=0": "handed on: `gamma=0`",
