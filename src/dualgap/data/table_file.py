@@ -97,7 +97,7 @@ class TableError(ValueError):
         for told, every in places.items():
             rest = len(every) - SETTINGS.shown
             more = [f"{rest} other columns"] if rest > 0 else []
-            parts.append(" and ".join([*every[:SETTINGS.shown], *more]) + told)
+            parts.append(" and ".join([*every[: SETTINGS.shown], *more]) + told)
         begin = first.begin if len(faults) == 1 else f"{first.begin.rstrip(',: ')}: "
         text = begin + "; and ".join(parts)
         if len(left_out) <= SETTINGS.listed:

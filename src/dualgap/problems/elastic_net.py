@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,9 +43,19 @@ Mask = NDArray[np.bool_]
 #: Absolute error of an entropy of a scaled row, in roundings of a wrong probability:
 #: the logarithms in it are at most LARGEST.
 _ROUNDED = 1024.0
-#: Time of a term of the products of dense columns, and of sparse ones, as part of the
-#: time of an entry in a descent.
-_FAST, _BY_ROWS = 0.03, 0.7
+
+
+@dataclass(frozen=True)
+class ElasticNetSettings:
+    """Times of products of columns, as parts of the time of an entry in a descent."""
+
+    #: Of a term of the products of dense columns.
+    fast: float = 0.03
+    #: Of a term of the products of sparse ones.
+    by_rows: float = 0.7
+
+
+SETTINGS = ElasticNetSettings()
 
 
 class _Evaluated(NamedTuple):
@@ -438,13 +449,13 @@ class Columns:
         """Whether `products` of some columns, and a factor, cost few sweeps at most."""
         m, n = len(chosen), self.X.shape[1]
         if not self.sparse:
-            return _FAST * m * (n + m) <= sweeps * n
+            return SETTINGS.fast * m * (n + m) <= sweeps * n
         entries = float(np.diff(self.X.indptr)[chosen].sum())
-        room = sweeps * entries - _FAST * m**3
-        if _BY_ROWS * entries**2 / n > room:  # the least sum of squares
+        room = sweeps * entries - SETTINGS.fast * m**3
+        if SETTINGS.by_rows * entries**2 / n > room:  # the least sum of squares
             return False
         own = np.bincount(self.X[chosen].indices).astype(np.float64)
-        return bool(_BY_ROWS * float(own @ own) <= room)
+        return bool(SETTINGS.by_rows * float(own @ own) <= room)
 
     def products(
         self, chosen: NDArray[np.uint32], h: Vector, stop: core.Stop

@@ -45,27 +45,33 @@ Set = NDArray[np.uint32]
 class ProximalNewtonSettings:
     """Tuning constants of `ProximalNewton`."""
 
-    #: Least size of a working set, and the factor by which it exceeds nonzero weights.
+    #: Least size of a working set.
     least: int = 100
+    #: Factor by which it exceeds the number of nonzero weights.
     growth: float = 2.0
-    #: Violation that a working set is left with, as part of the first one and of tol.
+    #: Violation that a working set is left with, as part of the first one.
     left: float = 0.1
+    #: The same, as part of tol.
     left_of_tol: float = 0.3
     #: The same for the second-order model of a step.
     inner: float = 0.2
-    #: Most steps over a working set, and sweeps of one of them.
+    #: Most steps over a working set.
     rounds: int = 20
+    #: Most sweeps of one of them.
     sweeps: int = 200
-    #: Largest working set whose products are made, where that takes no longer than so
-    #: many sweeps, or so many times the sweeps of the last step.
+    #: Largest working set whose products are made.
     products: int = 2000
+    #: They are made where that takes no longer than so many sweeps,
     fewest_sweeps: float = 30.0
+    #: or so many times the sweeps of the last step.
     saved: float = 2.0
-    #: Sweeps by products before a Newton step on nonzero weights, and most such steps.
+    #: Sweeps by products before a Newton step on nonzero weights.
     sweeps_by_products: int = 300
+    #: Most such steps.
     newton: int = 20
-    #: Share of the expected decrease that a step must reach, and most halvings.
+    #: Share of the expected decrease that a step must reach.
     enough: float = 0.01
+    #: Most halvings of a step.
     halvings: int = 40
     #: Least second derivative of a loss, as part of its weight.
     flat: float = 1e-8
