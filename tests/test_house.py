@@ -187,8 +187,8 @@ ROOMS = {
     "models": 6327,
     "papers": 3748,
     "plot": 920,
-    "problems": 6831,
-    "solvers": 11329,
+    "problems": 6842,
+    "solvers": 11335,
     "training": 2410,
 }
 
