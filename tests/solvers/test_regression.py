@@ -20,7 +20,7 @@ from dualgap.problems import (
     RegressionProblem,
 )
 from dualgap.problems.one_class import sum_of_duals
-from dualgap.solvers import DCD
+from dualgap.solvers import DCD, solver_for
 from dualgap.solvers.regression import PairDescent, RegressionDCD
 from dualgap.solvers.regression_interior import OneClassInterior, RegressionInterior
 from dualgap.solvers.smoothing_regression import SmoothingRegression
@@ -176,7 +176,7 @@ def test_targets_inside_the_tube_need_no_model():
 #: `pairs`, the interior point alone, and after some pairs.
 PLANES = [
     PairDescent(),
-    OneClassInterior()._with_settings(first_pairs=0),
+    OneClassInterior()._with_settings(first_pairs=0, free_pairs=0),
     OneClassInterior(),
 ]
 
@@ -256,6 +256,19 @@ def test_smallest_one_class_problems(solver, X, nu):
     solution = solve(OneClassProblem(X, nu), solver, tol=1e-8, max_iter=50)
     assert solution.certificate.certified
     assert math.fsum(solution.alpha) == pytest.approx(nu * len(X), rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [2, 20, 100, 600])
+def test_columns_of_unlike_sizes_are_certified(n):
+    """Pairs alone would take thousands of epochs for them."""
+    rng = np.random.default_rng(n)
+    for nu in (0.01, 0.1, 0.5, 1.0):
+        for d in (2, 5, 20):
+            X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-4.0, 4.0, d)
+            problem = OneClassProblem(X, nu)
+            solution = solve(problem, solver_for(problem))
+            assert solution.certificate.certified
+            assert solution.certificate.epochs < 400
 
 
 def test_a_warm_start_of_another_sum_is_made_feasible():

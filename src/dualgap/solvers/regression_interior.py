@@ -69,6 +69,8 @@ class DualInteriorSettings(regression.RegressionSettings):
     snaps: tuple[float, ...] = (0.1, 1e-2, 1e-3, 1e-4, 1e-6)
     #: Epochs of `pairs` before the interior point of a one-class SVM begins.
     first_pairs: int = 12
+    #: The same where work is free, as pairs end at rounding level.
+    free_pairs: int = 300
     #: Epochs in a row without a smaller gap after which the solver is stuck.
     most_idle: int = 3
 
@@ -338,7 +340,10 @@ class OneClassInterior(DualInterior[OneClassProblem]):
         return OneClassState(**vars(super().start(problem, rng, warm)))
 
     def step(self, state: OneClassState, stop: core.Stop) -> None:  # type: ignore[override]
-        if state.gap > 0.0 and state.epochs < self.settings.first_pairs:
+        settings, problem = self.settings, state.problem
+        small = problem.n * problem.width <= settings.free_entries
+        pairs = settings.free_pairs if small else settings.first_pairs
+        if state.gap > 0.0 and state.epochs < pairs:
             self._pair(state, stop)
         else:
             super().step(state, stop)
@@ -397,7 +402,6 @@ class OneClassInterior(DualInterior[OneClassProblem]):
 
 @register_choice("one-class")
 def choose_one_class(problem: OneClassProblem) -> Solver:
-    """Return the solver for the counts of a one-class problem."""
+    """Return the solver for the number of features of a one-class problem."""
     few = problem.width <= OneClassInterior.settings.most_features
-    large = problem.n * problem.width > OneClassInterior.settings.free_entries
-    return OneClassInterior() if few and large else PairDescent()
+    return OneClassInterior() if few else PairDescent()
