@@ -182,7 +182,7 @@ ROOMS = {
     "cli": 4167,
     "data": 5944,
     "distributed": 2629,
-    "estimators": 11005,
+    "estimators": 11013,
     "kernels": 1641,
     "models": 6327,
     "papers": 3748,

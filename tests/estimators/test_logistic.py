@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -11,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import dualgap
-from dualgap import LogisticRegression
+from dualgap import DegenerateWarning, LogisticRegression
 from dualgap.data import RowStore, convert
 from dualgap.model_selection import GridSearchCV
 from dualgap.solvers import LogisticNewton
@@ -148,3 +150,15 @@ def test_a_pass_of_the_method_is_a_pass_over_the_store(tmp_path, monkeypatch):
     model = LogisticRegression().fit(store)
     # At most the gradient, the matrix, the scores of the step and a proof.
     assert 0 < len(passes) <= 6 * (model.n_iter_ + 1)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_a_model_without_features_is_said(l1_ratio):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+    none = LogisticRegression(l1_ratio=l1_ratio)
+    with pytest.warns(DegenerateWarning, match="all features have the weight 0"):
+        none.fit(np.zeros((60, 3)), y)
+    assert none.certificate_.certified
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateWarning)
+        clone(none).set_params(C=100.0).fit(X, y)

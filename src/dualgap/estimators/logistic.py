@@ -299,6 +299,14 @@ class LogisticRegression(
         if data.table is not None:
             self._labels = "sparse" if issparse(data.y) else "dense"
 
+    def _chance(self, batch: SingleBatch | LabelsBatch, found: Solutions) -> str:
+        if self.coef_.any():
+            return ""
+        return (
+            "all features have the weight 0, so that every row has the same "
+            "probabilities; use other features or a larger C"
+        )
+
     @property
     def multilabel_(self) -> bool:
         """Whether the model was fitted with one column of 0 and 1 per label."""
