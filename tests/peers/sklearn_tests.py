@@ -66,8 +66,6 @@ class LinearSVC(_Linear, dualgap.LinearSVC):
         self.max_iter = max_iter
 
     def fit(self, X, y, sample_weight=None):
-        if self.penalty != "l2":
-            raise NotImplementedError(f"penalty={self.penalty!r}")
         if self.multi_class == "crammer_singer":
             self.loss = "hinge"  # scikit-learn ignores any other
         return super().fit(X, y, sample_weight)

@@ -29,9 +29,6 @@ DIFFERENCES: dict[str, Difference] = {
     "test_sparse_oneclasssvm[*-sigmoid-X_train0-*]": INDEFINITE,
     "test_sparse_oneclasssvm[*-sigmoid-X_train1-*]": INDEFINITE,
     "test_sparse_oneclasssvm[*-sigmoid-X_train2-*]": INDEFINITE,
-    "test_sparse_liblinear_intercept_handling": Difference(
-        "NotImplementedError: penalty=", "there is no L1 penalty"
-    ),
     "test_svc[*]": NO_PROBABILITY._replace(before="1.8"),
     "test_consistent_proba": NO_PROBABILITY._replace(before="1.9"),
     "test_unsorted_indices[*]": NO_PROBABILITY,
