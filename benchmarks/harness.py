@@ -232,7 +232,7 @@ class Grid:
         return self.results.where(stage="sweep", data=self.name, C=C, **fields)
 
     def run(self, args: argparse.Namespace, steps: dict, report) -> None:
-        """Take the stages that were asked for, one data set after another."""
+        """Take the chosen stages, one data set after another."""
         if args.stage != ["report"]:
             self.results.add(**stamp())
         for name in args.data:

@@ -5,7 +5,7 @@
 
 True accuracy is (P - D*) / D* for the best proved D*. A rival makes fits with ever
 smaller tol; the table has the processor time of the first fit that is as accurate as
-dualgap's model was asked to be. All fits are on one thread and without a bias, which
+the tol of dualgap's model. All fits are on one thread and without a bias, which
 LIBLINEAR penalises. dualgap's time includes its proof.
 """
 

@@ -5,8 +5,8 @@
 
 BEFORE and AFTER are checkouts with a built core, such as two worktrees of two commits.
 Each has a process of its own, with one BLAS thread. Their fits alternate, and the one
-that begins does too. The ratio is the least processor seconds of AFTER over those of
-BEFORE. Counts of epochs and updates stand beside it: they need no quiet machine.
+that begins does too. The ratio is the least processor seconds of AFTER over the least
+of BEFORE. Counts of epochs and updates stand beside it: no load changes them.
 
 `--save` writes the counts of the version in use to counts.json; a test compares them.
 """
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 COUNTS = Path(__file__).with_name("counts.json")
-#: Fits of a case between two looks at the clock take at least so many seconds.
+#: Fits of a case between two looks at the clock take at least this many seconds.
 LEAST = 0.05
 
 

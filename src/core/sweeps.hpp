@@ -6,7 +6,7 @@
 // makes them before
 //            it accelerates (solvers/dcd.py); a proof where the visits of a sweep say
 //            that the gap is met (training/schedule.py)
-// Guarantee  that of epochs/sleeping_rows.hpp. A labelling whose gap is not met after
+// Guarantee  as in epochs/sleeping_rows.hpp. A labelling whose gap is not met after
 //            `most` sweeps is left to others
 // Cost       as in epochs/sleeping_rows.hpp, and two passes for a proof. The labellings
 //            are shared by threads; each has all rows, and 14 bytes of a thread per row
@@ -141,7 +141,7 @@ class SweepSolver : private LabellingTuning, private SweepTuning {
     return std::min(share, 1.0) * gap;
   }
 
-  // Returns the gap at w, which becomes the sum of the rows anew. Rows on the wrong
+  // Returns the gap at w, which becomes the sum of the rows again. Rows on the wrong
   // side of their margin wake up.
   double prove(const Labelling &of, std::uint8_t *wake, Found &found) const {
     Team alone(1);

@@ -380,7 +380,7 @@ REFUSED: dict[str, Kind] = {
         "(label:weight) in a file with --weights FILE",
     ),
     "several labels": Kind(
-        lambda: b"1,3 1:1\n2 1:2\n", words="train LinearSVC in Python: read them with"
+        lambda: b"1,3 1:1\n2 1:2\n", words="several labels a line need dualgap train"
     ),
     "a word after numbers": Kind(
         lambda: b"1 1:1\nspam 1:2\n", words="line 2, column 1: expected a label (a fin"

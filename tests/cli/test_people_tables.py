@@ -492,7 +492,7 @@ def test_a_description_that_was_edited_is_refused() -> None:
 
 
 def test_the_faults_of_all_columns_are_told_at_once() -> None:
-    """Of each column the first one; columns with the same fault share its sentence."""
+    """The first fault of a column is told; columns with the same one share it."""
     rows = [
         f"Name {i},{'' if i % 7 == 3 else i % 50},2020-01-{i % 28 + 1:02d},"
         f"{'' if i == 2 else 'ABC'[i % 3]},{i},{i % 2}"

@@ -200,7 +200,7 @@ def test_labels_of_one_class_are_judged():
         (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
         (
             ("--task", "regression", "--solver", "sdca"),
-            "use auto, dcd, interior-point, newton.",
+            "use auto, dcd, interior-point, newton, smoothing-newton.",
         ),
         (
             ("--task", "regression", "--kernel", "rbf", "--solver", "dcd"),

@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "gram/block.hpp"
+#include "gram/row_errors.hpp"
 
 using namespace dualgap;
 
@@ -147,7 +148,7 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
                rows.bounded() ? off_some.data() : nullptr, poll);
     for (Index s = 0; s < many; ++s)
       expect(at_some[s], products[columns[s]], 0.0, "times at some rows");
-    rows.errors(false, errors.data());
+    row_errors(rows, false, errors.data());
     for (Index j = 0; j < n; ++j) {
       double sum = 0.0;
       for (Index t = 0; t < m; ++t) {

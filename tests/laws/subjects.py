@@ -1,4 +1,4 @@
-"""What the laws are about: every estimator, in its kinds and with each of its solvers.
+"""The laws are about every estimator, in its kinds and with each of its solvers.
 
 A law is a test over this table. A new estimator or kind of model gets a row here, and
 no tests of its own about seeds, threads, copies, files, limits, layouts or weights.

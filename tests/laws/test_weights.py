@@ -46,7 +46,7 @@ def test_the_order_of_the_rows_does_not_matter(name: str) -> None:
              if s.has("class_weight") and not s.labels and name not in SLOW]
 )  # fmt: skip
 def test_weights_of_classes_are_weights_of_their_rows(name: str) -> None:
-    """Of more classes one versus the rest, the positive one alone has its weight."""
+    """With more classes, one versus the rest, the positive one alone has its weight."""
     codes = np.where(NAMES == "ant", 0, 1)
     if "pairs" in name or ("SVC" in name and "Linear" not in name):
         codes = np.searchsorted(["ant", "bee", "cat"], NAMES)

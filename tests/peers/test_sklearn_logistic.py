@@ -110,7 +110,6 @@ DIFFERENCES: dict[str, Difference] = {
     "test_l1_ratio_None_deprecated": NORM,
     "test_lr_penalty_l1ratio_incompatible[*]": NORM,
     "test_penalty_none[*]": NORM,
-    "test_penalty_deprecated[LogisticRegression]": NORM,
     "test_logistic_regression_solvers_multiclass_unpenalized[*]": NO_NORM,
     "test_warm_start_newton_solver[inf-*]": NO_NORM,
     "test_c_inf_no_warning[*]": NO_NORM,

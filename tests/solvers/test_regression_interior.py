@@ -43,7 +43,10 @@ def test_certificates_hold_against_a_generic_solver(solver, layout, epsilon, C):
         stored = LAYOUTS[layout](X)
         seen = stored.toarray() if sparse.issparse(stored) else stored
         rows = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
-        close(solution.w, rows.T @ alpha)
+        apart = solution.w - rows.T @ alpha
+        if solver.name == "interior-point":
+            close(solution.w, rows.T @ alpha)
+        assert apart @ apart <= 2.0 * certificate.gap
         lower, upper = box(problem, rows).optimum()
         slack = 1e-6 * upper + 1e-8
         assert certificate.primal >= lower - slack

@@ -73,7 +73,7 @@ def test_twin(loss, case, free_bias, layout, moved):
         if k % 3 == 2:
             assert ours.smooth(0.5 * ours.tau, stop)
             theirs.tau *= 0.5
-    assert ours.primal - ours.dual < 0.1 * ours.primal
+    assert ours.primal - ours.dual < (0.2 if moved else 0.1) * ours.primal
     u, c = 1.0 + offset - (X[used] @ ours.w) * bench.y[used], problem.cost[used]
     tail = ours.w[: problem.d] if free_bias else ours.w
     P = 0.5 * tail @ tail + c @ [problem.core_loss.value(x) for x in u]

@@ -145,7 +145,7 @@ class KernelRows final : public RowSource {
     }
   }
 
-  // Gaussian values of dense points come from differences; those of sparse points from
+  // Gaussian values of dense points come from differences; values of sparse points from
   // products, as far as these are accurate enough.
   void block(const Order *who, Index m, const Order *columns, Index many, double *out,
              Index stride) const override {
@@ -158,7 +158,7 @@ class KernelRows final : public RowSource {
     for (Index t = 0; t < m; ++t) to[t] = out + t * stride;
     if (whole > 0) dense_rows<double>(map, who, m, columns, whole, to.data(), poll);
     if (whole == many) return;
-    // Rows of the tile end at a panel, those of `out` need not.
+    // Rows of the tile end at a panel, rows of `out` need not.
     Vector<Order> last;
     for (Index j = whole; j < many; ++j)
       last.push_back(columns ? columns[j] : static_cast<Order>(j));

@@ -39,8 +39,8 @@ class RowSource {
   // sums_j += sum_t coef_t k(x_who[t], x_j). No row is stored.
   virtual bool add_rows(const Order *who, const double *coef, Index m, double *sums,
                         Poll &poll) const = 0;
-  // out_j <- k(x_i, x_j), j < n, one row as fast as possible; its bits need not be
-  // those of `rows`.
+  // out_j <- k(x_i, x_j), j < n, one row as fast as possible. Its bits may differ from
+  // the bits in `rows`.
   virtual void row(Index i, float *out) const = 0;
   // out[t * stride + s] <- k(x_who[t], x_columns[s]), s < many, in float64. All columns
   // if `columns` is null.

@@ -113,7 +113,7 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class TableFileSettings:
-    """How much a message about columns says."""
+    """Numbers of columns in a message about them."""
 
     #: Columns with the same fault that it names.
     shown: int = 5
@@ -188,7 +188,7 @@ class TableFile(ABC):
     decimal: str | None = None
     #: Number of rows, where the file tells it.
     rows: int | None = None
-    #: Rows to read after a fault, for those of other columns.
+    #: Rows to read after a fault, for faults of other columns.
     more: ClassVar[int] = 10_000
 
     @cached_property
@@ -198,13 +198,13 @@ class TableFile(ABC):
 
     @cached_property
     def gaps(self) -> Counter[str]:
-        """How many values are missing in each column that may have such."""
+        """Number of missing values in each column that may have gaps."""
         return Counter()
 
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         """Yield the wanted columns of the next `size` rows.
 
-        Raises TableError at the end, or soon after a fault, with those of all columns.
+        Raises TableError at the end, or soon after a fault, with all columns' faults.
         """
         faults, left = self.faults, self.more
         for part in self._parts(list(wants), size):

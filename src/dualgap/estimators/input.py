@@ -177,7 +177,7 @@ def _is_plain(estimator: BaseEstimator, X: MatrixLike, *, reset: bool) -> bool:
         and X.ndim == 2
         and X.dtype in (np.float64, np.float32)
         and min(X.shape) > 0
-        and (reset or X.shape[1] == estimator.n_features_in_)
+        and (reset or X.shape[1] == getattr(estimator, "n_features_in_", None))
         and "feature_names_in_" not in vars(estimator)
     )
 

@@ -75,7 +75,7 @@ def l1_path(
         Values of C in any order; an int means that many values, evenly spaced in their
         logarithm from the least one with a nonzero weight to 1,000 times as much.
     loss : {"squared_hinge", "logistic"}, default="squared_hinge"
-        Loss: that of ``LinearSVC(penalty="l1")`` or of ``LogisticRegression``.
+        Loss of ``LinearSVC(penalty="l1")``, or of ``LogisticRegression``.
     l1_ratio : float, default=1.0
         Share of the L1 norm in the penalty, above 0; other values than 1 need the
         logistic loss.

@@ -239,9 +239,9 @@ class LogisticRegression(
         if self.penalty == "deprecated":
             return float(self.l1_ratio)
         tell(
-            f"penalty={self.penalty!r} is deprecated, as in scikit-learn 1.8; use "
-            "l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a number between for "
-            "'elasticnet'",
+            f"'penalty' was deprecated in scikit-learn 1.8: instead of penalty="
+            f"{self.penalty!r} use l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a "
+            "number between for 'elasticnet'",
             FutureWarning,
         )
         if self.penalty == "elasticnet":

@@ -71,8 +71,8 @@ class QuantileColumns(Targets, CertainDecisions):
         -------
         float
             R^2. With ``loss="quantile"`` scikit-learn's ``d2_pinball_score``, by which
-            a search chooses: 1 minus the ratio of the pinball loss to that of the best
-            constant.
+            a search chooses: 1 minus the ratio of the pinball loss to the loss of the
+            best constant.
 
         Raises
         ------

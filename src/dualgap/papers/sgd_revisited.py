@@ -113,7 +113,7 @@ FIXED = ("SVMperf", "OCAS")
 
 @functools.lru_cache(maxsize=1)
 def training(name: str, C: float, dtype: type = np.float64) -> Training:
-    """Return a problem of the tables; those of one C follow each other."""
+    """Return a problem of the tables; problems of one C follow each other."""
     X, y = load(name)
     return Training(X.astype(dtype), y, C, SETTINGS.resolution)
 
@@ -373,7 +373,7 @@ def ranges(name: str, found: Parameters) -> Iterator[Row]:
 def rows(name: str, found: Parameters) -> Rows:
     """Yield the rows of the tables.
 
-    Those of the paper's own stop have T, the accuracy there, and the exact looks at J.
+    Runs with the paper's own stop have T, the accuracy there, and the exact looks at J.
     """
     for solver, c in found.get("1", {}).items():
         yield "first", {

@@ -58,7 +58,7 @@ class Pages:
     ones share with others. `problems`: number of problems.
     """
 
-    #: Entries of an array. Those of 32 MB and more have memory of their own in glibc.
+    #: Entries of an array. Arrays of 32 MB and more have memory of their own in glibc.
     largest: ClassVar[int] = 2**23
 
     def __init__(self, problems: int) -> None:

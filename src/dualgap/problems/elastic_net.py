@@ -383,7 +383,7 @@ class ElasticNetProblem(LogisticProblem):
     def prove(self, claim: Claim) -> Proof:
         """Return a primal point with proved bounds on P there and on D.
 
-        The dual point is that of the model with its best bias. The default is the model
+        The dual point belongs to the model with its best bias. The default is the model
         that has only a bias.
         """
         w = self.zero()
@@ -474,7 +474,7 @@ class Columns:
 
 
 class _SharedColumns:
-    """What problems over the same rows share."""
+    """Columns and their squares, which problems over the same rows share."""
 
     def __init__(self) -> None:
         self._columns: Columns | None = None

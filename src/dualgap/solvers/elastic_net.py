@@ -61,9 +61,9 @@ class ProximalNewtonSettings:
     sweeps: int = 200
     #: Largest working set whose products are made.
     products: int = 2000
-    #: They are made where that takes no longer than so many sweeps,
+    #: They are made where that takes no longer than this many sweeps,
     fewest_sweeps: float = 30.0
-    #: or so many times the sweeps of the last step.
+    #: or this many times the sweeps of the last step.
     saved: float = 2.0
     #: Sweeps by products before a Newton step on nonzero weights.
     sweeps_by_products: int = 300
@@ -284,6 +284,10 @@ class ProximalNewton(LogisticSolver):
         if problem.free_bias:
             change, now = problem.balance(state.scores, now, self.settings.balance)
             W[:, problem.d] += change
+            if problem.outputs > 1:  # the same shift of all changes no probability
+                mean = W[:, problem.d].mean()
+                W[:, problem.d] -= mean
+                state.scores -= mean
         state.now = now
         V = np.zeros(W.shape)
         for v, a, left in zip(V, now.residual, state.left, strict=True):

@@ -14,7 +14,7 @@ Source     Mehrotra, SIAM J. Optim. 2, 1992; Ferris and Munson, SIAM J. Optim. 1
 
 OneClassInterior
 Problem    P(w, rho) of problems/one_class.py, through its dual
-Update     the same for one row each: the hinge of rho - w.x_i is that of a row with the
+Update     the same for one row each: the hinge of rho - w.x_i belongs to a row with the
            unpenalised bias -rho and the offset -1, and f has -total for the bias. All
            products start at about 1/2 ||v||^2/n, v of equal dual variables: P* may be
            of that size, or 0 for centred rows. Some epochs of `pairs` come first, of
@@ -320,7 +320,7 @@ class RegressionInterior(DualInterior[RegressionProblem]):
 
 @dataclass(kw_only=True)
 class OneClassState(DualInteriorState[OneClassProblem]):
-    """The same, and the state of the epochs of `pairs`."""
+    """Best dual point, the iteration, and the state of the epochs of `pairs`."""
 
     pairs: PairState | None = None
 

@@ -12,7 +12,7 @@ Guarantee  gap -> 0: every step goes downhill, finitely many solve the smoothed 
 Cost       a step: four products with all rows, the Gram matrix of the rows within tau/2
            of a kink, and d^3/6. 8 d^2 bytes per thread (12 from 128 features on), and
            70 bytes per row.
-Source     that of smoothing_newton.py.
+Source     Lee and Mangasarian, Comput. Optim. Appl. 20, 2001, as smoothing_newton.py
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SmoothingRegressionSettings(regression.RegressionSettings):
     sample_rows_per_feature: int = 10
     #: Share of the first smoothing parameter after a warm start.
     warm_share: float = 0.01
-    #: Those of the steps.
+    #: Constants of the steps.
     steps: SmoothingNewtonSettings = field(default_factory=SmoothingNewtonSettings)
 
 
@@ -78,7 +78,7 @@ class SmoothingRegressionState(State):
     inner: core.SmoothingNewton | None = None
     used: NDArray[np.uint32] | None = None  # rows of `inner`
     alpha: Vector | None = None
-    own: bool = False  # whether w is that of the duals
+    own: bool = False  # whether w belongs to the duals
     stuck: bool = False  # rounding hides further gains
     engine: Solver | None = None  # the method that goes on, and its state
     other: State | None = None
