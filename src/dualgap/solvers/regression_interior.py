@@ -272,7 +272,8 @@ class DualInterior(RegressionSolver, Generic[P]):
         return float(state.tol) if state.idle else super().goal(state)
 
     def claim(self, state: DualInteriorState[P]) -> Claim:
-        sparse = self._sparser(state)
+        # Only iterates of the interior point are inside the box.
+        sparse = self._sparser(state) if state.inner is not None else None
         if sparse is not None:
             state.keep(sparse)
         if state.apart:
@@ -322,7 +323,10 @@ class RegressionInterior(DualInterior[RegressionProblem]):
 class OneClassState(DualInteriorState[OneClassProblem]):
     """Best dual point, the iteration, and the state of the epochs of `pairs`."""
 
-    pairs: PairState | None = None
+    pairs: PairState
+
+
+PAIRS = PairDescent()
 
 
 @register("one-class")
@@ -336,28 +340,33 @@ class OneClassInterior(DualInterior[OneClassProblem]):
     def start(
         self, problem: OneClassProblem, rng: core.Random, warm: Vector | None
     ) -> OneClassState:
-        warm = problem.start() if warm is None else warm
-        return OneClassState(**vars(super().start(problem, rng, warm)))
+        pairs = PAIRS.start(problem, rng, warm)
+        return OneClassState(
+            problem,
+            rng,
+            new_order(0),
+            alpha=pairs.alpha,
+            w=pairs.w,
+            used=np.flatnonzero(problem.cost > 0.0).astype(np.uint32),
+            pairs=pairs,
+        )
 
     def step(self, state: OneClassState, stop: core.Stop) -> None:  # type: ignore[override]
         settings, problem = self.settings, state.problem
         small = problem.n * problem.width <= settings.free_entries
-        pairs = settings.free_pairs if small else settings.first_pairs
-        if state.gap > 0.0 and state.epochs < pairs:
-            self._pair(state, stop)
-        else:
+        most = settings.free_pairs if small else settings.first_pairs
+        if state.gap == 0.0 or state.epochs >= most:
             super().step(state, stop)
-
-    def _pair(self, state: OneClassState, stop: core.Stop) -> None:
-        """Make an epoch of `pairs`, of which separable rows take two or three."""
-        engine, problem = PairDescent(), state.problem
-        if state.pairs is None:
-            state.pairs = engine.start(problem, state.rng, state.alpha)
+            return
+        # Rows that a plane separates from the origin take two or three epochs.
         pairs = state.pairs
-        engine.step(pairs, stop)
+        PAIRS.step(pairs, stop)
         state.epochs, state.updates = pairs.epochs, pairs.updates
-        state.visited = pairs.visited
-        state.primal, state.dual = engine.estimate(pairs)
+        state.visited, state.primal, state.dual = (
+            pairs.visited,
+            pairs.primal,
+            pairs.dual,
+        )
         state.alpha, state.w = pairs.alpha, pairs.w
 
     def go_on(self, state: OneClassState) -> None:  # type: ignore[override]
@@ -397,11 +406,11 @@ class OneClassInterior(DualInterior[OneClassProblem]):
     def ascend(
         self, state: DualInteriorState[OneClassProblem], alpha: Vector
     ) -> Vector:
-        return ascended(state, alpha, PairDescent())
+        return ascended(state, alpha, PAIRS)
 
 
 @register_choice("one-class")
 def choose_one_class(problem: OneClassProblem) -> Solver:
     """Return the solver for the number of features of a one-class problem."""
     few = problem.width <= OneClassInterior.settings.most_features
-    return OneClassInterior() if few else PairDescent()
+    return OneClassInterior() if few else PAIRS
