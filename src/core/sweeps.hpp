@@ -2,10 +2,10 @@
 // dual coordinate ascent, and proved.
 //
 // Problem    for every labelling: as in epochs/dual_coordinate.hpp, with its
-// certificate Update     sweeps of epochs/sleeping_rows.hpp from alpha = 0, as `dcd`
-// makes them before
-//            it accelerates (solvers/dcd.py); a proof where the visits of a sweep say
-//            that the gap is met (training/schedule.py)
+//            certificate
+// Update     sweeps of epochs/sleeping_rows.hpp from alpha = 0, as `dcd` makes them
+//            before it accelerates (solvers/dcd.py); a proof where the visits of a
+//            sweep say that the gap is met (training/schedule.py)
 // Guarantee  as in epochs/sleeping_rows.hpp. A labelling whose gap is not met after
 //            `most` sweeps is left to others
 // Cost       as in epochs/sleeping_rows.hpp, and two passes for a proof. The labellings
