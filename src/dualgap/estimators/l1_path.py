@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -11,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..losses import Vector
-from ..problems.base import Problem
 from ..problems.elastic_net import least_C
-from ..training.batch import begin, solve_batch
+from ..training.batch import Start, begin, solve_batch
 from ..training.interrupt import ctrl_c
 from .linear_svc import LinearSVC
 from .logistic import LogisticRegression
@@ -128,7 +128,7 @@ def l1_path(
     """
     if loss not in ("squared_hinge", "logistic"):
         raise ValueError(f"loss={loss!r} is unknown; use 'squared_hinge' or 'logistic'")
-    number = isinstance(l1_ratio, (int, float)) and 0.0 < l1_ratio <= 1.0
+    number = isinstance(l1_ratio, (int, float, np.floating)) and 0.0 < l1_ratio <= 1.0
     if not number or (loss == "squared_hinge" and l1_ratio != 1.0):
         remedy = "1" if loss == "squared_hinge" else "a number above 0, up to 1"
         raise ValueError(f"l1_ratio={l1_ratio!r} does not go with {loss}; use {remedy}")
@@ -153,30 +153,30 @@ def l1_path(
     least = min(least_C(batch.problem(k)) for k in range(len(batch)))
     if isinstance(Cs, (int, Integral)):
         grid = least * np.geomspace(1.0, _REACH, len(grid))
-    coefs: dict[int, Vector] = {}
-    intercepts: dict[int, Vector] = {}
-    zeros: dict[int, NDArray[np.bool_]] = {}
-    certificates: dict[int, Certificate] = {}
-    models: list[Vector] = []
+    order = np.argsort(grid, kind="stable")
+    coefs, intercepts, certificates, zeros = [], [], [], []
+    warm: Start | None = None
     with ctrl_c(stop):  # also between two fits
-        for at in np.argsort(grid, kind="stable"):
-            now, known = batch.at(float(grid[at])), models
-
-            def warm(k: int, _: Problem, known: list[Vector] = known) -> Vector:
-                return known[k]
-
-            found = solve_batch(now, solver, job, warm if models else None, False)
-            models = list(found.w)
-            certificates[at] = found.certificate
-            kept = model._attributes(data, now, models)
-            coefs[at], intercepts[at] = kept["coef_"], kept["intercept_"]
-            own = [now.problem(k).zeros(w) for k, w in enumerate(models)]
+        for C in grid[order]:
+            now = batch.at(float(C))
+            found = solve_batch(now, solver, job, warm, at_once=False)
+            warm = _start_from(found.w)
+            certificates.append(found.certificate)
+            kept = model._attributes(data, now, found.w)
+            coefs.append(kept["coef_"])
+            intercepts.append(kept["intercept_"])
+            own = [now.problem(k).zeros(w) for k, w in enumerate(found.w)]
             left = ~np.concatenate(own)[:, : now.problem(0).d]
-            zeros[at] = batch.columns.spread(left.astype(float)) == 0.0
-    whole = [np.array([of[k] for k in range(len(grid))]) for of in (coefs, zeros)]
-    offsets = np.array([intercepts[k] for k in range(len(grid))])
-    if offsets.shape[1] == 1:
-        whole, offsets = [table[:, 0] for table in whole], offsets[:, 0]
-    ordered = [certificates[k] for k in range(len(grid))]
+            zeros.append(batch.columns.spread(left.astype(float)) == 0.0)
+    given = np.argsort(order)
+    tables = [np.array(each)[given] for each in (coefs, intercepts, zeros)]
+    if tables[1].shape[1] == 1:
+        tables = [table[:, 0] for table in tables]
+    ordered = [certificates[k] for k in given]
     warn_of_path("l1_path", grid, ordered, batch.names)
-    return L1Path(grid, whole[0], offsets, ordered, whole[1].astype(bool), least)
+    return L1Path(grid, tables[0], tables[1], ordered, tables[2], least)
+
+
+def _start_from(models: Sequence[Vector]) -> Start:
+    """Return what starts each problem from the model of the last C."""
+    return lambda k, _: models[k]

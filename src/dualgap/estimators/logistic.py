@@ -48,6 +48,7 @@ from .input import (
     refuse_store,
     validated,
 )
+from .l1 import l1_ratio_of
 from .parameters import ClassWeight, Flag, Positive
 
 if TYPE_CHECKING:
@@ -236,17 +237,15 @@ class LogisticRegression(
 
         Raises ValueError if they contradict each other.
         """
+        ratio = l1_ratio_of(self)
         if self.penalty == "deprecated":
-            return float(self.l1_ratio)
+            return ratio
         tell(
             f"'penalty' was deprecated in scikit-learn 1.8: instead of penalty="
             f"{self.penalty!r} use l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a "
             "number between for 'elasticnet'",
             FutureWarning,
         )
-        if self.penalty == "elasticnet":
-            return float(self.l1_ratio)
-        ratio = 1.0 if self.penalty == "l1" else 0.0
         if self.l1_ratio not in (0.0, ratio):
             raise ValueError(
                 f"penalty={self.penalty!r} contradicts l1_ratio={self.l1_ratio!r}; "
