@@ -28,9 +28,11 @@ from dualgap import (
     load_model,
     save_model,
 )
+from dualgap.answers import Decided
 from dualgap.data import RowStore, convert
 from dualgap.data.rows import accessor_of
 from dualgap.model_selection import l1_path
+from dualgap.models import what_if
 from dualgap.problems.base import Claim
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
 from dualgap.solvers import ProximalNewton
@@ -550,6 +552,22 @@ def test_what_the_l1_norm_does_not_go_with_is_refused(parameters, message):
         LinearSVC(penalty="l1", **parameters).fit(X, y)
 
 
+def test_bounds_on_the_optimum_are_refused():
+    """The gap bounds the objective; without strong convexity, no distance."""
+    X, y, _ = data()
+    model = LinearSVC(penalty="l1").fit(X, y)
+    for call in (
+        lambda: model.decision_bounds(X),
+        lambda: model.coef_bounds(),
+        lambda: model.certified_labels(X),
+        lambda: model.bound_optimum(X, y),
+        lambda: model.fit(X, y, until=Decided(X)),
+        lambda: what_if(model, X, y, without=[0]),
+    ):
+        with pytest.raises(ValueError, match="L1 norm, which a bound on the exact"):
+            call()
+
+
 def test_stores_are_refused(tmp_path):
     X, y, _ = data()
     convert([(X, y, None)], tmp_path / "rows")
@@ -593,6 +611,15 @@ def test_a_path_begins_with_the_first_weight():
     assert counts[1] > 0
     assert (path.zeros.sum(axis=1) <= X.shape[1] - counts).all()
     assert path.zeros[0].sum() >= X.shape[1] - 3
+
+
+def test_a_path_takes_a_share_of_numpy():
+    X, y, _ = data()
+    one, two = (
+        l1_path(X, y, [1.0], loss="logistic", l1_ratio=share)
+        for share in (0.5, np.float32(0.5))
+    )
+    np.testing.assert_array_equal(one.coefs, two.coefs)
 
 
 def test_wide_sparse_rows_have_a_zero_for_every_empty_column():

@@ -112,7 +112,8 @@ class CertainDecisions(Model):
         ------
         ValueError
             If the bias is not penalised and `bound_optimum` has not been called, the
-            model has no finite gap, or its kernel is precomputed or may be indefinite.
+            penalty has an L1 norm, the model has no finite gap, or its kernel is
+            precomputed or may be indefinite.
 
         Notes
         -----

@@ -24,15 +24,6 @@ def l1_ratio_of(model: BaseEstimator) -> float:
     return float(known[penalty])
 
 
-def refuse_l1(model: BaseEstimator, who: str) -> None:
-    """Refuse a model with an L1 norm, whose optimum no ball of models bounds."""
-    if l1_ratio_of(model) > 0.0:
-        raise ValueError(
-            f"model was fitted with an L1 norm in its penalty, which {who} does not "
-            "support; train with the squared norm alone, penalty='l2'"
-        )
-
-
 def with_l1(batch: LinearBatch, l1_ratio: float) -> ElasticNetBatch:
     """Return the problems of a batch with an L1 norm in their penalty.
 

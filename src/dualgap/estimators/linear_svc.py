@@ -33,13 +33,7 @@ from .arguments import check_array
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
-from .fitted import (
-    FittedProblem,
-    binary_of,
-    linear_problems,
-    table_of,
-    terms_of_linear,
-)
+from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_of_linear
 from .input import (
     ROWS,
     TrainingData,
@@ -53,7 +47,6 @@ from .input import (
     require_fitted,
     validated,
 )
-from .l1 import refuse_l1
 from .parameters import (
     ClassWeight,
     File,
@@ -168,7 +161,8 @@ class LinearSVC(
         - One versus one, it has n_classes - 1 rows, in the layout of LIBSVM and
           :class:`SVC`: a row of X of class i has its coefficient against class j in
           row j - 1 if i < j, and in row j if j < i.
-        - Pickles leave out it and `support_`, except with ``warm_start=True``.
+        - With ``penalty="l1"`` it is a dual point, which does not give `coef_`.
+        - Pickles leave it and `support_` out, except with ``warm_start=True``.
     n_iter_ : int
         Number of epochs, the maximum over all classes; 0 if a warm start already
         satisfied `tol`.
@@ -450,7 +444,6 @@ class LinearSVC(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
         X, terms = check_array(X, **ROWS), terms_of_linear(self)
-        refuse_l1(self, "a bound on the exact optimum")
         batch = binary_of(terms, X, y, self.C, weight, self.n_jobs, copies=not whole)
         return linear_problems(terms, batch, table_of(self, X.shape[0]))
 

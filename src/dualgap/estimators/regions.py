@@ -30,6 +30,7 @@ from ..kernels.predict import pair_values, pair_weights, single_values
 from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
+from .l1 import l1_ratio_of
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -91,9 +92,14 @@ class Optimum:
 
 
 def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
-    """Raise an error if the certificate is not about the optimum of all rows."""
+    """Raise an error if the certificate does not bound the optimum of all rows."""
     if hasattr(model, "_items"):
         refuse_items("a bound on the exact optimum")
+    if l1_ratio_of(model) > 0.0:  # P is not strongly convex
+        raise ValueError(
+            "the penalty has an L1 norm, which a bound on the exact optimum does not "
+            "support; train with the squared norm alone, penalty='l2'"
+        )
     certificate = getattr(model, "certificate_", None)
     landmarks = isinstance(getattr(model, "solver", None), Nystroem)
     if landmarks or getattr(model, "solver", None) == "nystroem":

@@ -20,7 +20,6 @@ from ..data.types import Matrix, MatrixLike
 from ..estimators.arguments import check_array
 from ..estimators.fitted import binary_of, terms_of_linear
 from ..estimators.input import TrainingData, labelled, weights
-from ..estimators.l1 import refuse_l1
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
 from ..kernels.gram import points_of
@@ -352,7 +351,6 @@ def _batch(model: BaseEstimator, data: TrainingData) -> KernelBatch | LinearBatc
             points_of(data.X, kernel), kernel, data
         )
         return batch
-    refuse_l1(model, "what_if")
     terms, weight = terms_of_linear(model), data.sample_weight
     return binary_of(
         terms,

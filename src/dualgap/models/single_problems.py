@@ -145,7 +145,7 @@ def squared_norm(model: BaseEstimator) -> str:
     name = type(model).__name__
     if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(
-            f"{name}(penalty={model.penalty!r}) is not supported here; train with "
+            f"penalty={model.penalty!r} is not supported here; train {name} with "
             "penalty='l2'"
         )
     return name
