@@ -464,6 +464,8 @@ def test_wrong_exports_are_refused(
         (["tune", "store"], "which tune cannot use"),
         (["certify", "store", "model"], "which certify cannot use"),
         (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
+        (["train", "store", "out", "--penalty", "l1"], "which --penalty l1 cannot use"),
+        (["train", "store", "out", "--several-labels"], "--several-labels cannot use"),
         (
             ["train", "store", "out", "--task", "regression"],
             "which --task regression cannot use",

@@ -41,7 +41,7 @@ COMMANDS = {
     "DATA.",
     "prove": "Write a proof of how far MODEL is from the optimum, for dualgap-check.",
     "report": "Write a page about MODEL and its training DATA.",
-    "tune": "Choose C, and gamma of a kernel, by cross-validation.",
+    "tune": "Choose C and other parameters by cross-validation.",
     "path": "Train linear SVMs for many values of C, each with its proven gap.",
     "export": "Write MODEL as a file for another program.",
     "inspect": "Describe DATA: size, classes, norms of the rows, memory.",

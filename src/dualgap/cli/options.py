@@ -97,6 +97,7 @@ _TEXTS = {
     "gammas": "Scales of the kernel; words as in train.",
     "cv": "Number of folds, each with the classes in their shares.",
     "scoring": "Score to maximise, by its name in scikit-learn.",
+    "quantile": "Share of the targets below the prediction, for --loss quantile.",
     "class_weight": "Factors of C for the classes: balanced, or LABEL=W,... such as "
     "-1=1,1=2.5.",
     "cache_size": "Memory for kernel values, such as 500MB or 2GB.",
@@ -208,12 +209,10 @@ def parameters_of(options: Values, estimator: str) -> Parameters:
     return found
 
 
-def estimator_of(o: Values, nu: object) -> str:
-    """Return the name of the estimator that options choose, `nu` among them."""
+def estimator_of(o: Values) -> str:
+    """Return the name of the estimator that options choose."""
     name = _ESTIMATORS[o.task, o.kernel is not None]
-    return (
-        f"Nu{name}" if nu and o.kernel is not None and name in ("SVC", "SVR") else name
-    )
+    return f"Nu{name}" if o.nu and name in ("SVC", "SVR") else name
 
 
 def _remedy(estimator: str, holders: Sequence[str]) -> str:

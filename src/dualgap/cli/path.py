@@ -62,7 +62,7 @@ TUNE = (
     "Every fold trains all values of C, each from the solution of the previous one, "
     "and proves every model. MODEL is trained on all of DATA with the best parameters. "
     "The folds of a regression are drawn at random. Its score is R2 or, with --loss "
-    "quantile, the same of the pinball loss (D2).",
+    "quantile, D2: R2 with the pinball loss in the place of the square.",
     _STATUS,
 )
 #: Values of C without --C.
@@ -194,9 +194,8 @@ def tune(o: Values) -> int:
     facts["best_score"] = float(found.best_score_)
     proved = all(row["relative_gap"] <= parameters.get("tol", 1e-3) for row in rows)
     if o.model is not None:
-        best = found.best_estimator_
-        save(best, o.model, examples, scaling)
-        proved = proved and best.certificate_.certified
+        save(found.best_estimator_, o.model, examples, scaling)
+        proved = proved and found.best_estimator_.certificate_.certified
         facts |= {"model": o.model}
     if o.picture is not None:
         from ..plot import PathDisplay
@@ -211,7 +210,7 @@ def tune(o: Values) -> int:
 
 def _chosen(o: Values) -> tuple[str, Parameters, Parameters]:
     """Return the name of a search or of an estimator, its parameters, and the grid."""
-    name = estimator_of(o, o.nu)
+    name = estimator_of(o)
     grid: Parameters = {
         key: [value for part in parts for value in part]
         for key, option in _GRIDS.items()

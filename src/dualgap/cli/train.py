@@ -121,7 +121,7 @@ def add(command: Options) -> None:
 
 def run(o: Values) -> int:
     """Train, write the model, and tell what was proved."""
-    name = estimator_of(o, o.nu)
+    name = estimator_of(o)
     parameters = _parameters(o, name)
     check_files(o)
     for option, given in (
@@ -130,6 +130,8 @@ def run(o: Values) -> int:
         ("--bounds", o.bounds),
         ("--probability", o.probability),
         ("--standardize", o.standardize),
+        ("--several-labels", o.several_labels),
+        ("--penalty l1", o.penalty == "l1"),
     ):
         if given:
             refuse_store(o.data, option)
