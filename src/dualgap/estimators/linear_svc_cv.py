@@ -36,7 +36,8 @@ class LinearSVCCV(ClassifierSearch):
         Best C: the smallest of those with the best mean score. Only values that were
         scored on all folds count.
     Cs_ : ndarray of shape (n_Cs,)
-        Values of C, in the given order; with `certify` all that were tried, increasing.
+        Values of C, in the given order; with `certify_C` all that were tried,
+        increasing.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Scores on the test part of each fold; NaN where the search was cut short.
     relative_gaps_ : ndarray of shape (n_folds, n_Cs)
@@ -64,9 +65,9 @@ class LinearSVCCV(ClassifierSearch):
     for all rows and the status "interrupted" or "time_limit". If no value was scored on
     all folds, Ctrl-C raises KeyboardInterrupt and `time_limit` raises ValueError.
 
-    `certify` bounds the error of the exact optimum at every C between two fitted values
-    by a ball around the line between the two models (Shibagaki et al., NIPS 2015, have
-    the ball of one fit). See docs/tuning.md.
+    `certify_C` bounds the error of the exact optimum at every C between two fitted
+    values by a ball around the line between the two models (Shibagaki et al., NIPS
+    2015, have the ball of one fit). See docs/tuning.md.
 
     Examples
     --------

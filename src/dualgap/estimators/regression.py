@@ -148,7 +148,7 @@ class LinearSVR(QuantileColumns, LinearSingle):
         Dual variables of the rows in `support_`, the dual point of the certificate; a
         row for each quantile.
         ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
-        by at most ``sqrt(2 certificate_.gap)``. Pickles leave out it and `support_`,
+        by at most ``sqrt(2 certificate_.gap)``. Pickles leave it and `support_` out,
         except with ``warm_start=True``.
 
     See Also
@@ -270,7 +270,8 @@ class SVR(QuantileColumns, KernelSingle):
         Loss of the residual r: ``max(0, |r| - epsilon)``, or the pinball loss
         ``max(q r, (q - 1) r)`` of quantile regression, where q is `quantile`.
     quantile : float or array-like of shape (n_quantiles,), default=0.5
-        As for :class:`LinearSVR`.
+        As for :class:`LinearSVR`. With several values `dual_coef_`, `intercept_` and
+        `coef_` have a row for each.
 
     See Also
     --------

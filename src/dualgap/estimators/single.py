@@ -173,12 +173,11 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_SV), float64
-        Coefficients of the support vectors, between -c_i and c_i; their sum is 0. With
-        several quantiles, a row for each.
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0.
     intercept_ : ndarray of shape (1,), float64
-        Constant of the prediction, for each quantile.
+        Constant of the prediction.
     coef_ : ndarray of shape (1, n_features), float64
-        Weights of the features, a row for each quantile; only with the linear kernel.
+        Weights of the features; only with the linear kernel.
     """
 
     solver: Annotated[

@@ -50,7 +50,7 @@ class ErrorBoundsDisplay(Display):
     def from_estimator(
         cls, estimator: BaseEstimator, *, ax: Axes | None = None
     ) -> ErrorBoundsDisplay:
-        """Draw a search with `certify`.
+        """Draw a search with `certify_C`.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class ErrorBoundsDisplay(Display):
         Raises
         ------
         ValueError
-            If the estimator was fitted without `certify`.
+            If the estimator was fitted without `certify_C`.
         """
         if not hasattr(estimator, "error_bounds_"):
             raise ValueError(
