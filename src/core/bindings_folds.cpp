@@ -5,8 +5,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
-
 namespace dualgap {
 
 namespace {

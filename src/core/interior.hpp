@@ -33,7 +33,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -109,8 +108,8 @@ struct InteriorPart : PassPart {
 class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
  public:
   // `scale` is a typical ||x_i||^2.
-  Interior(SomeRows data, const Loss &loss, double scale, bool free_bias,
-           Team &threads, const LinearAlgebra &algebra)
+  Interior(SomeRows data, const Loss &loss, double scale, bool free_bias, Team &threads,
+           const LinearAlgebra &algebra)
       : NewtonSystem(std::move(data), free_bias, threads, algebra),
         loss_(loss),
         scale_(scale),

@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "centring.hpp"

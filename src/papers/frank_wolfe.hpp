@@ -29,7 +29,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "../core/gram/curvature.hpp"
 #include "../core/gram/gram.hpp"

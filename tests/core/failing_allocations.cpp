@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "gram/block.hpp"
 #include "gram/gram.hpp"

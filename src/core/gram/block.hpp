@@ -38,7 +38,6 @@
 #include <array>
 #include <chrono>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 

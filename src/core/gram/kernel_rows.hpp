@@ -22,8 +22,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <tuple>
