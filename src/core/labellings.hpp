@@ -61,7 +61,7 @@ struct Labelling {
 };
 
 // Points of all labellings, and their epochs. Epochs of labelling k end before ends[k].
-// `left` of the problems have the point 0.
+// `left` of the problems are left to others.
 struct LabellingProofs {
   Vector<GivenPoint> points;
   Vector<Epoch> epochs;

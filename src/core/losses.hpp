@@ -1,4 +1,4 @@
-// One record describes all three losses. With u = 1 - m and the margin m = y w.x:
+// One record describes the three hinge losses. With u = 1 - m and the margin m = y w.x:
 //
 //   l(u) = max over 0 <= b <= slope of  b u - curvature b^2 / 2
 //
@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace dualgap {
 

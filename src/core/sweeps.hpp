@@ -9,7 +9,7 @@
 // Guarantee  as in epochs/sleeping_rows.hpp. A labelling whose gap is not met after
 //            `most` sweeps is left to others
 // Cost       as in epochs/sleeping_rows.hpp, and two passes for a proof. The labellings
-//            are shared by threads; each has all rows, and 14 bytes of a thread per row
+//            are shared by threads; each visits all rows, and takes 14 bytes a row
 // Source     as in epochs/sleeping_rows.hpp
 #pragma once
 

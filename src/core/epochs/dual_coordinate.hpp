@@ -5,6 +5,7 @@
 // Update     for one i:  G = y_i w.x_i - 1 + delta_i a_i
 //            a_i <- min(max(a_i - G/(q_i + delta_i), 0), U_i),  q_i = ||x_i||^2
 //            w   <- w + (change of a_i) y_i x_i
+//            For SDCA with the logistic loss, D and the update are in losses.hpp.
 // Guarantee  D never falls. Linear rate (Hsieh et al. 2008, Theorem 1). In
 //            expectation, gap <= eps after n + O(1/(lambda eps)) steps for the
 //            hinge and (n + 1/(lambda gamma)) log(1/eps) for smooth losses

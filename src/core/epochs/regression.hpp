@@ -1,9 +1,9 @@
 // Dual coordinate ascent for regression, and pair steps for one class.
 //
 // Regression, with the loss l(|y_i - w.x_i| - epsilon), times `above` or `below`:
-// Problem    max over -below U_i <= b_i <= above U_i of  D(b) = sum_i (y_i b_i -
-// epsilon |b_i|)
-//            - 1/2 ||w||^2 - 1/2 sum delta_i b_i^2,  w = sum b_i x_i
+// Problem    max over -below U_i <= b_i <= above U_i of
+//            D(b) = sum_i (y_i b_i - epsilon |b_i|) - 1/2 ||w||^2
+//                   - 1/2 sum delta_i b_i^2,  w = sum b_i x_i
 // Update     for one i:  G = w.x_i - y_i + delta_i b_i,  H = q_i + delta_i
 //            z = b_i - G/H;  b_i <- the point of the box nearest to
 //            sign(z) max(|z| - epsilon/H, 0);  w <- w + (change of b_i) x_i

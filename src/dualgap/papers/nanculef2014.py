@@ -282,7 +282,7 @@ def middle(part: Parameters, method: str, what: str) -> float:
 
 
 def learned(part: Parameters, methods: Iterable[str]) -> bool:
-    """Whether no model that was trained is as good as naming the larger class."""
+    """Whether all models that were trained beat naming the larger class."""
     known = [m for m in methods if ended(part, m)]
     least = part.get("majority", 0.0) + SETTINGS.margin
     return all(middle(part, m, "accuracy") >= least for m in known)
