@@ -1,5 +1,5 @@
-// Checks CRC-32C against its definition, bit by bit: the tables, the instruction and the
-// products of 512 bits, whichever of them the level that this is compiled for has.
+// Checks CRC-32C against its definition, bit by bit: the tables, the instruction and
+// the products of 512 bits, whichever of them the level that this is compiled for has.
 //
 //     c++ -std=c++20 -Isrc/io tests/core/checksums.cpp -o checksums && ./checksums
 #include <cstdio>

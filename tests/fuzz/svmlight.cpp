@@ -35,8 +35,7 @@ template <class Value, class Index>
 Answer<Value, Index> parse(std::string_view text, const svmlight::Options &options) {
   Answer<Value, Index> answer;
   try {
-    answer.table =
-        svmlight::parse<Value, Index>(text, options, [] { return false; });
+    answer.table = svmlight::parse<Value, Index>(text, options, [] { return false; });
   } catch (const svmlight::Malformed &malformed) {
     answer.error = malformed.what();
     require(answer.error.rfind("line ", 0) == 0, "an error without its place");
@@ -85,8 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
             "widths differ");
     for (std::size_t k = 0; k < narrow.table->values.size(); ++k)
       require(narrow.table->indices[k] == wide.table->indices[k] &&
-                  narrow.table->values[k] ==
-                      static_cast<float>(wide.table->values[k]),
+                  narrow.table->values[k] == static_cast<float>(wide.table->values[k]),
               "entries differ");
   }
   return 0;
