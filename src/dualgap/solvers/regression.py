@@ -189,13 +189,14 @@ def ascended(state: State, alpha: Vector, solver: RegressionSolver) -> Vector:
     """
     problem, before = state.problem, -math.inf
     inner = solver.start(problem, state.rng, alpha.copy())
+    assert isinstance(inner, DualState)
     for _ in range(solver.settings.most_ascents):
         solver.step(inner, state.stop)
         state.visited += problem.n
         if not inner.dual - before > 0.1 * state.tol * abs(inner.dual):
             break
         before = inner.dual
-    return inner.alpha  # type: ignore[attr-defined]
+    return inner.alpha
 
 
 @dataclass(kw_only=True)

@@ -351,7 +351,8 @@ class OneClassInterior(DualInterior[OneClassProblem]):
             pairs=pairs,
         )
 
-    def step(self, state: OneClassState, stop: core.Stop) -> None:  # type: ignore[override]
+    def step(self, state: DualInteriorState[OneClassProblem], stop: core.Stop) -> None:
+        assert isinstance(state, OneClassState)
         settings, problem = self.settings, state.problem
         small = problem.n * problem.width <= settings.free_entries
         most = settings.free_pairs if small else settings.first_pairs
@@ -369,7 +370,7 @@ class OneClassInterior(DualInterior[OneClassProblem]):
         )
         state.alpha, state.w = pairs.alpha, pairs.w
 
-    def go_on(self, state: OneClassState) -> None:  # type: ignore[override]
+    def go_on(self, state: DualInteriorState[OneClassProblem]) -> None:
         super().go_on(state)
         if state.gap == 0.0:
             return

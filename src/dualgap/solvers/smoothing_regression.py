@@ -80,11 +80,10 @@ class SmoothingRegressionState(State):
     alpha: Vector | None = None
     own: bool = False  # whether w belongs to the duals
     stuck: bool = False  # rounding hides further gains
-    engine: Solver | None = None  # the method that goes on, and its state
-    other: State | None = None
+    other: tuple[Solver, State] | None = None  # the method that goes on
 
     def finite(self) -> bool:
-        return self.other is None or self.other.finite()
+        return self.other is None or self.other[1].finite()
 
 
 @register("regression")
@@ -199,8 +198,8 @@ class SmoothingRegression(RegressionSolver):
         state.samples.pop()
         return True
 
-    def _hand_over(self, state: SmoothingRegressionState) -> None:
-        """Let another method go on from the dual point reached."""
+    def _hand_over(self, state: SmoothingRegressionState) -> tuple[Solver, State]:
+        """Return a method that goes on from the dual point reached, and its state."""
         problem, alpha = state.problem, state.alpha
         assert alpha is not None
         engine: Solver = RegressionInterior()
@@ -210,20 +209,19 @@ class SmoothingRegression(RegressionSolver):
         alpha = np.clip(alpha, problem.lower, problem.upper)
         other = engine.start(problem, state.rng, alpha)
         other.stop, other.resources = state.stop, state.resources
-        other.alone, other.tol = state.alone, state.tol
+        other.alone = state.alone
         other.epochs, other.updates, other.visited = (
             state.epochs, state.updates, state.visited,
         )  # fmt: skip
-        state.engine, state.other, state.inner = engine, other, None
-        state.method = engine.name
+        state.inner, state.method = None, engine.name
+        return engine, other
 
     def _go_on(self, state: SmoothingRegressionState, stop: core.Stop) -> None:
         """Make an epoch of the other method."""
         if state.other is None:
-            self._hand_over(state)
-        engine, other = state.engine, state.other
-        assert engine is not None
-        assert other is not None
+            state.other = self._hand_over(state)
+        engine, other = state.other
+        other.tol = state.tol
         engine.step(other, stop)
         state.epochs, state.updates = other.epochs, other.updates
         state.visited = other.visited
@@ -241,20 +239,23 @@ class SmoothingRegression(RegressionSolver):
     def iterate(
         self, state: SmoothingRegressionState
     ) -> tuple[Vector | None, Vector | None]:
-        if state.engine is not None:
-            return state.engine.iterate(state.other)
+        if state.other is not None:
+            engine, other = state.other
+            return engine.iterate(other)
         return state.w, state.alpha
 
     def claim(self, state: SmoothingRegressionState) -> Claim:
-        if state.engine is not None:
-            return state.engine.claim(state.other)
+        if state.other is not None:
+            engine, other = state.other
+            return engine.claim(other)
         if state.own:
             return super().claim(state)
         return Claim(*self.iterate(state))
 
     def reject(self, state: SmoothingRegressionState) -> None:
-        if state.engine is not None:
-            state.engine.reject(state.other)
+        if state.other is not None:
+            engine, other = state.other
+            engine.reject(other)
 
 
 def first_tau(problem: RegressionProblem) -> float:
