@@ -190,6 +190,19 @@ def test_the_core_descends_as_its_twin_does(layout, free, l2):
     np.testing.assert_allclose(w, want, atol=1e-10)
 
 
+def test_a_stop_within_the_products_leaves_the_last_dual_value():
+    """Sums over some columns alone would give a D above P, or remove columns."""
+    X, codes, _ = data(n=20_000, d=80)
+    problem, solver = ElasticNetProblem(X, codes, 0.01), ProximalNewton()
+    state, stop = solver.start(problem, core.Random(0), None), core.Stop()
+    state.W[:, -1], before = 1.0, state.dual
+    stop.request()
+    solver.step(state, stop)
+    assert state.left.all()
+    assert (state.W[:, -1] == 1.0).all()
+    assert state.primal > before == state.dual
+
+
 # -------------------------------------------------------------------- the problems
 
 

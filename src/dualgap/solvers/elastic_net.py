@@ -274,7 +274,10 @@ class ProximalNewton(LogisticSolver):
     # ------------------------------------------------------------ all columns
 
     def _look(self, state: ProximalNewtonState, stop: core.Stop) -> None:
-        """Compute P, D, the violations, and which weights are surely 0."""
+        """Compute P, D, the violations, and which weights are surely 0.
+
+        A stop leaves all but P as they were: sums over some columns prove nothing.
+        """
         problem, W, columns = state.problem, state.W, state.problem.columns
         state.scores = np.zeros_like(state.scores)
         for w, scores in zip(W, state.scores, strict=True):
@@ -289,13 +292,14 @@ class ProximalNewton(LogisticSolver):
                 W[:, problem.d] -= mean
                 state.scores -= mean
         state.now = now
+        state.primal = problem.penalty(W) + float(problem.cost @ now.loss)
         V = np.zeros(W.shape)
         for v, a, left in zip(V, now.residual, state.left, strict=True):
-            some = np.flatnonzero(left).astype(np.uint32)
-            core.column_products(columns.of, some, a * problem.cost, v, False, stop)
+            some, r = np.flatnonzero(left).astype(np.uint32), a * problem.cost
+            if not core.column_products(columns.of, some, r, v, False, stop):
+                return
         own = slice(0, problem.penalised)
         scale, state.dual, _ = problem.scaled_dual(now, np.abs(V[:, own]))
-        state.primal = problem.penalty(W) + float(problem.cost @ now.loss)
         state.visited += problem.n * problem.outputs
         state.off = violations(problem, -V, W) * state.left
         gap = state.primal - state.dual
