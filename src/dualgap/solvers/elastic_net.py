@@ -33,9 +33,8 @@ from ..blas import one_thread
 from ..losses import Vector
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
-from ..problems.logistic import RowOutcome
-from .base import TINY, State, new_order
-from .logistic import LogisticSolver
+from .base import TINY, new_order
+from .logistic import LogisticSolver, LogisticState
 from .registry import register
 
 Set = NDArray[np.uint32]
@@ -84,22 +83,16 @@ class ProximalNewtonSettings:
 
 
 @dataclass(kw_only=True)
-class ProximalNewtonState(State):
-    """Model, its scores, and its dual point."""
+class ProximalNewtonState(LogisticState):
+    """Model, its scores, and which weights may be nonzero at the optimum."""
 
-    problem: ElasticNetProblem = field(kw_only=False)  # type: ignore[assignment]
-    W: Vector  # (outputs, length)
-    scores: Vector  # (outputs, n)
-    now: RowOutcome = field(init=False)
+    problem: ElasticNetProblem = field(kw_only=False)
     off: Vector = field(init=False)  # violations, (outputs, length)
     left: Mask = field(init=False)  # entries not proved to be 0
     norms: Vector = field(init=False)  # sqrt(sum_i c_i x_ij^2)
     sweeps: int = 0  # of the last descent over columns
     #: Rows that have a loss where the last step would have led, if that was too far.
     reached: Mask = field(init=False)
-
-    def finite(self) -> bool:
-        return math.isfinite(self.primal)
 
 
 @register("elastic-net")

@@ -97,13 +97,22 @@ class LogisticNewtonSettings:
 
 
 @dataclass(kw_only=True)
-class LogisticNewtonState(State):
-    """Model, its scores at all rows, and the gradient."""
+class LogisticState(State):
+    """Model, and its scores at all rows."""
 
     problem: LogisticProblem = field(kw_only=False)  # type: ignore[assignment]
     W: Vector  # (outputs, length)
     scores: Vector  # (outputs, n)
     now: RowOutcome = field(init=False)
+
+    def finite(self) -> bool:
+        return math.isfinite(self.primal)
+
+
+@dataclass(kw_only=True)
+class LogisticNewtonState(LogisticState):
+    """Model, its scores, and the gradient."""
+
     gradient: Vector = field(init=False)
     shared: SharedRows | None = None
     squares: Vector | None = None  # mean squares of the columns
@@ -134,9 +143,6 @@ class LogisticNewtonState(State):
         # The proof moves the bias to where the residuals of every class sum to 0.
         self.dual -= abs(float((self.W[:, problem.d :] * V[:, problem.d :]).sum()))
         self.visited += problem.n * problem.outputs
-
-    def finite(self) -> bool:
-        return math.isfinite(self.primal)
 
 
 class LogisticSolver(Solver):
