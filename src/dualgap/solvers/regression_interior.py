@@ -363,11 +363,8 @@ class OneClassInterior(DualInterior[OneClassProblem]):
         pairs = state.pairs
         PAIRS.step(pairs, stop)
         state.epochs, state.updates = pairs.epochs, pairs.updates
-        state.visited, state.primal, state.dual = (
-            pairs.visited,
-            pairs.primal,
-            pairs.dual,
-        )
+        state.visited = pairs.visited
+        state.primal, state.dual = pairs.primal, pairs.dual
         state.alpha, state.w = pairs.alpha, pairs.w
 
     def go_on(self, state: DualInteriorState[OneClassProblem]) -> None:

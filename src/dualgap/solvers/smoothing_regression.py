@@ -110,12 +110,13 @@ class SmoothingRegression(RegressionSolver):
         rng: core.Random,
         warm: Vector | None,
     ) -> SmoothingRegressionState:
+        size = float(np.abs(problem.target).mean())  # of a residual at w = 0
         state = SmoothingRegressionState(
             problem,
             rng,
             new_order(0),
             w=np.zeros(problem.width),
-            tau=first_tau(problem),
+            tau=size or 1.0,
             samples=self._draw(problem, rng),
         )
         if warm is not None:
@@ -210,9 +211,8 @@ class SmoothingRegression(RegressionSolver):
         other = engine.start(problem, state.rng, alpha)
         other.stop, other.resources = state.stop, state.resources
         other.alone = state.alone
-        other.epochs, other.updates, other.visited = (
-            state.epochs, state.updates, state.visited,
-        )  # fmt: skip
+        other.epochs, other.updates = state.epochs, state.updates
+        other.visited = state.visited
         state.inner, state.method = None, engine.name
         return engine, other
 
@@ -256,9 +256,3 @@ class SmoothingRegression(RegressionSolver):
         if state.other is not None:
             engine, other = state.other
             engine.reject(other)
-
-
-def first_tau(problem: RegressionProblem) -> float:
-    """Return a smoothing of about the size of a residual at w = 0."""
-    size = float(np.abs(problem.target).mean())
-    return size if size > 0.0 else 1.0
