@@ -16,14 +16,16 @@ from dualgap.losses import LOSSES
 from dualgap.solvers import (
     DCD,
     SOLVERS,
+    Auto,
     Solver,
     State,
     get_solver,
     papers,
+    register,
     solver_for,
     solvers_of,
 )
-from dualgap.solvers.registry import _CHOICES
+from dualgap.solvers.registry import _CHOICES, _SOLVERS
 from dualgap.training import solve
 
 pytestmark = pytest.mark.cases(15)
@@ -53,6 +55,18 @@ def test_every_solver_of_a_kind_says_what_it_is_for(kind):
         assert record.__name__ in KINDS[kind].__all__
         assert type(get_solver(name, kind)) is record
         check_header(record)
+
+
+def test_the_last_record_of_a_name_is_the_one_in_use(monkeypatch):
+    """A cell of a notebook that runs again registers its solver again."""
+    monkeypatch.setitem(_SOLVERS, "mine", {})
+    for _ in range(2):
+
+        @register("mine")
+        class Mine(Auto):
+            name = "mine"
+
+        assert type(get_solver("mine", "mine")) is Mine
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - _CHOICES.keys()))

@@ -26,6 +26,7 @@ def register(*kinds: str) -> Callable[[type[S]], type[S]]:
     def enter(solver: type[S]) -> type[S]:
         for kind in kinds:
             _SOLVERS.setdefault(kind, {})[solver.name] = solver
+        _by_name.cache_clear()  # another record may have had this name
         solver.kinds = kinds
         return solver
 
