@@ -226,6 +226,15 @@ class DCDState(DualState):
         return self.linear - 0.5 * norm
 
 
+def constant_feature(q: Vector, cost: Vector) -> float:
+    """Return the value s of the constant feature of an unpenalised bias.
+
+    It is a tenth of a typical row, so that it does not slow the rows down, but large
+    enough for all rows together to move the bias by 1 in a pass.
+    """
+    return max(math.sqrt(0.01 * q.mean()), 1.0 / math.sqrt(cost.sum()))
+
+
 @dataclass(kw_only=True)
 class FreeBiasState(DCDState):
     """Rows with the constant feature s, whose weight in w stands for the bias b/s."""
@@ -238,9 +247,7 @@ class FreeBiasState(DCDState):
         cls, problem: BinaryProblem, rng: core.Random, alpha: Vector, w: Vector
     ) -> FreeBiasState:
         q = problem.norms(0.0)
-        # A tenth of a typical row, so that the feature does not slow the rows down, but
-        # large enough for all rows together to move the bias by 1 in a pass.
-        s = max(math.sqrt(0.01 * q.mean()), 1.0 / math.sqrt(problem.cost.sum()))
+        s = constant_feature(q, problem.cost)
         state = cls(
             problem,
             rng,

@@ -23,6 +23,7 @@ from .. import core
 from ..losses import Vector
 from ..problems.logistic import LogisticProblem
 from .base import TINY, State, new_order
+from .dcd import constant_feature
 from .logistic import LogisticNewton, LogisticSolver
 from .registry import register, register_choice
 
@@ -114,9 +115,8 @@ class LogisticDCD(LogisticSolver):
         total, length = problem.cost @ now.entropy, core.squared_norm(v[: problem.d])
         scale = min(1.0, float(total) / max(length, TINY))
         rows, q, s = problem.rows, problem.q, 0.0
-        if problem.free_bias:  # as in dcd.py
-            s = math.sqrt(0.01 * float(q.mean()))
-            s = max(s, 1.0 / math.sqrt(float(problem.cost.sum())))
+        if problem.free_bias:
+            s = constant_feature(q, problem.cost)
             rows, q = rows.with_constant(s), q + s * s
         signs = np.where(problem.codes == 1, 1, -1).astype(np.int8)
         state = LogisticDCDState(
