@@ -499,10 +499,8 @@ class Auto(Solver):
         return state.other
 
     def _change_over(self, state: AutoState) -> None:
-        engine, passes = (
-            successor(state.engine, state.problem),
-            self._predict_other(state),
-        )
+        engine = successor(state.engine, state.problem)
+        passes = self._predict_other(state)
         logger.info(
             "auto: switching to %s, about %.0f passes over the data expected; %s would "
             "need about %.0f more", engine.name, passes, state.engine.name,
@@ -521,10 +519,8 @@ class Auto(Solver):
 
     def goal(self, state: AutoState) -> float:
         epoch = state.product + state.problem.width
-        if (
-            state.eased
-            or state.work + self.settings.free_epochs * epoch >= self.free_work
-        ):
+        spent = state.work + self.settings.free_epochs * epoch >= self.free_work
+        if state.eased or spent:
             return float(state.tol)
         return super().goal(state)
 

@@ -117,13 +117,13 @@ def are_rare(batch: LinearBatch) -> bool:
     return SETTINGS.rare * float(np.median(counts)) < rows.n
 
 
-def are_swept(solver: object, batch: LinearBatch, job: Limits) -> bool:
+def are_swept(batch: LinearBatch, job: Limits) -> bool:
     """Whether the core makes the sweeps of `dcd` for each of many classes.
 
     Not from models of another C: the ordinary solver starts from those.
     """
     rows = batch.rows
-    if type(solver) is not Auto or not batch.many or rows.streamed or rows.free_bias:
+    if not batch.many or rows.streamed or rows.free_bias:
         return False
     if rows.rows.dense or int(rows.rows.stored) + rows.n > SETTINGS.most_swept_entries:
         return False
@@ -215,7 +215,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     most rows matter in most of the first ones, or if these take many sweeps.
     """
     rows = batch.rows
-    if batch.points is not None:
+    if batch.points is not None or type(solver) is not Auto:
         return None
     # With the squared hinge all rows of overlapping classes may matter, which are too
     # many here.
@@ -223,11 +223,9 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     method: type[Solver] = SmoothingNewton
     if are_small(solver, batch):
         sure = not batch.many or bounded or _few_enough(batch)
-        assert isinstance(solver, Auto)
         call = by_newton(solver, batch, job, sure)
-    elif are_swept(solver, batch, job):
+    elif are_swept(batch, job):
         sure, method = False, DCD
-        assert isinstance(solver, Auto)
         call = by_sweeps(solver, batch, job)
     else:
         return None

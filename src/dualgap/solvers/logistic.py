@@ -80,7 +80,6 @@ class LogisticNewtonSettings:
     #: Most entries of float64 rows that are copied to float32, for conjugate gradients,
     #: and of exact blocks where they have more than the rows.
     copied: int = 1 << 20
-
     #: Most entries of a row of the exact matrix for each stored entry of sparse rows.
     #: More of them take longer than the products of conjugate gradients.
     sparse_squares: float = 800.0

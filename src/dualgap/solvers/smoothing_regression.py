@@ -38,7 +38,7 @@ from .regression_interior import RegressionInterior
 from .smoothing_newton import SmoothingNewtonSettings
 from .some_rows import Outcome, iterations_of_epoch, lone_blas
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("dualgap")
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class SmoothingRegression(RegressionSolver):
         engine: Solver = RegressionInterior()
         if problem.width > RegressionInterior.settings.most_features:
             engine = RegressionDCD()
-        logger.info("newton: rounding hides further gains; %s goes on", engine.name)
+        logger.info("%s: rounding hides gains; %s goes on", self.name, engine.name)
         alpha = np.clip(alpha, problem.lower, problem.upper)
         other = engine.start(problem, state.rng, alpha)
         other.stop, other.resources = state.stop, state.resources
