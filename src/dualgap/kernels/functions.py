@@ -121,10 +121,9 @@ class Kernel(ABC):
             If gamma is still a rule (call :meth:`resolve` first), or the dtype is
             neither float32 nor float64.
         """
-        if isinstance(getattr(self, "gamma", 1.0), str):
-            raise ValueError(
-                f"gamma={self.gamma!r}: use kernel.resolve(X) first"  # type: ignore[attr-defined]
-            )
+        gamma = getattr(self, "gamma", 1.0)
+        if isinstance(gamma, str):
+            raise ValueError(f"gamma={gamma!r}: use kernel.resolve(X) first")
         dtype = np.dtype(dtype or X.dtype)
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype={dtype}: use float32 or float64")

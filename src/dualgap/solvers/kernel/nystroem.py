@@ -264,9 +264,9 @@ class LandmarkBatch(KernelBatch):
             raise StoppedError
         return found
 
-    def finish(self, k: int, problem: Approximation, solution: S) -> S:  # type: ignore[override]
+    def finish(self, k: int, problem: Problem, solution: S) -> S:
         known = cast(Any, solution)
-        coef, bias = problem.expand(known.w)
+        coef, bias = cast(Approximation, problem).expand(known.w)
         return cast(S, replace(known, w=coef * self.signs(k), bias=bias))
 
     def along(
