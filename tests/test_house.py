@@ -188,7 +188,7 @@ ROOMS = {
     "papers": 3748,
     "plot": 920,
     "problems": 6842,
-    "solvers": 11350,
+    "solvers": 11351,
     "training": 2410,
 }
 

@@ -203,6 +203,22 @@ def test_a_stop_within_the_products_leaves_the_last_dual_value():
     assert state.primal > before == state.dual
 
 
+def test_columns_that_rejection_lets_back_in_move_at_once():
+    """The loop takes a second epoch without a change for a fixed point."""
+    X, codes, _ = data()
+    solver = ProximalNewton()._with_settings(least=1)
+    problem, stop = ElasticNetProblem(X, codes, 1.0), core.Stop()
+    state = solver.start(problem, core.Random(0), None)
+    state.left[:, np.abs(X.T @ (codes - codes.mean())).argmax()] = False
+    while state.moved:
+        solver.step(state, stop)
+    without = state.primal
+    solver.reject(state)
+    solver.step(state, stop)
+    assert state.moved
+    assert state.primal < without
+
+
 # -------------------------------------------------------------------- the problems
 
 

@@ -144,7 +144,10 @@ class ProximalNewton(LogisticSolver):
 
     def reject(self, state: ProximalNewtonState) -> None:
         """Let all columns back in: rounding may have taken out the wrong ones."""
-        state.left[:] = True
+        if not state.left.all():
+            state.left[:] = True
+            with unchecked():
+                self._look(state, state.stop)  # a working set needs violations
 
     def _working_set(self, state: ProximalNewtonState, k: int) -> Set:
         """Return the nonzero weights of a class and its largest violations."""

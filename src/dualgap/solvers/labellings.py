@@ -123,11 +123,9 @@ def are_swept(batch: LinearBatch, job: Limits) -> bool:
     Not from models of another C: the ordinary solver starts from those.
     """
     rows = batch.rows
-    if not batch.many or rows.streamed or rows.free_bias:
+    if not batch.many or rows.streamed or rows.free_bias or len(job.models) > 0:
         return False
     if rows.rows.dense or int(rows.rows.stored) + rows.n > SETTINGS.most_swept_entries:
-        return False
-    if len(job.models) > 0:
         return False
     return isinstance(choose(_first(batch), job.tol).solver, DCD)
 
