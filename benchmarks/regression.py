@@ -1,7 +1,7 @@
 """Regression and one class beside scikit-learn, at an equal objective.
 
     python benchmarks/regression.py [CASE ...] [--accuracy 1e-3] [--repeats 5]
-                                    [--steep | --large]
+    python benchmarks/regression.py --large
 
 Both fit the same arrays on one thread. The objective is measured from outside in
 float64; for scikit-learn's kernel models at their dual coefficients with the best bias.
@@ -9,8 +9,6 @@ scikit-learn's `tol` is swept, and the loosest one that reaches the accuracy is 
 timed; dualgap runs at tol = accuracy, which it proves. Processor seconds of fit(), the
 two in turn; the figure is the ratio (scikit-learn / dualgap), median and range.
 
---steep prints instead how long the two solvers of LinearSVR with the absolute loss take
-where the mean of c_i q_i is a multiple of the mean of |y_i|, by which "auto" chooses.
 --large prints seconds and test errors on 1,000,000 generated rows of 50 columns, of
 LinearSVR's solvers and of scikit-learn's HuberRegressor and SGDRegressor.
 """
@@ -138,26 +136,6 @@ def seconds(model: Any, case: Case) -> float:
     return time.process_time() - begin
 
 
-def steep(repeats: int) -> None:
-    """Print the least milliseconds of both solvers for several steepnesses."""
-    print("| rows | features | steepness | dcd, ms | smoothing-newton, ms |\n"
-          "|---|---|---|---|---|")  # fmt: skip
-    rng = np.random.default_rng(0)
-    for n, d in ((442, 10), (1000, 14), (3000, 30), (20_000, 8), (20_000, 50)):
-        X = rng.normal(size=(n, d))
-        y = X @ rng.normal(size=d) + rng.standard_t(3, size=n)
-        q = float((X * X).sum(axis=1).mean()) + 1.0  # with the constant feature
-        for ratio in (0.3, 1.0, 3.0, 10.0):
-            C = ratio * float(np.abs(y).mean()) / q
-            case = linear(X, y, C, 0.1, "epsilon_insensitive")
-            cells = []
-            for solver in ("dcd", "smoothing-newton"):
-                model = dualgap.LinearSVR(0.1, C=C, solver=solver, random_state=0)
-                least = min(seconds(model, case) for _ in range(repeats))
-                cells.append(f"{1000 * least:.2f}")
-            print(f"| {n:,} | {d} | {ratio:g} | {' | '.join(cells)} |", flush=True)
-
-
 def large(repeats: int) -> None:
     """Print the least seconds of each model on many rows, and its test error."""
     rng, n, tests = np.random.default_rng(0), 1_000_000, 5000
@@ -184,14 +162,10 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--accuracy", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--steep", action="store_true", help="compare solvers instead")
     parser.add_argument("--large", action="store_true", help="many rows instead")
     args = parser.parse_args()
     if args.large:
         large(args.repeats)
-        return
-    if args.steep:
-        steep(args.repeats)
         return
     print("| problem | scikit-learn tol | scikit-learn / dualgap, median | range |\n"
           "|---|---|---|---|")  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import lzma
-import os
 import sys
 from pathlib import Path
 
@@ -236,8 +235,3 @@ def read_shape(folder: Path) -> tuple[int, int]:
         n, d = np.load(folder / "shape.npy")
         return int(n), int(d)
     return np.load(folder / "X.npy", mmap_mode="r").shape
-
-
-def one_thread() -> None:
-    """Limit this process, whose NumPy judges models while others wait."""
-    os.environ |= ONE_THREAD
