@@ -21,6 +21,7 @@ from dualgap.papers.data import (
     imdb,
     narrow,
     rcv1_like,
+    read,
     svmlight,
     texts_of,
     unpack,
@@ -35,9 +36,7 @@ os.environ.setdefault("DUALGAP_DATA", str(DATA))  # where dualgap.papers looks
 
 def _sector() -> Data:
     """The most frequent of the 105 classes against the rest."""
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(unpack("sector/sector.scale"))
+    X, y = read("sector/sector.scale")
     classes, counts = np.unique(y, return_counts=True)
     return X, np.where(y == classes[counts.argmax()], 1.0, -1.0)
 
@@ -68,6 +67,27 @@ def _mnist() -> Data:
     digits = packed[key.get("y_train", packed.files[1])]
     X = images.reshape(len(images), -1) / 255.0
     return sparse.csr_matrix(X), np.where(digits % 2 == 0, 1.0, -1.0)
+
+
+def _letter() -> Data:
+    """A to M against N to Z."""
+    X, y = read("letter/letter.scale")
+    return X, np.where(y <= 13, 1.0, -1.0)
+
+
+def _usps() -> Data:
+    """Even digits against odd ones."""
+    packed = np.load(unpack("usps/usps.npz"))
+    X = packed["X_train"] * float(packed["scale"])
+    return X, np.where(packed["y_train"] % 2 == 0, 1.0, -1.0)
+
+
+def _cancer() -> Data:
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import scale
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), np.where(y > 0, 1.0, -1.0)
 
 
 def _standardised(name: str) -> Data:
@@ -123,6 +143,10 @@ NAMES: dict[str, Callable[[], Data]] = {
     "sector": _sector,
     "phish-urls": _phish_urls,
     "mnist": _mnist,
+    "letter": _letter,
+    "usps": _usps,
+    "cancer": _cancer,
+    "splice": lambda: svmlight("splice/splice.scaled"),
     "donors": lambda: _standardised("adbench/11_donors.npz"),
     "cover": lambda: _standardised("adbench/10_cover.npz"),
     "kdd99": _kdd99,

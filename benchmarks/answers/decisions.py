@@ -18,7 +18,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_svmlight_file
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
@@ -33,18 +32,6 @@ SECONDS = 60.0  # for one fit
 KERNEL_ROWS = 4000
 
 
-def svmlight(name):
-    X, y = load_svmlight_file(datasets.unpack(name))
-    return X, y
-
-
-def usps():
-    file = np.load(datasets.unpack("usps/usps.npz"))
-    names = list(file)
-    X, y = file[names[0]] * 0.001, file[names[1]]
-    return X, np.where(y % 2 == 0, 1.0, -1.0)
-
-
 def magic04():
     lines = datasets.unpack("magic04/magic04.data").read().decode().split()
     table = [line.split(",") for line in lines]
@@ -53,13 +40,8 @@ def magic04():
 
 
 def letter():
-    X, y = svmlight("letter/letter.scale")
-    return X.toarray(), np.where(y <= 13, 1.0, -1.0)
-
-
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), np.where(y > 0, 1.0, -1.0)
+    X, y = datasets.load("letter")
+    return X.toarray(), y
 
 
 SETS = {
@@ -68,11 +50,11 @@ SETS = {
     "ijcnn1": (lambda: datasets.load("ijcnn1"), (1.0,)),
     "covtype": (lambda: datasets.load("covtype"), (1.0,)),
     "letter": (letter, (1.0,)),
-    "usps": (usps, (0.01,)),
+    "usps": (lambda: datasets.load("usps"), (0.01,)),
     "magic04": (magic04, (1.0,)),
-    "mushrooms": (lambda: svmlight("mushrooms/mushrooms"), (1.0,)),
-    "splice": (lambda: svmlight("splice/splice.scaled"), (0.01,)),
-    "cancer": (cancer, (1.0,)),
+    "mushrooms": (lambda: datasets.read("mushrooms/mushrooms"), (1.0,)),
+    "splice": (lambda: datasets.load("splice"), (0.01,)),
+    "cancer": (lambda: datasets.load("cancer"), (1.0,)),
 }
 
 
@@ -119,7 +101,7 @@ LINEAR_MODELS = {
 
 
 def sets(names) -> None:
-    X, y = cancer()
+    X, y = datasets.load("cancer")
     proved(LinearSVC(), X, y, X)  # imports what the methods need
     head = " | ".join(f"tol {tol:g}" for tol in TOLERANCES)
     for title, options in LINEAR_MODELS.items():

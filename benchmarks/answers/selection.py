@@ -18,28 +18,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from sklearn.datasets import load_breast_cancer, load_svmlight_file
-from sklearn.preprocessing import scale
-
 from dualgap import SVCCV, LinearSVCCV
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import load, unpack
-
-
-def real(name: str) -> tuple[Any, Any]:
-    """Return a data set as rows and labels."""
-    if name == "cancer":
-        X, y = load_breast_cancer(return_X_y=True)
-        return scale(X), y
-    if name == "splice":
-        X, y = load_svmlight_file(unpack("splice/splice.scaled"))
-        return X, y
-    if name == "letter":  # A to M against N to Z
-        X, y = load_svmlight_file(unpack("letter/letter.scale"))
-        return X, y <= 13
-    return load(name)
+from datasets import load
 
 
 def main() -> None:
@@ -66,7 +49,7 @@ def main() -> None:
 
 def row(name: str, kernel: bool, tolerance: float, seconds: float) -> None:
     """Print a row of the table."""
-    X, y = real(name)
+    X, y = load(name)
     options: dict[str, Any] = {
         "certify_C": True, "error_tolerance": tolerance, "random_state": 0,
         "time_limit": seconds, "refit": False,
