@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +40,15 @@ def processor() -> str:
         return next(line.split(": ")[1] for line in lines if "model name" in line)
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def apart(script: str, *words: object) -> Any:
+    """Return what a script prints as JSON, in a process of its own on one thread."""
+    done = subprocess.run(
+        [sys.executable, script, *map(str, words)], env=os.environ | ONE_THREAD,
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
 
 
 def save(folder: Path, X, y, suffix: str = "") -> None:

@@ -16,8 +16,6 @@ time and accuracy compare.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 import warnings
@@ -25,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import ONE_THREAD
+from harness import apart
 from numpy.typing import NDArray
 
 ROWS, COLUMNS, TEST = 50_000, 768, 10_000
@@ -112,13 +110,7 @@ def main(counts: list[int]) -> None:
     print("| classes | way | seconds | times shared | memory / data | accuracy | P | "
           "worst gap |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
     for classes in counts:
-        found = {}
-        for way in WAYS:
-            done = subprocess.run(
-                [sys.executable, __file__, "--one", way, str(classes)],
-                env=os.environ | ONE_THREAD, check=True, capture_output=True, text=True,
-            )  # fmt: skip
-            found[way] = json.loads(done.stdout)
+        found = {way: apart(__file__, "--one", way, classes) for way in WAYS}
         best = np.max([found[way][4] for way in WAYS if way != "logistic"], axis=0)
         for way, (seconds, memory, accuracy, primal, _) in found.items():
             times = seconds / found["shared"][0]

@@ -14,15 +14,13 @@ outside in float64: from P to the best D of all ways with the same C.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 import warnings
 from typing import Any
 
 import numpy as np
-from harness import ONE_THREAD
+from harness import apart
 from numpy.typing import NDArray
 from probe import outside, peak
 
@@ -96,13 +94,7 @@ def one(way: str, rows: int) -> None:
 def main(rows: int) -> None:
     print("| way | seconds | times LinearSVC | memory / data | accuracy | chosen | "
           "worst gap |\n|---|---|---|---|---|---|---|")  # fmt: skip
-    found = {}
-    for way in WAYS:
-        done = subprocess.run(
-            [sys.executable, __file__, "--one", way, str(rows)],
-            env=os.environ | ONE_THREAD, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        found[way] = json.loads(done.stdout)
+    found = {way: apart(__file__, "--one", way, rows) for way in WAYS}
     same = [v[4][1] for v in found.values() if v[4] and v[3] in (None, C)]
     best = np.max(same, axis=0)
     for way, (seconds, memory, accuracy, chosen, values) in found.items():
