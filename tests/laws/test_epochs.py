@@ -34,15 +34,13 @@ from .subjects import SUBJECTS, Subject, every
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 LIMITS = range(1, 8)
-Make = Callable[[int, float], Any]
 
 
-def fitted(limit: int, C: float, n_classes: int, make: Make) -> tuple[Any, Any, Any]:
-    """Return a fitted model and the data it was fitted to."""
+def fitted(model: Any, limit: int, n_classes: int) -> tuple[Any, Any, Any]:
+    """Fit a model to data of its own for each limit, and return all three."""
     X, y = make_classification(
         60, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=limit
     )
-    model = make(limit, C)
     if not is_classifier(model):
         y = X[:, 0] + np.sin(X[:, 1])
     return model.fit(X, y), X, y
@@ -63,12 +61,7 @@ def test_no_fit_makes_more_epochs_than_its_limit(name: str) -> None:
     for limit, loss in product(LIMITS, losses(subject)):
         for C, classes in ((100.0, 2), (1.0, 3)):
             more = loss | ({"C": C} if subject.has("C") else {})
-            model, X, y = fitted(
-                limit,
-                C,
-                classes,
-                lambda n, _: subject.make(max_iter=n, **more),  # noqa: B023
-            )
+            model, X, y = fitted(subject.make(max_iter=limit, **more), limit, classes)
             assert 1 <= np.max(model.n_iter_) <= limit
             assert np.max(model.n_iter_) == most_epochs([model.certificate_])
             histories = model.history_
@@ -100,13 +93,10 @@ def check_certificate(model: Any, X: Any, y: Any) -> None:
 def test_no_patched_fit_makes_more_epochs_than_max_iter(name: str) -> None:
     with patch_sklearn():
         kind = getattr(svm, name)
-
-    def make(limit: int, C: float) -> Any:
-        return kind(max_iter=limit, **({} if name == "OneClassSVM" else {"C": C}))
-
     for limit in LIMITS:
         for C, classes in ((100.0, 2), (1.0, 3)):
-            model, X, y = fitted(limit, C, classes, make)
+            more = {} if name == "OneClassSVM" else {"C": C}
+            model, X, y = fitted(kind(max_iter=limit, **more), limit, classes)
             assert 1 <= np.max(model.n_iter_) <= limit
             assert np.max(model.n_iter_) == most_epochs([model.certificate_])
             check_certificate(model, X, y)
@@ -142,7 +132,7 @@ def test_no_model_of_a_search_has_more_epochs(
         )
     for limit in LIMITS:
         met.clear()
-        model, *_ = fitted(limit, 1.0, 2, lambda *_: SEARCHES[name](limit))  # noqa: B023
+        model, *_ = fitted(SEARCHES[name](limit), limit, 2)
         assert len(met) >= 10
         assert most_epochs([*met, model.best_estimator_.certificate_]) <= limit
 
