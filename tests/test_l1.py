@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from typing import Any
 
@@ -25,8 +24,6 @@ from dualgap import (
     LogisticRegression,
     certify,
     core,
-    load_model,
-    save_model,
 )
 from dualgap.answers import Decided
 from dualgap.data import RowStore, convert
@@ -442,17 +439,6 @@ def test_logistic_regression_has_the_optimum_of_saga(fit_intercept, l1_ratio):
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-3)
 
 
-def test_weights_are_repeated_rows():
-    X, y, _ = data()
-    counts = np.arange(len(X)) % 3
-    rows = np.repeat(np.arange(len(X)), counts)
-    for kind in (LinearSVC(penalty="l1", tol=1e-9), LogisticRegression(l1_ratio=1)):
-        kind.set_params(tol=1e-9, class_weight={1: 3.0})
-        weighted = kind.fit(X, y, sample_weight=counts).certificate_
-        repeated = kind.fit(X[rows], y[rows]).certificate_
-        assert weighted.primal == pytest.approx(repeated.primal, rel=1e-8)
-
-
 def test_columns_of_labels_are_problems_of_their_own():
     X, codes, _ = data(classes=4)
     Y = np.column_stack([codes > 0, codes > 2]).astype(int)
@@ -479,16 +465,6 @@ def test_select_from_model_takes_the_nonzero_features():
         assert 0 < kept.sum() < 60
 
 
-def test_a_warm_start_begins_with_the_last_model():
-    X, y = wide()
-    for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
-        model.set_params(warm_start=True).fit(X, y).fit(X, y)
-        assert model.n_iter_ == 0
-        assert model.set_params(C=2.0).fit(X, y).certificate_.certified
-    with pytest.raises(ValueError, match="set warm_start=False"):
-        LinearSVC(penalty="l1", warm_start=True).fit(X, y).fit(X[:, :9], y)
-
-
 def test_empty_columns_are_left_out():
     X, y, _ = data()
     rows = sparse.csr_matrix(X)
@@ -501,26 +477,6 @@ def test_empty_columns_are_left_out():
         )
         np.testing.assert_allclose(many[:, ::100_003][:, : X.shape[1]], few, atol=1e-3)
         assert model.set_params(warm_start=True).fit(rows, y).n_iter_ == 0
-
-
-@pytest.mark.parametrize(
-    "model",
-    [LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=0.5)],
-    ids=lambda m: type(m).__name__,
-)
-def test_models_are_kept(model, tmp_path):
-    X, y, _ = data(classes=3)
-    model.fit(X, y)
-    save_model(model, tmp_path / "model.safetensors")
-    for other in (
-        load_model(tmp_path / "model.safetensors"),
-        pickle.loads(pickle.dumps(model)),
-    ):
-        assert other.get_params() == model.get_params()
-        np.testing.assert_array_equal(
-            other.decision_function(X), model.decision_function(X)
-        )
-        assert certify(other, X, y).primal == pytest.approx(model.certificate_.primal)
 
 
 def test_certify_takes_models_of_scikit_learn():

@@ -84,6 +84,7 @@ SUBJECTS: dict[str, Subject] = {
     "LinearSVC, pairs": Subject(LinearSVC, {"multi_class": "ovo"}),
     "LinearSVC, joint": Subject(LinearSVC, HINGE | {"multi_class": "crammer_singer"}),
     "LinearSVC, labels": Subject(LinearSVC, labels=True),
+    "LinearSVC, L1": Subject(LinearSVC, {"penalty": "l1"}),
     "LogisticRegression": Subject(LogisticRegression),
     "LogisticRegression, labels": Subject(LogisticRegression, labels=True),
     "LogisticRegression, L1": Subject(LogisticRegression, {"l1_ratio": 1.0}),
