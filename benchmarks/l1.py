@@ -73,7 +73,7 @@ def mine(loss: str, C: float, tol: float) -> Any:
     return dualgap.LinearSVC(C, penalty="l1", tol=tol, fit_intercept=False)
 
 
-def liblinear(loss: str, C: float, tol: float, n: int) -> Any:
+def liblinear(loss: str, C: float, tol: float, _: int) -> Any:
     common = {"C": C, "tol": tol, "fit_intercept": False, "random_state": 0}
     if loss == "logistic":
         return sklearn.linear_model.LogisticRegression(
@@ -82,7 +82,7 @@ def liblinear(loss: str, C: float, tol: float, n: int) -> Any:
     return sklearn.svm.LinearSVC(penalty="l1", dual=False, max_iter=100_000, **common)
 
 
-def skglm(loss: str, C: float, tol: float, n: int) -> Any:
+def skglm(_: str, C: float, tol: float, n: int) -> Any:
     from skglm import SparseLogisticRegression
 
     return SparseLogisticRegression(
@@ -112,7 +112,8 @@ def compare(name: str, loss: str, C: float, tol: float, repeats: int) -> str:
     own = [mine(loss, C, tol) for _ in range(repeats)]
     seconds = min(timed(model, X, y) for model in own)
     nonzero = np.count_nonzero(own[0].coef_)
-    cells = [name, loss, f"{C:g}", f"{nonzero:,}", f"{seconds:.3f}"]
+    cells = [name, loss, f"{C:g}", f"{nonzero:,}", str(own[0].n_iter_)]
+    cells.append(f"{seconds:.3f}")
     for rival, make in rivals(loss):
         for step in TOLS:
             model = make(loss, C, step, len(y))
@@ -138,7 +139,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     o = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("set  loss  C  nonzero  dualgap [s]  rival [s] (ratio)")
+    print("set  loss  C  nonzero  steps  dualgap [s]  rival [s] (ratio)")
     for name in o.sets.split(","):
         for loss in o.losses.split(","):
             for C in map(float, o.C.split(",")):
