@@ -4,7 +4,7 @@ Prints log loss and Brier score on held-out rows, the largest difference of two
 probabilities, and processor time relative to one fit, all measured in turns in one run.
 The files hold the real data; see `datasets.py`.
 
-Usage: python benchmarks/probabilities.py [--repeat 5]
+Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/probabilities.py [--repeat 5]
 """
 
 from __future__ import annotations
