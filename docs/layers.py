@@ -50,7 +50,7 @@ BANDS = [
     (
         GROUND,
         [
-            ("checks.py, docstrings.py", "arguments: refused, told"),
+            ("checks.py, docstrings.py", "checks, shared docstrings"),
             ("certificate.py", "made by proofs alone"),
         ],
     ),

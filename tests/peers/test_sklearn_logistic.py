@@ -23,7 +23,7 @@ pytestmark = [
 
 
 class LogisticRegression(dualgap.LogisticRegression):
-    """scikit-learn's constructor over ours, which has one solver.
+    """scikit-learn's constructor over ours, whose solver is `auto`.
 
     scikit-learn's `tol` is about the gradient, and the gap is half of its square. Its
     `n_iter_` is an array.
@@ -83,7 +83,7 @@ NORM = Difference(
     "NotImplementedError|DID NOT WARN", "the penalty is the squared norm alone"
 )
 NO_NORM = Difference("C times sample_weight spans", "an infinite C has no certificate")
-ONE_SOLVER = Difference("DID NOT (RAISE|WARN)", "there is one solver, for all data")
+ONE_SOLVER = Difference("DID NOT (RAISE|WARN)", "the solver's name means nothing")
 WORDS = Difference("did not match", "the message has other words")
 FLOAT64 = Difference("AssertionError", "coefficients are float64, of float32 rows too")
 ALL_INDICES = Difference("DID NOT RAISE", "sparse rows may have 64-bit indices")
