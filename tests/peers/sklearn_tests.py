@@ -2,8 +2,8 @@
 
 A test module is executed with `sklearn.svm` replaced by a module in which SVC, SVR,
 OneClassSVM, LinearSVC and LinearSVR are ours behind scikit-learn's constructors, so
-that its parametrisations see ours too. What scikit-learn alone has (NuSVC, NuSVR,
-LIBSVM's bindings) stays scikit-learn's. Of test_bounds.py nothing applies: it is about
+that its parametrisations see ours too. The rest (NuSVC, NuSVR, LIBSVM's bindings)
+stays scikit-learn's. Of test_bounds.py nothing applies: it is about
 l1_min_c, and the random numbers of LIBLINEAR.
 """
 

@@ -165,9 +165,8 @@ class LinearSVR(QuantileColumns, LinearSingle):
 
     with p = 1 or 2, or with the pinball loss [3]_. With `fit_intercept`, every row ends
     in the constant feature `intercept_scaling`. The methods are dual coordinate descent
-    [1]_, for p = 2 Newton's method with an exact line search [2]_, and for the other
-    losses Newton's method on a smoothed loss, and interior point. Small problems are
-    solved more accurately than `tol`.
+    [1]_, Newton's method, for p = 2 with an exact line search [2]_, and interior point.
+    Small problems are solved more accurately than `tol`.
 
     References
     ----------
