@@ -183,7 +183,7 @@ ROOMS = {
     "data": 5944,
     "distributed": 2629,
     "estimators": 11004,
-    "kernels": 1641,
+    "kernels": 1640,
     "models": 6325,
     "papers": 3748,
     "plot": 920,

@@ -49,7 +49,7 @@ class SmoothingRegressionSettings(regression.RegressionSettings):
     most_features: int = 2500
     #: "auto" uses this solver if the mean of c_i q_i is at least this many times the
     #: mean of |y_i|: below, `dcd` takes few epochs. The ratio does not depend on the
-    #: units of X and y. `benchmarks/regression.py --steep` shows both on either side.
+    #: units of X and y.
     steep: float = 4.0
     #: It does so for up to `most_features` if there are this many rows per feature.
     rows_per_feature: int = 4
