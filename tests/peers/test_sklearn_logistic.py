@@ -87,9 +87,6 @@ ALL_INDICES = Difference("DID NOT RAISE", "sparse rows may have 64-bit indices")
 
 DIFFERENCES: dict[str, Difference] = {
     # about penalties
-    "test_elasticnet_l1_ratio_err_helpful[LogisticRegression-l1_ratio]": Difference(
-        "TypeError", "l1_ratio=None is refused with another message"
-    ),
     "test_l1_ratio_non_elasticnet": PENALTY,
     "test_l1_ratio_None_deprecated": PENALTY,
     "test_lr_penalty_l1ratio_incompatible[*]": PENALTY,
