@@ -184,7 +184,7 @@ ROOMS = {
     "distributed": 2629,
     "estimators": 11004,
     "kernels": 1640,
-    "models": 6325,
+    "models": 6281,
     "papers": 3748,
     "plot": 920,
     "problems": 6842,

@@ -1,17 +1,25 @@
-"""Proven bounds for models that were trained by any package."""
+"""Proven bounds for models that were trained by any package, also in ensembles."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import combinations
 from numbers import Real
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.linear_model import HuberRegressor, SGDClassifier
+from sklearn.model_selection import check_cv
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
@@ -19,6 +27,7 @@ from ..estimators import originals as svm
 from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
 from ..estimators.input import checking
 from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import unwrap
 from ..estimators.parameters import Jobs
 from ..estimators.svc import KernelClassifier
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
@@ -26,20 +35,27 @@ from ..problems.reductions import certificate_of
 from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.seeds import seeds_of
-from .ensembles import Member, members_of
-from .huber import certify_huber
-from .kernels import certify_kernel
-from .linear import certify_linear, coefficients, linear_terms
-from .logistic import LOGISTIC, certify_logistic, logistic_terms
-from .ridge import RIDGE, ridge_outputs, weight_of_loss
+from .linear import (
+    LOGISTIC,
+    certify_linear,
+    certify_logistic,
+    coefficients,
+    linear_terms,
+    logistic_terms,
+)
 from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
+    RIDGE,
     ProofLimits,
     TrainedOn,
+    certify_huber,
+    certify_kernel,
     certify_single,
     coefficient_terms,
+    ridge_outputs,
     single_terms,
+    weight_of_loss,
 )
 
 # Subclasses may stand in their places later: dualgap.patch_sklearn.
@@ -330,3 +346,121 @@ def _refuse(given: dict[str, object], model: BaseEstimator) -> None:
                 f"{name}={value!r} is not for estimators: {type(model).__name__} has "
                 "its own; leave it out, or give the coefficients instead"
             )
+
+
+class Member(NamedTuple):
+    """A model, and the data that it was trained on."""
+
+    #: What it was trained for, such as "class 3"; empty for a model on its own.
+    name: str
+    model: BaseEstimator  # or the coefficients of a linear model
+    X: ArrayLike
+    y: ArrayLike | None
+    sample_weight: ArrayLike | None
+
+    def named(self, outer: str) -> Member:
+        """Return the member with the name of the ensemble around it before its own."""
+        return self._replace(name=f"{outer}, {self.name}" if self.name else outer)
+
+
+def members_of(given: Member) -> Iterator[Member]:
+    """Yield the models inside pipelines, searches and ensembles.
+
+    `given`: a model of any kind, with its training data. Any estimator that is not made
+    of members is yielded as it is. Raises ValueError if the data of a member cannot be
+    found out.
+    """
+    model, X = unwrap(given.model, given.X)
+    given = given._replace(model=model, X=X)
+    for kind, split in _SPLITS.items():
+        if isinstance(model, kind):
+            check_is_fitted(model)
+            for member in split(given):
+                yield from (inner.named(member.name) for inner in _inner(member))
+            return
+    yield given
+
+
+def _inner(member: Member) -> Iterator[Member]:
+    yield from members_of(member._replace(name=""))
+
+
+def _one_versus_rest(given: Member) -> Iterator[Member]:
+    columns = given.model.label_binarizer_.transform(given.y)
+    if not isinstance(columns, np.ndarray):
+        columns = columns.toarray()
+    model = given.model
+    classes = model.classes_ if columns.shape[1] > 1 else model.classes_[1:]
+    for name, y, part in zip(classes, columns.T, model.estimators_, strict=True):
+        if len(np.unique(y)) == 2:  # else the part is a constant
+            yield given._replace(name=f"class {name}", model=part, y=y)
+
+
+def _one_versus_one(given: Member) -> Iterator[Member]:
+    classes, y = given.model.classes_, np.asarray(given.y)
+    pairs = combinations(range(len(classes)), 2)
+    for (i, j), part in zip(pairs, given.model.estimators_, strict=True):
+        rows = np.flatnonzero((y == classes[i]) | (y == classes[j]))
+        yield _on_rows(given, rows)._replace(
+            name=f"{classes[i]} against {classes[j]}",
+            model=part,
+            y=(y[rows] == classes[j]).astype(int),
+        )
+
+
+def _bagged(given: Member) -> Iterator[Member]:
+    if given.sample_weight is not None:
+        raise ValueError(
+            "sample_weight does not tell which rows a bagging ensemble drew; leave it "
+            "out"
+        )
+    model, y = given.model, np.asarray(given.y)
+    if hasattr(model, "classes_"):
+        y = np.searchsorted(model.classes_, y)
+    drawn = zip(
+        model.estimators_,
+        model.estimators_samples_,
+        model.estimators_features_,
+        strict=True,
+    )
+    for number, (part, rows, features) in enumerate(drawn):
+        one = given._replace(name=f"estimator {number}", model=part, y=y)
+        if has_fit_parameter(part, "sample_weight"):
+            counts = np.bincount(rows, minlength=len(y)).astype(float)
+            one = one._replace(sample_weight=counts)
+        else:
+            one = _on_rows(one, rows)
+        yield one._replace(X=_safe_indexing(one.X, features, axis=1))
+
+
+def _calibrated(given: Member) -> Iterator[Member]:
+    model = given.model
+    parts = [pair.estimator for pair in model.calibrated_classifiers_]
+    if len(parts) == 1:
+        yield given._replace(name="", model=parts[0])
+        return
+    folds = check_cv(model.cv, given.y, classifier=True)
+    if getattr(folds, "shuffle", False) and not isinstance(folds.random_state, int):
+        raise ValueError(
+            f"the folds of cv={folds!r} cannot be drawn again; fit "
+            f"{type(model).__name__} with an int as random_state of the folds"
+        )
+    splits = zip(folds.split(given.X, given.y), parts, strict=True)
+    for number, ((rows, _), part) in enumerate(splits):
+        yield _on_rows(given, rows)._replace(name=f"fold {number}", model=part)
+
+
+def _on_rows(given: Member, rows: NDArray[np.intp]) -> Member:
+    """Return the member on some of its rows."""
+    X, y = _safe_split(given.model, given.X, given.y, rows)
+    weight = given.sample_weight
+    weight = None if weight is None else np.asarray(weight)[rows]
+    return given._replace(X=X, y=y, sample_weight=weight)
+
+
+_SPLITS = {
+    OneVsRestClassifier: _one_versus_rest,
+    OneVsOneClassifier: _one_versus_one,
+    (BaggingClassifier, BaggingRegressor): _bagged,
+    CalibratedClassifierCV: _calibrated,
+}
