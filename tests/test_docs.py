@@ -22,7 +22,7 @@ import pytest
 import dualgap
 from dualgap.cli.options import configured_solver
 from dualgap.kernel import APPROXIMATIONS
-from dualgap.solvers import registry
+from dualgap.solvers import base
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -440,7 +440,7 @@ def solver_records():
     The page on many machines describes the solver that only a cluster can run.
     """
     found = {name: [record] for name, record in APPROXIMATIONS.items()}
-    for records in registry._SOLVERS.values():
+    for records in base._SOLVERS.values():
         for name, record in records.items():
             if record.__module__.startswith("dualgap.solvers."):
                 found.setdefault(name, []).append(record)

@@ -188,8 +188,8 @@ ROOMS = {
     "papers": 3748,
     "plot": 920,
     "problems": 6842,
-    "solvers": 11351,
-    "training": 2410,
+    "solvers": 11304,
+    "training": 2408,
 }
 
 

@@ -25,7 +25,7 @@ from dualgap.solvers import (
     solver_for,
     solvers_of,
 )
-from dualgap.solvers.registry import _CHOICES, _SOLVERS
+from dualgap.solvers.base import _CHOICES, _SOLVERS
 from dualgap.training import solve
 
 pytestmark = pytest.mark.cases(15)

@@ -37,8 +37,7 @@ from ..losses import Vector
 from ..problems.base import EMPTY, Claim, Proof
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..solvers.base import Solver, State
-from ..solvers.registry import register
+from ..solvers.base import Solver, State, register
 from .engine import Engine, RoundOutcome, Summary
 from .messages import Task
 

@@ -17,6 +17,7 @@ from ..kernels.functions import (
 from ..kernels.gram import Gram
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_boxes import KernelOneClass, KernelRegression, KernelSimplex
+from ..solvers.base import solvers_of
 from ..solvers.kernel.auto import KernelAuto
 from ..solvers.kernel.base import KernelSolver, KernelState
 from ..solvers.kernel.block import BlockSolver
@@ -24,7 +25,6 @@ from ..solvers.kernel.nystroem import Nystroem
 from ..solvers.papers.core_vector import CoreVector
 from ..solvers.papers.frank_wolfe import FW, MDM, MFW, SWAP, SWAP2o
 from ..solvers.papers.kernel_pegasos import KernelPegasos
-from ..solvers.registry import solvers_of
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
     name: solver

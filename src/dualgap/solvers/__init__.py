@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .auto import Auto
-from .base import Solver, State
+from .base import Solver, State, get_solver, register, solver_for, solvers_of
 from .crammer_singer import SequentialDual
 from .dcd import DCD
 from .elastic_net import ProximalNewton
@@ -19,7 +19,6 @@ from .papers.sdca import SDCA
 from .papers.sgd import SGDm, SGDr, SGDs
 from .papers.sgd_qn import SGDQN
 from .papers.svmsgd import SvmSGD
-from .registry import get_solver, register, solver_for, solvers_of
 from .regression import PairDescent, RegressionDCD
 from .regression_interior import OneClassInterior, RegressionInterior
 from .smoothing_newton import SmoothingNewton

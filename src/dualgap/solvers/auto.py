@@ -49,10 +49,9 @@ from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from . import interior_point, smoothing_newton
-from .base import Solver, State, new_order
+from .base import Solver, State, new_order, register
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
-from .registry import register
 from .smoothing_newton import SmoothingNewton
 from .some_rows import few_rows, some_of
 

@@ -8,6 +8,10 @@ needs, and :meth:`Solver.check` refuses everything else.
 
 The tuning constants of a solver are the fields of one frozen record, its ``settings``.
 They are not hyper-parameters: users never set them.
+
+Every solver's file enters its record in the registry with :func:`register`. Estimators,
+the command line and the tests read the registry; no other list says which solver trains
+what.
 """
 
 from __future__ import annotations
@@ -18,18 +22,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..certificate import Bounds, Status
 from ..checks import Count, check_fields
 from ..data.blocks import Block
 from ..docstrings import inherit_entries
 from ..losses import LOSSES, Vector
+from ..names import nearest
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
+from ..problems.duals import StoredDuals
 from ..ranges import refuse_huge
 
 if TYPE_CHECKING:
@@ -413,3 +421,127 @@ def row_visits(
         yield block, order[: state.rows_left(block.size, batch)]
         if stop.requested or stop.expired or state.steps_left == 0:
             return
+
+
+class Whole(NamedTuple):
+    """Points of several problems, their proofs, and the epochs that led to them.
+
+    After a stop these are the first problems of the batch only.
+    """
+
+    #: One per problem, empty for a kernel problem.
+    w: Vector | Sequence[Vector]
+    #: One per problem.
+    alpha: Vector | Sequence[StoredDuals]
+    #: One per problem.
+    bounds: list[Bounds]
+    #: Estimates of P and D, and the steps so far, after each epoch of each problem,
+    #: shape (n_epochs, 3).
+    epochs: Vector
+    #: Where the epochs of each problem end, shape (n_problems,).
+    ends: NDArray[np.intp]
+    #: Time of all problems.
+    seconds: float
+    #: Name of the method that made the epochs.
+    method: str
+    #: As for :class:`dualgap.training.Solution`, one per problem.
+    bias: Vector | Sequence[float] | None = None
+    decisions: Sequence[Vector] | None = None
+    #: Smallest size of the optimum in relative gaps.
+    floor: float = 0.0
+    #: ``y_i alpha_i`` of all problems in the layout of a batch of pairs.
+    table: Vector | None = None
+    #: Limits that ended the fits of problems without a proof of their accuracy. The
+    #: ordinary solver trains such a problem if no limit ended its fit.
+    statuses: Sequence[Status | None] = ()
+
+
+C = TypeVar("C", bound=Callable[..., Solver])
+
+_SOLVERS: dict[str, dict[str, type[Solver]]] = {}
+_CHOICES: dict[str, Callable[..., Solver]] = {}
+
+
+def register(*kinds: str) -> Callable[[type[S]], type[S]]:
+    """Enter a record of a solver, under its name, for these kinds of problem."""
+
+    def enter(solver: type[S]) -> type[S]:
+        for kind in kinds:
+            _SOLVERS.setdefault(kind, {})[solver.name] = solver
+        _by_name.cache_clear()  # another record may have had this name
+        solver.kinds = kinds
+        return solver
+
+    return enter
+
+
+def register_choice(kind: str) -> Callable[[C], C]:
+    """Enter the function that chooses the solver of a problem for "auto"."""
+
+    def enter(choice: C) -> C:
+        _CHOICES[kind] = choice
+        return choice
+
+    return enter
+
+
+def solvers_of(kind: str) -> dict[str, type[Solver]]:
+    """Return the records for a kind of problem by name, "auto" first."""
+    known = _SOLVERS[kind]
+    return {name: known[name] for name in sorted(known, key=lambda n: (n != "auto", n))}
+
+
+def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
+    """Return the record of a solver given by name or as a record.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(solver, Solver):
+        return solver
+    try:
+        return _by_name(solver, kind)
+    except (KeyError, TypeError):
+        known = solvers_of(kind)
+        names = ", ".join(map(repr, known))
+        near = nearest(str(solver), known, "solver")
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise ValueError(
+            f"solver={solver!r} is unknown; use one of {names} or a record such as "
+            f"SDCA(order='random').{hint}"
+        ) from None
+
+
+@cache
+def _by_name(name: str, kind: str) -> Solver:
+    return _SOLVERS[kind][name]()
+
+
+def check_kind(problem: Any, solver: Solver) -> None:
+    """Refuse a solver that is registered for other kinds of problem."""
+    if solver.kinds and problem.kind not in solver.kinds:
+        able = ", ".join(map(repr, solvers_of(problem.kind)))
+        raise ValueError(
+            f"solver={solver.name!r} is for {' and '.join(solver.kinds)} problems, got "
+            f"a {type(problem).__name__}; for {problem.kind} use {able}"
+        )
+
+
+def solver_for(problem: Any, solver: str | Solver = "auto") -> Solver:
+    """Return the record that trains a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver, default="auto"
+        "auto" is the solver registered under that name, or the one chosen by counts,
+        or the only solver of its kind.
+    """
+    known = solvers_of(problem.kind)
+    if solver == "auto" and problem.kind in _CHOICES:
+        return _CHOICES[problem.kind](problem)
+    if solver == "auto" and len(known) == 1:
+        (solver,) = known
+    return get_solver(solver, problem.kind)

@@ -25,8 +25,7 @@ from .. import core
 from ..losses import Vector
 from ..problems.base import Claim, LinearHint
 from ..problems.crammer_singer import CrammerSingerProblem
-from .base import Solver, State, new_order
-from .registry import register
+from .base import Solver, State, new_order, register
 
 
 @dataclass(frozen=True)

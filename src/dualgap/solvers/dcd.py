@@ -52,9 +52,8 @@ from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import BinaryHint, Claim
 from ..problems.binary import BinaryProblem
-from .base import Solver, State, new_order, page_order, random_blocks
+from .base import Solver, State, new_order, page_order, random_blocks, register
 from .conjugate import Accelerator, Mode
-from .registry import register
 
 Counters = NDArray[np.uint8]
 

@@ -33,9 +33,8 @@ from ..blas import one_thread
 from ..losses import Vector
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
-from .base import TINY, new_order
+from .base import TINY, new_order, register
 from .logistic import LogisticSolver, LogisticState
-from .registry import register
 
 Set = NDArray[np.uint32]
 

@@ -37,8 +37,7 @@ from ..checks import Count
 from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
-from .base import TINY
-from .registry import register
+from .base import TINY, register
 from .some_rows import (
     FewFeatures,
     Outcome,

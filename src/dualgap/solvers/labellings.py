@@ -25,12 +25,11 @@ from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
 from ..problems.rounding import Values
 from .auto import Auto, choose
-from .base import Limits, Solver
+from .base import Limits, Solver, Whole
 from .conjugate import Accelerator
 from .dcd import DCD, rows_per_chunk
 from .smoothing_newton import SmoothingNewton
 from .some_rows import SETTINGS as ROWS
-from .whole import Whole
 
 
 @dataclass(frozen=True)

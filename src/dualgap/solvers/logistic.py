@@ -33,8 +33,7 @@ from ..blas import one_thread
 from ..losses import Vector
 from ..problems.dense import DenseRows, Floats, unchecked
 from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
-from .base import TINY, Solver, State, new_order
-from .registry import register
+from .base import TINY, Solver, State, new_order, register
 from .shared_steps import SharedRows
 
 #: Returns nearly H^-1 R for R of shape (outputs, length).

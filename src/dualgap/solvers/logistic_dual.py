@@ -22,10 +22,9 @@ from scipy.special import entr
 from .. import core
 from ..losses import Vector
 from ..problems.logistic import LogisticProblem
-from .base import TINY, State, new_order
+from .base import TINY, State, new_order, register, register_choice
 from .dcd import constant_feature
 from .logistic import LogisticNewton, LogisticSolver
-from .registry import register, register_choice
 
 
 @dataclass(frozen=True)

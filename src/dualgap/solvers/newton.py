@@ -27,8 +27,7 @@ from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import TINY, Solver, State, new_order
-from .registry import get_solver, register, register_choice
+from .base import TINY, Solver, State, get_solver, new_order, register, register_choice
 from .regression import RegressionDCD, RegressionSolver, ascended
 from .smoothing_regression import SmoothingRegression
 from .some_rows import lone_blas

@@ -39,9 +39,8 @@ from ..problems.base import Claim, LinearHint
 from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
-from .base import Solver, State, new_order
+from .base import Solver, State, new_order, register
 from .dcd import DCDState, DualState
-from .registry import register
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import TINY, Solver, State, new_order
-from .registry import register, register_choice
+from .base import TINY, Solver, State, new_order, register, register_choice
 from .regression import (
     PairDescent,
     PairState,

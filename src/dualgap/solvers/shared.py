@@ -29,13 +29,12 @@ from ..problems.dense import DenseRows, prove_together, unchecked
 from ..problems.duals import StoredDuals
 from ..problems.reductions import OneVsRest
 from .auto import Auto, expected_cost, remaining
-from .base import TINY, Limits, Solver
+from .base import TINY, Limits, Solver, Whole
 from .dcd import DCD, cost
 from .few_rows import FewRows, are_few
 from .shared_steps import SETTINGS as STEPS
 from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
-from .whole import Whole
 
 logger = logging.getLogger("dualgap")
 

@@ -17,9 +17,8 @@ from .. import core
 from ..problems.batch import SingleBatch
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Values
-from .base import Limits
+from .base import Limits, Whole
 from .regression import RegressionDCD
-from .whole import Whole
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from .. import core
 from ..checks import Count
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import new_order
-from .registry import register
+from .base import new_order, register
 from .some_rows import (
     FewFeatures,
     Outcome,

@@ -31,8 +31,7 @@ from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import Solver, State, new_order
-from .registry import register
+from .base import Solver, State, new_order, register
 from .regression import RegressionDCD, RegressionSolver, two_sides
 from .regression_interior import RegressionInterior
 from .smoothing_newton import SmoothingNewtonSettings

@@ -27,13 +27,12 @@ from ..problems.base import EMPTY, Problem
 from ..problems.batch import Batch
 from ..problems.duals import SparseDuals
 from ..problems.kernel_matrix import IndefiniteKernelError
-from ..solvers.base import Solver
+from ..solvers.base import Solver, Whole
 from ..solvers.kernel.pairs import solve_pairs
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..solvers.labellings import solve_labellings
 from ..solvers.shared import solve_shared
 from ..solvers.small_regression import solve_regression
-from ..solvers.whole import Whole
 from .fit import solve
 from .interrupt import ctrl_c
 from .progress import HISTORY_DTYPE, Clock, EpochInfo, Progress

@@ -16,8 +16,7 @@ from .. import core
 from ..losses import Vector
 from ..problems.base import Problem
 from ..ranges import refuse_huge
-from ..solvers.base import Solver
-from ..solvers.registry import check_kind
+from ..solvers.base import Solver, check_kind
 from .checkpoint import Checkpoint, identity, restore
 from .interrupt import ctrl_c
 from .loop import Loop

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..losses import Vector
 from ..problems.duals import SparseDuals, StoredDuals, dense
-from ..solvers.whole import Whole
+from ..solvers.base import Whole
 from .progress import HISTORY_DTYPE
 
 

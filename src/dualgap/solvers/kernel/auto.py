@@ -19,7 +19,7 @@ from typing import ClassVar
 from ... import core
 from ...certificate import size_of_optimum
 from ...losses import Vector
-from ..registry import register
+from ..base import register
 from .base import BoxedProblem
 from .block import BlockSettings, BlockSolver, BlockState
 

@@ -54,8 +54,7 @@ from ...losses import Vector
 from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ...problems.kernel_nu import NuProblem
-from ..base import new_order
-from ..registry import register
+from ..base import new_order, register
 from .base import BoxedProblem, KernelSolver, KernelState
 from .interior import interior_point
 from .shrinking import ActiveSet, movable

@@ -22,8 +22,7 @@ from ...problems.base import EMPTY
 from ...problems.duals import Made
 from ...problems.kernel_batch import KernelBatch
 from ...problems.kernel_matrix import score_roundings
-from ..base import Limits
-from ..whole import Whole
+from ..base import Limits, Whole
 from .auto import KernelAuto
 from .block import BlockSolver
 

@@ -17,8 +17,7 @@ from ...kernels.gram import Gram
 from ...problems.base import EMPTY, Claim
 from ...problems.batch import SingleBatch
 from ...problems.kernel_boxes import BoxProblem
-from ..base import Limits
-from ..whole import Whole
+from ..base import Limits, Whole
 from .auto import KernelAuto
 from .block import BlockSolver
 from .pairs import dense_source, small_enough, when_to_end

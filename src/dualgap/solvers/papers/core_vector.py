@@ -32,7 +32,7 @@ from ... import core
 from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
-from ..registry import register
+from ..base import register
 from .frank_wolfe import (
     SampledState,
     SimplexSettings,

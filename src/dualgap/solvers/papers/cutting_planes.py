@@ -32,8 +32,7 @@ from ... import core
 from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import Solver, State, new_order
-from ..registry import register
+from ..base import Solver, State, new_order, register
 
 Set = NDArray[np.uint8]  # a set of rows, one bit each
 

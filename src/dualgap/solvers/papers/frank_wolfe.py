@@ -36,9 +36,8 @@ from ...problems.kernel import KernelProblem
 from ...problems.kernel_boxes import KernelSimplex
 from ...problems.kernel_matrix import scaled_values
 from ...ranges import refuse_huge
-from ..base import new_order
+from ..base import new_order, register
 from ..kernel.base import KernelSolver, KernelState
-from ..registry import register
 
 Ranking = Literal["clipped", "paper"]
 Stopping = Literal["certified", "sampled"]

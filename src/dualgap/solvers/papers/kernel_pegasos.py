@@ -30,9 +30,8 @@ from ...checks import Count
 from ...losses import LOSSES, Vector
 from ...problems.base import Claim, KernelHint
 from ...problems.kernel import KernelProblem
-from ..base import SteppedSolver, next_order
+from ..base import SteppedSolver, next_order, register
 from ..kernel.base import KernelSolver
-from ..registry import register
 from .frank_wolfe import SimplexState
 
 

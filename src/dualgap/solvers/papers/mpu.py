@@ -33,8 +33,7 @@ from ... import core
 from ...checks import Fraction, Step
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import Solver, State, new_order, row_visits
-from ..registry import register
+from ..base import Solver, State, new_order, register, row_visits
 
 
 @dataclass(frozen=True)

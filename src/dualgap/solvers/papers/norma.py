@@ -18,7 +18,7 @@ from typing import ClassVar
 from ... import core
 from ...checks import Fraction
 from ...problems.binary import BinaryProblem
-from ..registry import register
+from ..base import register
 from .stochastic_gradient import StochasticGradient
 
 

@@ -25,8 +25,7 @@ from ...checks import Count
 from ...losses import Vector
 from ...problems.bias import best_bias
 from ...problems.binary import BinaryProblem
-from ..base import RowOrder
-from ..registry import register
+from ..base import RowOrder, register
 from .stochastic_gradient import GradientState, StochasticGradient
 
 

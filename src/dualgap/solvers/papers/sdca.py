@@ -23,9 +23,8 @@ from ... import core
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import RowOrder, SteppedSolver, new_order, row_visits
+from ..base import RowOrder, SteppedSolver, new_order, register, row_visits
 from ..dcd import DualState
-from ..registry import register
 
 
 @dataclass(kw_only=True)

@@ -29,8 +29,7 @@ from ...checks import Count, Step
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import OrderedSolver, State, SteppedSolver, new_order, row_visits
-from ..registry import register
+from ..base import OrderedSolver, State, SteppedSolver, new_order, register, row_visits
 
 Visits = Iterator[tuple[Block, NDArray[np.uint32]]]
 

@@ -35,8 +35,7 @@ from ...checks import Count, Step
 from ...data.blocks import Block
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import OrderedSolver, State, new_order, row_visits
-from ..registry import register
+from ..base import OrderedSolver, State, new_order, register, row_visits
 
 
 @dataclass(frozen=True)

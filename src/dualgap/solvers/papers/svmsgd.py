@@ -24,8 +24,7 @@ from ...checks import Step
 from ...data.blocks import Block
 from ...losses import LOSSES
 from ...problems.binary import BinaryProblem
-from ..base import OrderedSolver, RowOrder, new_order
-from ..registry import register
+from ..base import OrderedSolver, RowOrder, new_order, register
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 
 
