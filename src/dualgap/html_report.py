@@ -25,8 +25,8 @@ from .certificate import Certificate, percent
 from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
-from .estimators.arguments import check_array
 from .estimators.fitted import refuse_other_rows
+from .estimators.input import check_array
 from .kernels.functions import refuse_items
 from .models import certify
 from .models.linear import constant_remarks

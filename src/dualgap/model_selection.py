@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .estimators.grid_search import GridSearchCV
 from .estimators.kernel_path import SVCPath, svc_path
-from .estimators.l1_path import L1Path, l1_path
-from .estimators.path import SVMPath, svm_path
+from .estimators.path import L1Path, SVMPath, l1_path, svm_path
 
 __all__ = [
     "GridSearchCV",

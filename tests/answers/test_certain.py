@@ -21,8 +21,8 @@ from dualgap.answers import Decided
 from dualgap.answers.bias import Side
 from dualgap.certificate import Bounds, Certificate
 from dualgap.data import convert, model_file
-from dualgap.estimators.balls import balls_of
 from dualgap.estimators.fitted import other_objective
+from dualgap.estimators.regions import balls_of
 from dualgap.kernel import Polynomial, Sigmoid
 from dualgap.losses import Hinge
 from dualgap.models import influence, what_if

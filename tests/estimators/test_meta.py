@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualgap import SVC, LinearSVC, certify
-from dualgap.estimators.meta import unwrap
+from dualgap.estimators.base import unwrap
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import LinearSVC, memory
-from dualgap.estimators.balls import balls_of
+from dualgap.estimators.regions import balls_of
 from dualgap.models import (
     certify,
     compress,

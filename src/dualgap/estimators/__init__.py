@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from .base import unwrap
 from .calibration import CalibratedClassifier, calibrated
-from .kernel_cv import SVCCV, SVRCV
+from .cross_validation import SVCCV, SVRCV, LinearSVCCV
 from .kernel_path import SVCPath, svc_path
 from .linear_svc import LinearSVC
-from .linear_svc_cv import LinearSVCCV
 from .logistic import LogisticRegression
-from .meta import unwrap
 from .novelty import LinearOneClassSVM, OneClassSVM
-from .nu import NuSVC, NuSVR
 from .path import SVMPath, svm_path
-from .regression import SVR, LinearSVR
+from .regression import SVR, LinearSVR, NuSVC, NuSVR
 from .svc import SVC
 
 __all__ = [

@@ -17,7 +17,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
 
 from .. import core
 from ..certificate import Certificate, Status
@@ -44,7 +46,6 @@ from ..training.batch import (
 from ..training.seeds import seeds_of
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
-from .html import CertificateHTMLMixin
 from .input import TrainingData, checked
 from .parameters import (
     Count,
@@ -57,11 +58,46 @@ from .parameters import (
 )
 
 if TYPE_CHECKING:
+    from sklearn.utils._repr_html.estimator import _VisualBlock
+    from sklearn.utils._repr_html.params import ParamsDict
     from typing_extensions import Self
 
 T = TypeVar("T")
 #: Kind of batch that an estimator trains.
 B = TypeVar("B", bound=Batch)
+
+
+def _alone(model: BaseEstimator) -> bool:
+    """Whether a model has a certificate to show, and no other model inside."""
+    return hasattr(model, "certificate_") and not hasattr(model, "estimator")
+
+
+class CertificateHTMLMixin(BaseEstimator):
+    """Mixin that adds the certificate to scikit-learn's HTML, in pipelines too.
+
+    Its sentence stands below the name of the estimator, and its table is folded like
+    the table of the parameters.
+    """
+
+    @available_if(_alone)
+    def _sk_visual_block_(self) -> _VisualBlock:
+        # In scikit-learn 1.6 this import fails, and the estimator has no such sentence.
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        return _VisualBlock(
+            "single",
+            self,
+            names=type(self).__name__,
+            name_details=str(self),
+            name_caption=self.certificate_.message,
+        )
+
+    def _get_params_html(self, *args: object, **options: object) -> ParamsDict:
+        params = super()._get_params_html(*args, **options)
+        if hasattr(self, "certificate_"):
+            inner = params._repr_html_inner() + self.certificate_._repr_html_()
+            params._repr_html_inner = lambda: inner
+        return params
 
 
 @dataclass(eq=False, repr=False)
@@ -461,3 +497,53 @@ def warn_of_models(name: str, found: Sequence[tuple[str, Certificate]]) -> None:
     names, certificates = zip(*found, strict=True)
     whole = Certificate.total(list(certificates), list(names))
     warn_of_failures(name, whole, "models")
+
+
+def own(model: BaseEstimator) -> BaseEstimator:
+    """Return dualgap's estimator of a patched model; any other model as it is."""
+    convert = getattr(model, "_as_own", None)
+    return model if convert is None else convert()
+
+
+def final(model: BaseEstimator) -> BaseEstimator:
+    """Return the model of a search or of a calibration; any other model as it is."""
+    while True:
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif hasattr(model, "calibrators_"):
+            model = model.estimator_
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "cv_results_") or hasattr(model, "param_grid"):
+            raise NotFittedError(
+                f"{type(model).__name__} has no best_estimator_; fit it with refit=True"
+            )
+        else:
+            return model
+
+
+def unwrap(
+    model: BaseEstimator, X: MatrixLike | None = None
+) -> tuple[BaseEstimator, MatrixLike]:
+    """Return the model inside pipelines and searches, and the rows that it sees.
+
+    A patched model that dualgap has trained becomes dualgap's own estimator.
+    """
+    steps, model = taken_apart(model)
+    if X is not None:
+        for step in steps:
+            X = step.transform(X)
+    return model, X
+
+
+def taken_apart(model: BaseEstimator) -> tuple[list[BaseEstimator], BaseEstimator]:
+    """Return the transformers of pipelines, in order, and the model behind them."""
+    steps: list[BaseEstimator] = []
+    model = final(model)
+    while isinstance(getattr(model, "steps", None), list):  # a Pipeline
+        before = [step for _, step in model.steps[:-1]]
+        steps += [step for step in before if step not in (None, "passthrough")]
+        model = final(model.steps[-1][1])
+    # A patched model that scikit-learn has trained stays as it is: its penalty may have
+    # no counterpart, and LIBSVM numbers only the rows of positive weight.
+    return steps, own(model) if hasattr(model, "certificate_") else model

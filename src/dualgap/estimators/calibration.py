@@ -31,7 +31,7 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..training.batch import begin
-from .base import Model, warn_of_models
+from .base import CertificateHTMLMixin, Model, final, own, warn_of_models
 from .calibrators import (
     Calibrator,
     SigmoidCalibrator,
@@ -39,10 +39,8 @@ from .calibrators import (
     probabilities,
 )
 from .folds import CrossValidation, FoldFit, Folds, run, why_ended
-from .html import CertificateHTMLMixin
 from .input import checked, encode, labelled, refuse_masks, refuse_store, validated
 from .linear_svc import LinearSVC
-from .meta import final, own
 from .parameters import ParameterHints
 from .search import ClassifierSearch
 from .svc import SVC

@@ -22,14 +22,13 @@ from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
 from ..problems.reductions import Reduction
 from ..training.batch import begin
-from .arguments import validate_data
-from .balls import balls_of
 from .base import Model, silent_failures, tell
 from .fitted import FittedProblem
-from .input import refuse_store
+from .input import refuse_store, validate_data
 from .regions import (
     Optimum,
     ProblemBall,
+    balls_of,
     certain_support,
     kernel_coef_bounds,
     optimum_of,

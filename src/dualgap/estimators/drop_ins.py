@@ -33,7 +33,7 @@ from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
 from ..problems.reductions import OneVsOne
 from . import originals
-from ._in_place import (
+from ._libsvm import (
     Epochs,
     by_label,
     epochs,
@@ -43,7 +43,7 @@ from ._in_place import (
     train,
     wants_probabilities,
 )
-from ._in_place import seeing as seeing  # exporters patch with it too
+from ._libsvm import seeing as seeing  # exporters patch with it too
 from .base import silent_failures
 from .calibration import curves_of_pairs
 from .input import checked

@@ -41,6 +41,7 @@ from ..problems.base import Claim, Problem
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.duals import Table, expanded
+from ..problems.elastic_net import l1_ratio_of, with_l1
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
 from ..problems.kernel_nu import NuClassification, NuRegression
@@ -49,9 +50,7 @@ from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
 from . import originals
-from .arguments import check_array
-from .input import checked_weights, encode, multilabelled, weights
-from .l1 import l1_ratio_of, with_l1
+from .input import check_array, checked_weights, encode, multilabelled, weights
 from .parameters import kernel_named
 
 

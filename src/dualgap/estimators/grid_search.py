@@ -27,9 +27,9 @@ from ..data.rows import Points
 from ..data.types import MatrixLike, Parameters
 from ..kernel import BlockSolver, KernelAuto, Nystroem, get_kernel_solver
 from ..losses import Vector
-from .arguments import check_sample_weight
 from .base import Model, tell, warn_of_models
 from .folds import Fold, FoldFit, Folds, Walk, run
+from .input import check_sample_weight
 from .linear_svc import LinearSVC
 from .parameters import refuse_scores_of_probabilities
 from .regression import SVR, LinearSVR

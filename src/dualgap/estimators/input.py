@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils import validation
 from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
@@ -23,7 +26,6 @@ from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
 from ..ranges import refuse_huge
-from .arguments import check_array, check_sample_weight, validate_data
 from .parameters import refuse_huge_of
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -439,3 +441,53 @@ def labelled(
     rows = X.X if isinstance(X, Points) else X
     weight, factor = weights(class_weight, rows, classes, codes, sample_weight)
     return TrainingData(X, y, sample_weight, weight, classes, codes, factor, items)
+
+
+Check = TypeVar("Check", bound=Callable[..., object])
+
+
+def _naming(check: Check, *names: str) -> Check:
+    """Return a check that raises a ValueError instead of an OverflowError.
+
+    `names` are the arguments of the check that hold numbers.
+    """
+    arguments = signature(check)
+
+    @wraps(check)
+    def named(*args: object, **options: object) -> object:
+        try:
+            return check(*args, **options)
+        except OverflowError:
+            given = arguments.bind(*args, **options).arguments
+            for name in names:
+                if _overflows(given.get(name)):
+                    own = given.get("input_name") or name
+                    raise ValueError(
+                        f"{own} holds a number beyond the range of float64; give "
+                        "numbers of at most 1.8e308 in size"
+                    ) from None
+            raise
+
+    return cast(Check, named)
+
+
+def _overflows(values: object) -> bool:
+    try:
+        np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError):
+        pass
+    return False
+
+
+check_array = _naming(validation.check_array, "array")
+check_rows_and_labels = _naming(validation.check_X_y, "X", "y")
+#: Weights are float64, zero or positive.
+check_sample_weight = _naming(
+    partial(
+        validation._check_sample_weight, dtype=np.float64, ensure_non_negative=True
+    ),
+    "sample_weight",
+)
+validate_data = _naming(validation.validate_data, "X", "y")

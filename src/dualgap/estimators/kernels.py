@@ -1,24 +1,46 @@
-"""Parameters and attributes that the kernel estimators share."""
+"""Code that the kernel estimators share, and estimators with a single problem."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_y, check_consistent_length
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
 from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike
-from ..kernel import Callable, Linear, Precomputed
+from ..kernel import BlockSolver, Callable, Gram, Linear, Precomputed
 from ..kernels.functions import Kernel, takes_items
+from ..kernels.gram import Matrix as KernelMatrix
+from ..kernels.gram import points_of
+from ..kernels.predict import single_values
 from ..losses import Vector
+from ..problems.base import Problem
+from ..problems.batch import SingleBatch
+from ..problems.kernel_batch import SingleKernelBatch
+from ..solvers import Solver, get_solver, solvers_of
+from ..training.batch import Job
 from ..training.solution import Solutions
-from .base import Parameters
-from .input import TrainingData, require_fitted, rows_to_predict, validated
-from .parameters import Count, Gamma, KernelLike, Megabytes, Number, kernel_named
+from .base import B, Estimator, Parameters
+from .input import (
+    TrainingData,
+    linear_values,
+    refuse_masks,
+    refuse_store,
+    require_fitted,
+    rows_to_predict,
+    unlabelled,
+    validated,
+)
+from .parameters import Count, Flag, Gamma, KernelLike, Megabytes, Number, kernel_named
 
 
 @dataclass(eq=False, repr=False)
@@ -172,3 +194,247 @@ class KernelModel(KernelParameters):
         """Raise an error if the kernel is not linear, for then there is no `coef_`."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is only available with kernel='linear'")
+
+
+class SingleFit(Estimator[B]):
+    """Base of estimators that solve a single problem."""
+
+    @property
+    def _supervised(self) -> bool:
+        return isinstance(self, RegressorMixin)
+
+    def _read(
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> TrainingData:
+        remedy = "read the text with dualgap.data.load_svmlight"
+        refuse_store(X, type(self).__name__, remedy)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        X, y, items = self._rows_and_targets(X, y)
+        return unlabelled(X, y, sample_weight, items)
+
+    def _rows_and_targets(
+        self, X: MatrixLike, y: ArrayLike | None
+    ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
+        """Return them, and items for a kernel function, after checking them."""
+        if self._supervised:
+            return (*validated(self, X, y, y_numeric=True), None)
+        return validated(self, X, "no_validation"), None, None
+
+
+class Targets(RegressorMixin):
+    """Mixin of regressors, which predict the values of their problems."""
+
+    if TYPE_CHECKING:
+
+        def _values(self, X: MatrixLike) -> Vector: ...
+
+    def predict(self, X: MatrixLike) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
+            (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets; with several quantiles, shape (n_samples, n_quantiles).
+        """
+        return self._columns(self._values(X))
+
+    def _columns(self, values: Vector) -> Vector:
+        """Return one value of a row, or one for each quantile of a list."""
+        return values[:, 0]
+
+
+@dataclass(eq=False, repr=False)
+class LinearSingle(SingleFit[SingleBatch]):
+    """Base of linear estimators with a single problem.
+
+    Parameters
+    ----------
+    warm_start : bool, default=False
+        Start from the dual variables of the previous fit, which must have had the same
+        rows.
+    """
+
+    _: KW_ONLY
+    warm_start: Flag = False
+
+    if TYPE_CHECKING:
+        coef_: Vector = field(init=False)
+        intercept_: Vector = field(init=False)
+        support_: NDArray[np.intp] = field(init=False)
+        dual_coef_: Vector = field(init=False)
+        _n_rows: int = field(init=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _previous_duals(self, batch: SingleBatch) -> Vector:
+        n, several = batch.only.n, len(batch)
+        if several != len(self.dual_coef_):
+            raise ValueError(
+                f"warm_start=True: the previous fit had {len(self.dual_coef_)} "
+                f"quantiles, but this one has {several}; set warm_start=False"
+            )
+        if n != self._n_rows:
+            raise ValueError(
+                f"warm_start=True: the previous fit had {self._n_rows} rows, but this "
+                f"one has {n}; set warm_start=False for new data"
+            )
+        warm = np.zeros((several, n))
+        warm[:, self.support_] = self.dual_coef_
+        return warm
+
+    def _keep_duals(self, found: Solutions) -> None:
+        alpha = np.stack(list(found.alpha))
+        self.support_ = np.flatnonzero(alpha.any(axis=0))
+        self.dual_coef_ = alpha[:, self.support_]
+        self._n_rows, self._fitted_C = alpha.shape[1], getattr(self, "C", 1.0)
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
+        return linear_values(self, X).reshape(-1, len(self.intercept_))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
+    """Base of kernel estimators with a single problem.
+
+    Parameters
+    ----------
+    solver : {"auto", "block"} or BlockSolver, default="auto"
+        Training method. "auto" uses the block solver, and solves small problems up to
+        rounding where that takes little extra time.
+    max_iter : int, default=10000
+        Largest number of epochs. An epoch is one working set.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
+        `cache_size`.
+    n_jobs : int, optional
+        Number of threads. In training they share rows of the kernel matrix, in
+        prediction the rows of X. None means 1 unless :func:`joblib.parallel_config`
+        sets another number; -1 uses all processors.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_SV,), intp
+        Indices of the support vectors among the training rows, sorted.
+    n_support_ : ndarray of shape (1,), int32
+        Number of support vectors.
+    dual_coef_ : ndarray of shape (1, n_SV), float64
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0.
+    intercept_ : ndarray of shape (1,), float64
+        Constant of the prediction.
+    coef_ : ndarray of shape (1, n_features), float64
+        Weights of the features; only with the linear kernel.
+    """
+
+    solver: Annotated[
+        str | BlockSolver,
+        StrOptions(set(solvers_of("kernel-regression"))),
+        BlockSolver,
+    ] = "auto"
+
+    @abstractmethod
+    def _problem(
+        self,
+        matrix: KernelMatrix,
+        targets: NDArray[np.generic] | None,
+        weight: Vector | None,
+        C: float,
+    ) -> Problem | Sequence[Problem]:
+        """Return the problem, or problems, of rows with these targets and weights."""
+
+    def _rows_and_targets(
+        self, X: MatrixLike, y: ArrayLike | None
+    ) -> tuple[MatrixLike, NDArray[np.generic] | None, MatrixLike | None]:
+        supervised = self._supervised
+        options = {"y_numeric": True} if supervised else {}
+        return self._training_rows(X, y, supervised, **options)
+
+    def _batch(self, data: TrainingData, job: Job) -> SingleKernelBatch:
+        record = self._kernel_of(data)
+        points = points_of(data.X, record)
+        kernel = record.resolve(points.X)
+        return self._kernel_batch(points, kernel, data)
+
+    def _kernel_batch(
+        self,
+        points: Points,
+        kernel: Kernel,
+        data: TrainingData,
+        whole: KernelMatrix | None = None,
+    ) -> SingleKernelBatch:
+        """Return the problem, if need be over the kernel matrix of all rows."""
+        weight, n = data.weight, points.X.shape[0]
+        kept = np.arange(n) if weight is None else np.flatnonzero(weight > 0.0)
+        if whole is None and (isinstance(kernel, Precomputed) or len(kept) == n):
+            whole = Gram(points, kernel, self.cache_size)
+        if whole is None:
+            matrix: KernelMatrix = Gram(points[kept], kernel, self.cache_size)
+        else:
+            matrix = whole if len(kept) == n else whole.subset(kept)
+        targets = None if data.y is None else data.y[kept]
+        some = None if weight is None else weight[kept]
+
+        def make(C: float) -> Problem | Sequence[Problem]:
+            return self._problem(matrix, targets, some, C)
+
+        name, C = type(self).__name__, getattr(self, "C", math.nan)
+        return SingleKernelBatch(
+            make(C), name, make, points=points, place=kept, kernel=kernel
+        )
+
+    def _solver(self, batch: SingleKernelBatch, job: Job) -> Solver:
+        solver = get_solver(self.solver, batch.kind)
+        if isinstance(self.solver, str) and isinstance(solver, BlockSolver):
+            solver = replace(solver, threads=job.threads)
+        return solver
+
+    def _keep(
+        self, data: TrainingData, batch: SingleKernelBatch, found: Solutions
+    ) -> None:
+        alpha = np.stack(list(found.alpha))
+        used = np.flatnonzero(alpha.any(axis=0))
+        self.support_ = batch.place[used]
+        self.n_support_ = np.array([used.size], np.int32)
+        self.dual_coef_ = alpha[:, used]
+        self.intercept_ = np.array([found[k].bias for k in range(len(alpha))])
+        self.shape_fit_ = batch.points.X.shape
+        vectors = batch.points, batch.kernel, self.support_
+        self._keep_vectors(*vectors, found, data.items)
+
+    @property
+    def coef_(self) -> Vector:
+        """Weights of the features, a row for each problem; linear kernel only.
+
+        The array is read-only, because predictions use `dual_coef_`.
+        """
+        self._refuse_coef()
+        check_is_fitted(self)
+        coef: Vector = self.dual_coef_ @ self.support_vectors_
+        coef.flags.writeable = False
+        return coef
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples, n_problems)."""
+        kernel, X = self._prediction_rows(X)
+        values = [
+            single_values(
+                kernel,
+                X,
+                self.support_vectors_,
+                self.dual_coef_[k : k + 1],
+                float(intercept),
+                support=self.support_,
+                n_jobs=self.n_jobs,
+            )
+            for k, intercept in enumerate(self.intercept_)
+        ]
+        return np.stack(values, axis=1)

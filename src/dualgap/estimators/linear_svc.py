@@ -29,7 +29,6 @@ from ..solvers import ProximalNewton, SequentialDual, Solver, get_solver, solver
 from ..solvers.labellings import are_small
 from ..training.batch import Job, Start
 from ..training.solution import Solutions
-from .arguments import check_array
 from .base import Estimator, is_silent
 from .callbacks import Fitted
 from .certain import CertainLabels
@@ -37,6 +36,7 @@ from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_o
 from .input import (
     ROWS,
     TrainingData,
+    check_array,
     has_label_table,
     labelled,
     labels_of_store,

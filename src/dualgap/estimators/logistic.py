@@ -21,7 +21,7 @@ from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.batch import SingleBatch
-from ..problems.elastic_net import ElasticNetProblem
+from ..problems.elastic_net import ElasticNetProblem, l1_ratio_of
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels
 from ..solvers import (
@@ -48,7 +48,6 @@ from .input import (
     refuse_store,
     validated,
 )
-from .l1 import l1_ratio_of
 from .parameters import ClassWeight, Flag, Positive
 
 if TYPE_CHECKING:

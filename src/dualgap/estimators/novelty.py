@@ -22,8 +22,8 @@ from ..solvers import Solver, solver_for
 from ..training.batch import Job
 from ..training.solution import Solution, Solutions
 from .input import TrainingData
+from .kernels import KernelSingle, LinearSingle
 from .parameters import Nu
-from .single import KernelSingle, LinearSingle
 
 #: A decision below this fraction of the offset counts as 0: it is within rounding.
 ZERO = 1e-9

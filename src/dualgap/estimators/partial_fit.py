@@ -29,9 +29,8 @@ from ..solvers.auto import Auto
 from ..training.batch import begin, in_threads
 from ..training.seeds import seeds_of
 from ..training.stream import Stream, key_of
-from .arguments import check_sample_weight
 from .base import Estimator, need_duals
-from .input import checked, class_factors, refuse_masks, validated
+from .input import check_sample_weight, checked, class_factors, refuse_masks, validated
 
 #: Parameters that define the problem. They must not change between calls.
 FIXED = (

@@ -1,23 +1,25 @@
-"""Paths of linear SVMs: models for many values of C, each with a certificate."""
+"""Paths of linear classifiers: models for many values of C, each with a certificate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..losses import Vector
+from ..problems.elastic_net import least_C
 from ..solvers import Solver
-from ..training.batch import begin, solve_path
+from ..training.batch import Start, begin, solve_batch, solve_path
 from ..training.interrupt import ctrl_c
-from .arguments import check_rows_and_labels
 from .base import warn_of_models
-from .input import ROWS, labelled, refuse_masks, refuse_store
+from .input import ROWS, check_rows_and_labels, labelled, refuse_masks, refuse_store
 from .linear_svc import LinearSVC
+from .logistic import LogisticRegression
 from .parameters import ClassWeight, LossLike
 from .search import grid_of
 
@@ -185,3 +187,164 @@ def warn_of_path(
         for of, part in zip(names, whole.parts, strict=True)
     ]
     warn_of_models(name, found)
+
+
+#: Largest C of a path, as a multiple of the least one.
+_REACH = 1000.0
+
+
+class L1Path(NamedTuple):
+    """Result of :func:`l1_path`: one model per C, each with its certificate."""
+
+    #: Values of C, shape (n_Cs,), in the given order.
+    Cs: Vector
+    #: Coefficients, shape (n_Cs, n_features); with m models (one per class or label),
+    #: shape (n_Cs, m, n_features).
+    coefs: Vector
+    #: Intercepts, shape (n_Cs,); with m models, (n_Cs, m).
+    intercepts: Vector
+    #: One per C, with m parts where there are m problems.
+    certificates: list[Certificate]
+    #: Whether a weight is proved to be 0 in every exact optimum, in the shape of
+    #: `coefs`. The other features are the certified active set.
+    zeros: NDArray[np.bool_]
+    #: Largest C, up to rounding, at which all weights are 0.
+    least: float
+
+
+def l1_path(
+    X: MatrixLike,
+    y: ArrayLike,
+    Cs: int | ArrayLike = 10,
+    *,
+    loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
+    l1_ratio: float = 1.0,
+    tol: float = 1e-3,
+    max_iter: int = 10_000,
+    time_limit: float | None = None,
+    fit_intercept: bool = True,
+    class_weight: ClassWeight = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> L1Path:
+    """Train linear classifiers with an L1 norm for many values of C.
+
+    The values are trained in increasing order, each from the last model. The gap of a
+    model proves which weights are 0 at the exact optimum.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        Classes, or a table of 0 and 1 with a column per label.
+    Cs : int or array-like of shape (n_Cs,), default=10
+        Values of C in any order; an int means that many values, evenly spaced in their
+        logarithm from the least one with a nonzero weight to 1,000 times as much.
+    loss : {"squared_hinge", "logistic"}, default="squared_hinge"
+        Loss of ``LinearSVC(penalty="l1")``, or of ``LogisticRegression``.
+    l1_ratio : float, default=1.0
+        Share of the L1 norm in the penalty, above 0; other values than 1 need the
+        logistic loss.
+    tol, max_iter, fit_intercept, class_weight, n_jobs, verbose
+        As in :class:`LinearSVC`, for every C.
+    time_limit : float, optional
+        Seconds for the whole path.
+    sample_weight : array-like of shape (n_samples,), optional
+        Factors of C.
+
+    Returns
+    -------
+    L1Path
+        Named tuple ``(Cs, coefs, intercepts, certificates, zeros, least)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or no feature has to do with y.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a model did not reach `tol`.
+
+    See Also
+    --------
+    svm_path : The same for the squared norm.
+    sklearn.svm.l1_min_c : The least C of two classes, without weights.
+
+    Notes
+    -----
+    The squared hinge penalises the intercept, the logistic loss does not, as in the
+    two estimators. For the squared hinge `least` counts the intercept as a weight.
+
+    References
+    ----------
+    E. Ndiaye, O. Fercoq, A. Gramfort, J. Salmon, "Gap safe screening rules for sparsity
+    enforcing penalties", JMLR 18, 2017.
+
+    Examples
+    --------
+    >>> from dualgap.model_selection import l1_path
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = l1_path(scale(X), y, Cs=3, tol=1e-6)
+    >>> (path.coefs != 0).sum(axis=1), path.zeros.sum(axis=1)
+    (array([ 0, 10, 19]), array([29, 19,  3]))
+    """
+    if loss not in ("squared_hinge", "logistic"):
+        raise ValueError(f"loss={loss!r} is unknown; use 'squared_hinge' or 'logistic'")
+    number = isinstance(l1_ratio, (int, float, np.floating)) and 0.0 < l1_ratio <= 1.0
+    if not number or (loss == "squared_hinge" and l1_ratio != 1.0):
+        remedy = "1" if loss == "squared_hinge" else "a number above 0, up to 1"
+        raise ValueError(f"l1_ratio={l1_ratio!r} does not go with {loss}; use {remedy}")
+    model: Any = LinearSVC(penalty="l1")
+    if loss == "logistic":
+        model = LogisticRegression(l1_ratio=l1_ratio)
+    model.set_params(
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        fit_intercept=fit_intercept,
+        class_weight=class_weight,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    model._validate_params()
+    grid = grid_of(Cs)
+    stop = begin(time_limit)
+    data = model._read(X, y, sample_weight)
+    job = model._job(stop)
+    batch, solver = model._problems(data, job)
+    least = min(least_C(batch.problem(k)) for k in range(len(batch)))
+    if isinstance(Cs, (int, Integral)):
+        grid = least * np.geomspace(1.0, _REACH, len(grid))
+    order = np.argsort(grid, kind="stable")
+    coefs, intercepts, certificates, zeros = [], [], [], []
+    warm: Start | None = None
+    with ctrl_c(stop):  # also between two fits
+        for C in grid[order]:
+            now = batch.at(float(C))
+            found = solve_batch(now, solver, job, warm, at_once=False)
+            warm = _start_from(found.w)
+            certificates.append(found.certificate)
+            kept = model._attributes(data, now, found.w)
+            coefs.append(kept["coef_"])
+            intercepts.append(kept["intercept_"])
+            own = [now.problem(k).zeros(w) for k, w in enumerate(found.w)]
+            left = ~np.concatenate(own)[:, : now.problem(0).d]
+            zeros.append(batch.columns.spread(left.astype(float)) == 0.0)
+    given = np.argsort(order)
+    tables = [np.array(each)[given] for each in (coefs, intercepts, zeros)]
+    if tables[1].shape[1] == 1:
+        tables = [table[:, 0] for table in tables]
+    ordered = [certificates[k] for k in given]
+    warn_of_path("l1_path", grid, ordered, batch.names)
+    return L1Path(grid, tables[0], tables[1], ordered, tables[2], least)
+
+
+def _start_from(models: Sequence[Vector]) -> Start:
+    """Return what starts each problem from the model of the last C."""
+    return lambda k, _: models[k]

@@ -1,4 +1,4 @@
-"""Regions that contain the optimum of a fitted estimator, and bounds on decisions."""
+"""Balls and regions that contain the optimum of an estimator, and their bounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ..answers.ball import Ball
 from ..answers.kernel_regions import (
@@ -21,6 +22,7 @@ from ..answers.kernel_regions import (
     refuse_new_rows,
 )
 from ..answers.regions import LinearRegion, linear_bounds, region_of
+from ..blas import ready
 from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
@@ -28,9 +30,11 @@ from ..kernel import Nystroem
 from ..kernels.functions import refuse_items
 from ..kernels.predict import pair_values, pair_weights, single_values
 from ..losses import Vector
+from ..problems.elastic_net import l1_ratio_of
+from ..problems.kernel_matrix import MatrixProblem
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
-from .l1 import l1_ratio_of
+from .fitted import FittedProblem, other_objective, refuse_other_rows
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -334,3 +338,58 @@ def certain_support(
         support[rows] |= used & lost
         others[rows] &= ~used | free
     return support, others
+
+
+def balls_of(
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    whole: bool = False,
+) -> list[ProblemBall]:
+    """Prove the balls of a fitted estimator, from its training rows.
+
+    `model`: with unchanged parameters since `fit`. `X`, `y`, `sample_weight`: the
+    arguments of `fit`. `whole`: whether the problems of pairs of classes have all rows.
+    Returns one per problem, in the order of ``certificate_.parts``. Raises ValueError
+    if X, y and the weights are not the training data, or the problem has no
+    certificate. Raises TypeError if the estimator is of another type.
+    """
+    check_is_fitted(model)
+    refuse_without_optimum(model)
+    if not hasattr(model, "_fitted_problems"):
+        raise TypeError(
+            f"model={type(model).__name__} is not supported; give a fitted LinearSVC, "
+            "SVC, LinearSVR or SVR"
+        )
+    ready()
+    problems = list(model._fitted_problems(X, y, sample_weight, whole))
+    trained = getattr(model, "certificate_", None)
+    balls = [_ball(model, trained, k, one) for k, one in enumerate(problems)]
+    if trained is not None and len(trained.parts) == len(balls):
+        parts = [part.ball.certificate for part in balls]
+        if other_objective(trained, Certificate.total(parts)):
+            # Of a stopped fit the ball may be about a better point than the model.
+            parts = [
+                one.certificate() if _has_kernel(one) else part.ball.certificate
+                for one, part in zip(problems, balls, strict=True)
+            ]
+        refuse_other_rows(trained, parts)
+    return balls
+
+
+def _has_kernel(one: FittedProblem) -> bool:
+    return isinstance(one.problem, MatrixProblem)
+
+
+def _ball(
+    model: BaseEstimator, trained: Certificate | None, k: int, one: FittedProblem
+) -> ProblemBall:
+    """Return the ball of problem k; without duals, a fit as accurate finds them."""
+    alpha = one.alpha
+    if alpha is None:
+        gap = model.tol if trained is None else trained.parts[k].relative_gap
+        alpha = one.duals(gap if trained is None else max(gap, 1e-12))
+    w = None if _has_kernel(one) else one.w
+    return ProblemBall(Ball.of(one.problem, w, alpha), one.label, one.rows)

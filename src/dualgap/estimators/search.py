@@ -31,11 +31,17 @@ from ..losses import Vector
 from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.checkpoint import Checkpoint
-from .arguments import check_sample_weight
 from .base import Model, Parameters, tell, warn_of_models
 from .certified import certified_search
 from .folds import CrossValidation, FoldFit, Folds, run, why_ended
-from .input import checked, labelled, refuse_masks, refuse_store, validated
+from .input import (
+    check_sample_weight,
+    checked,
+    labelled,
+    refuse_masks,
+    refuse_store,
+    validated,
+)
 from .parameters import (
     ClassWeight,
     File,

@@ -17,10 +17,9 @@ from ..answers.left_out import alpha_without, repaired, sharpened
 from ..blas import limited
 from ..checks import check_positive
 from ..data.types import Matrix, MatrixLike
-from ..estimators.arguments import check_array
+from ..estimators.base import unwrap
 from ..estimators.fitted import binary_of, terms_of_linear
-from ..estimators.input import TrainingData, labelled, weights
-from ..estimators.meta import unwrap
+from ..estimators.input import TrainingData, check_array, labelled, weights
 from ..estimators.regions import ProblemBall, optimum_of
 from ..kernels.gram import points_of
 from ..problems.batch import LinearBatch

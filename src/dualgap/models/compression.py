@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..blas import limited
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
-from ..estimators.arguments import check_array
+from ..estimators.base import own
 from ..estimators.fitted import (
     FittedProblem,
     binary_of,
@@ -27,9 +27,8 @@ from ..estimators.fitted import (
     refuse_other_rows,
     table_of,
 )
-from ..estimators.input import ROWS, TrainingData, checking, labelled
+from ..estimators.input import ROWS, TrainingData, check_array, checking, labelled
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.meta import own
 from ..estimators.parameters import Jobs
 from ..estimators.svc import SVC
 from ..kernels.functions import refuse_items

@@ -45,16 +45,14 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from ..blas import limited
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.arguments import check_array
+from ..estimators.base import taken_apart
 from ..estimators.fitted import kernel_of
-from ..estimators.input import checking
+from ..estimators.input import check_array, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
-from ..estimators.meta import taken_apart
 from ..estimators.novelty import LinearOneClassSVM
-from ..estimators.nu import NuSVC
 from ..estimators.parameters import Jobs
-from ..estimators.regression import LinearSVR
+from ..estimators.regression import LinearSVR, NuSVC
 from ..estimators.svc import SVC
 from ..kernels.functions import RBF, Laplacian, Linear
 from ..kernels.predict import pair_coef

@@ -31,15 +31,14 @@ from ..data import model_file as file
 from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
+from ..estimators.base import final, own
 from ..estimators.calibration import CalibratedClassifier
 from ..estimators.kernels import KernelModel
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
-from ..estimators.meta import final, own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS
-from ..estimators.regression import SVR, LinearSVR
+from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
 from ..estimators.svc import SVC
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel

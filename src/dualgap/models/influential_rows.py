@@ -16,8 +16,8 @@ from ..answers.removal import Neighbourhood, inner, loosely
 from ..blas import limited
 from ..checks import check_positive
 from ..data.types import MatrixLike
-from ..estimators.arguments import check_array
-from ..estimators.meta import unwrap
+from ..estimators.base import unwrap
+from ..estimators.input import check_array
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.reductions import Reduction, reduction_in

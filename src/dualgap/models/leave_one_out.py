@@ -27,10 +27,10 @@ from ..answers.left_out import (
 )
 from ..blas import limited
 from ..data.types import MatrixLike
-from ..estimators.balls import balls_of
+from ..estimators.base import unwrap
 from ..estimators.input import checking, encode
-from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
+from ..estimators.regions import balls_of
 from ..kernels.functions import Rows
 from ..losses import Vector
 from ..problems.reductions import Reduction, reduction_in, refuse_labels

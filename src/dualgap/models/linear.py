@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ..certificate import Certificate
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
-from ..estimators.arguments import check_array
 from ..estimators.fitted import (
     LinearTerms,
     binary_of,
@@ -27,14 +26,13 @@ from ..estimators.fitted import (
     linear_problems,
     terms_of_linear,
 )
-from ..estimators.input import ROWS, multilabelled, weights
-from ..estimators.l1 import l1_ratio_of
+from ..estimators.input import ROWS, check_array, multilabelled, weights
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
 from ..problems.constant import constant_sentence
-from ..problems.elastic_net import ElasticNetProblem
+from ..problems.elastic_net import ElasticNetProblem, l1_ratio_of
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels, weights_of_rows
 from ..solvers import solver_for

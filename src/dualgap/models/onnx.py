@@ -22,17 +22,15 @@ from sklearn import model_selection
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.base import final, own
 from ..estimators.calibration import CalibratedClassifier
 from ..estimators.calibrators import Calibrator
+from ..estimators.cross_validation import SVCCV, SVRCV, LinearSVCCV
 from ..estimators.drop_ins import DROP_INS, exchange, seeing
 from ..estimators.grid_search import GridSearchCV
-from ..estimators.kernel_cv import SVCCV, SVRCV
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.linear_svc_cv import LinearSVCCV
-from ..estimators.meta import final, own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.nu import NuSVC, NuSVR
-from ..estimators.regression import SVR, LinearSVR
+from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel

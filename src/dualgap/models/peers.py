@@ -11,12 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.base import own
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.meta import own
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS, kernel_named
-from ..estimators.regression import SVR, LinearSVR
+from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
 from ..estimators.svc import SVC, KernelClassifier
 from ..kernels.functions import Kernel
 from ..losses import get_loss

@@ -29,7 +29,7 @@ from ..data.atomic import check_target, write_atomically
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.arguments import check_array
+from ..estimators.base import taken_apart
 from ..estimators.fitted import (
     FittedProblem,
     binary_of,
@@ -40,9 +40,8 @@ from ..estimators.fitted import (
     table_of,
     targets,
 )
-from ..estimators.input import checking, encode
+from ..estimators.input import check_array, checking, encode
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.meta import taken_apart
 from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items

@@ -28,7 +28,6 @@ from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.arguments import check_array
 from ..estimators.fitted import (
     FittedProblem,
     SingleTerms,
@@ -36,10 +35,9 @@ from ..estimators.fitted import (
     targets,
     terms_of_regression,
 )
-from ..estimators.input import ROWS, checked_weights, label_table
+from ..estimators.input import ROWS, check_array, checked_weights, label_table
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.nu import NuSVR
-from ..estimators.regression import SVR, LinearSVR
+from ..estimators.regression import SVR, LinearSVR, NuSVR
 from ..kernel import (
     BlockSolver,
     KernelPegasos,
