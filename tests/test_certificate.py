@@ -26,7 +26,7 @@ from dualgap.certificate import Bounds, Certificate, Status, percent
 from dualgap.losses import SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
-from dualgap.problems.precise import ROUNDED
+from dualgap.problems.rounding import ROUNDED
 from dualgap.solvers import SOLVERS
 from dualgap.training import solve
 
@@ -446,7 +446,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/binary.py", "problems/regression.py", "problems/one_class.py",
         "problems/rounding.py", "training/stream.py", "problems/kernel.py",
         "problems/kernel_boxes.py", "problems/batch.py", "problems/logistic.py",
-        "problems/kernel_batch.py", "problems/kernel_matrix.py", "problems/huber.py",
+        "problems/kernel_matrix.py", "problems/huber.py",
         "problems/kernel_nu.py", "problems/elastic_net.py",
         "solvers/kernel/base.py",
         "solvers/kernel/pairs.py",  # proved by the core

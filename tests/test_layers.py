@@ -135,7 +135,7 @@ def test_private_names_stay_in_their_folder():
 WHOLE = {
     "dualgap.solvers.labellings.solve_labellings",
     "dualgap.solvers.shared.solve_shared",
-    "dualgap.solvers.small_regression.solve_regression",
+    "dualgap.solvers.regression.solve_regression",
 }
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .models import to_onnx as to_onnx
     from .patch import patch_sklearn as patch_sklearn
     from .patch import unpatch_sklearn as unpatch_sklearn
-    from .problems.degenerate import DegenerateWarning as DegenerateWarning
+    from .problems.constant import DegenerateWarning as DegenerateWarning
 
 
 # Public names by the modules that define them. A module is imported when one of its
@@ -53,7 +53,7 @@ _HOME = {
         ".models": ("certify", "compress", "load_model", "save_model", "to_onnx"),
         ".patch": ("patch_sklearn", "unpatch_sklearn"),
         ".html_report": ("report",),
-        ".problems.degenerate": ("DegenerateWarning",),
+        ".problems.constant": ("DegenerateWarning",),
         "._show_versions": ("show_versions",),
     }.items()
     for name in names

@@ -29,7 +29,7 @@ from dualgap.data import convert
 from dualgap.losses import SmoothedHinge
 from dualgap.model_selection import svm_path
 from dualgap.problems import BinaryProblem as Problem
-from dualgap.problems.starts import along, carried
+from dualgap.problems.duals import along, carried
 from dualgap.solvers import DCD
 from dualgap.training import solve
 

@@ -31,7 +31,7 @@ from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators import drop_ins
 from dualgap.estimators.results import first_best, ranks
 from dualgap.model_selection import GridSearchCV, SVCPath, SVMPath, svc_path, svm_path
-from dualgap.training.seeds import seeds_of
+from dualgap.training.batch import seeds_of
 
 from ..cli.running import call, write
 

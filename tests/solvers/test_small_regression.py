@@ -14,9 +14,8 @@ from dualgap import LinearSVR, core
 from dualgap.problems import RegressionProblem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import SingleBatch
-from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression import SETTINGS, RegressionDCD, solve_regression
 from dualgap.solvers.regression_interior import RegressionInterior
-from dualgap.solvers.small_regression import SETTINGS, solve_regression
 
 from ..conftest import examples
 from .data import LAYOUTS, close, job, odd_rows

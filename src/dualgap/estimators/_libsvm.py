@@ -25,7 +25,7 @@ from ..certificate import Bounds, Certificate, Status
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.base import EMPTY
-from ..problems.kernel_batch import KernelBatch
+from ..problems.kernel import KernelBatch
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.kernel_nu import InfeasibleNuError
 from ..training import HISTORY_DTYPE, Solution

@@ -30,7 +30,7 @@ from ..kernels.functions import refuse_items
 from ..losses import Vector
 from ..names import own_version
 from ..problems.batch import Batch
-from ..problems.degenerate import DegenerateWarning
+from ..problems.constant import DegenerateWarning
 from ..problems.duals import Table
 from ..solvers import Solver
 from ..training.batch import (
@@ -40,10 +40,10 @@ from ..training.batch import (
     Tasks,
     begin,
     check_warm,
+    seeds_of,
     solve_batch,
     solve_path,
 )
-from ..training.seeds import seeds_of
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
 from .input import TrainingData, checked

@@ -39,7 +39,7 @@ from ..kernels.gram import points_of
 from ..kernels.table import KernelTable, shared_matrix, values_at, whole_table
 from ..losses import Vector
 from ..problems.batch import Batch, LinearBatch
-from ..problems.kernel_batch import KernelBatch
+from ..problems.kernel import KernelBatch
 from ..solvers.base import Solver
 from ..solvers.kernel.pairs import small_enough
 from ..training.batch import Job, in_threads, solve_path

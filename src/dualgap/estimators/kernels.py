@@ -25,7 +25,7 @@ from ..kernels.predict import single_values
 from ..losses import Vector
 from ..problems.base import Problem
 from ..problems.batch import SingleBatch
-from ..problems.kernel_batch import SingleKernelBatch
+from ..problems.kernel import SingleKernelBatch
 from ..solvers import Solver, get_solver, solvers_of
 from ..training.batch import Job
 from ..training.solution import Solutions

@@ -26,8 +26,7 @@ from ..problems.duals import Table, dense_table, expanded
 from ..problems.reductions import OneVsRest
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
-from ..training.batch import begin, in_threads
-from ..training.seeds import seeds_of
+from ..training.batch import begin, in_threads, seeds_of
 from ..training.stream import Stream, key_of
 from .base import Estimator, need_duals
 from .input import check_sample_weight, checked, class_factors, refuse_masks, validated

@@ -15,7 +15,7 @@ from ..losses import Vector
 from ..problems.elastic_net import least_C
 from ..solvers import Solver
 from ..training.batch import Start, begin, solve_batch, solve_path
-from ..training.interrupt import ctrl_c
+from ..training.fit import ctrl_c
 from .base import warn_of_models
 from .input import ROWS, check_rows_and_labels, labelled, refuse_masks, refuse_store
 from .linear_svc import LinearSVC

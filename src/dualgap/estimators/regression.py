@@ -20,7 +20,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of
 from ..losses import Vector
 from ..problems.batch import SingleBatch
-from ..problems.kernel_batch import KernelBatch, NuBatch
+from ..problems.kernel import KernelBatch, NuBatch
 from ..problems.kernel_nu import NuRegression
 from ..problems.regression import RegressionProblem
 from ..solvers import Solver, get_solver, solver_for, solvers_of

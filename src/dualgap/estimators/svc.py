@@ -30,8 +30,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of, rows_in
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.kernel import Bias
-from ..problems.kernel_batch import KernelBatch
+from ..problems.kernel import Bias, KernelBatch
 from ..problems.reductions import OneVsOne, Reduction
 from ..solvers import Auto, Solver, get_solver
 from ..solvers.kernel.nystroem import LandmarkBatch

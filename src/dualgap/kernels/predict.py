@@ -46,7 +46,7 @@ from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
-from .rows import packs
+from .gram import packs
 
 
 @dataclass(frozen=True)

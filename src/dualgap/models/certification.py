@@ -33,8 +33,7 @@ from ..estimators.svc import KernelClassifier
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
 from ..problems.reductions import certificate_of
 from ..ranges import refuse_huge
-from ..training.batch import begin
-from ..training.seeds import seeds_of
+from ..training.batch import begin, seeds_of
 from .linear import (
     LOGISTIC,
     certify_linear,

@@ -24,8 +24,7 @@ from ..estimators.regions import ProblemBall, optimum_of
 from ..kernels.gram import points_of
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.kernel import KernelProblem
-from ..problems.kernel_batch import KernelBatch
+from ..problems.kernel import KernelBatch, KernelProblem
 from ..problems.reductions import certificate_of
 from ..solvers import get_solver
 from ..training.progress import HISTORY_DTYPE

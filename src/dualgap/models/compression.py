@@ -37,7 +37,7 @@ from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.kernel_batch import KernelBatch
+from ..problems.kernel import KernelBatch
 from ..problems.reductions import certificate_of, refuse_labels
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over

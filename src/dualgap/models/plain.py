@@ -20,12 +20,10 @@ from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..losses import Loss
 from ..problems.batch import LinearBatch
-from ..problems.constant import constant_sentence
-from ..problems.degenerate import DegenerateWarning
+from ..problems.constant import DegenerateWarning, constant_sentence
 from ..problems.reductions import OneVsRest
 from ..solvers import Solver, get_solver
-from ..training.batch import Job, begin, solve_batch
-from ..training.seeds import seeds_of
+from ..training.batch import Job, begin, seeds_of, solve_batch
 from .linear_files import make_linear, take_linear
 
 if TYPE_CHECKING:

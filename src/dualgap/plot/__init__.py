@@ -5,9 +5,9 @@ vision can tell the colours apart.
 """
 
 from .axes import COLORS as COLORS
+from .axes import ErrorBoundsDisplay
 from .axes import pyplot as pyplot
 from .axes import svg as svg
-from .bounds import ErrorBoundsDisplay
 from .models import BoundaryDisplay, MarginDisplay
 from .training import ConvergenceDisplay, PathDisplay
 

@@ -22,7 +22,7 @@ from ..memory import make_room
 from .base import EMPTY, Problem, Proof
 from .binary import BinaryProblem
 from .crammer_singer import CrammerSingerProblem
-from .duals import Pages, SparseDuals, StoredDuals, Table, narrowed
+from .duals import Pages, SparseDuals, StoredDuals, Table, along, carried, narrowed
 from .reductions import (
     Joint,
     MultiLabel,
@@ -35,7 +35,6 @@ from .reductions import (
 )
 from .regression import RegressionProblem
 from .rounding import Rounding
-from .starts import along, carried
 
 S = TypeVar("S")
 #: More problems than these would take long to start after a deadline, and more memory

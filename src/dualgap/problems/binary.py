@@ -32,11 +32,9 @@ from ..checks import (
 from ..data.blocks import Block
 from ..data.types import MatrixLike
 from ..losses import Loss, Vector, get_loss
-from .base import BinaryHint, Claim, Proof, hint_of
+from .base import BinaryHint, Claim, Proof, VectorProblem, hint_of
 from .bias import balanced, best_bias
-from .linear_rows import VectorProblem
-from .precise import ROUNDED, as_given, sharper
-from .rounding import Rounding, Values
+from .rounding import ROUNDED, Rounding, Values, as_given, sharper
 
 
 class BinaryProblem(VectorProblem):

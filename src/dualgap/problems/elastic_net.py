@@ -30,7 +30,7 @@ from ..losses import Vector
 from ..memory import make_room
 from .base import EMPTY, Claim, Proof
 from .batch import LinearBatch
-from .degenerate import names_of
+from .constant import names_of
 from .dense import Floats, unchecked
 from .logistic import FUNCTIONS, LARGEST, LogisticProblem, RowOutcome
 from .rounding import Rounding

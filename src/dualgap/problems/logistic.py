@@ -31,10 +31,9 @@ from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import make_room_for
-from .base import EMPTY, Claim, Proof
+from .base import EMPTY, Claim, Proof, RowsProblem
 from .batch import Batch
 from .dense import DenseRows, Floats, T, blocks_of, unchecked
-from .linear_rows import RowsProblem
 from .reductions import MultiLabel
 from .rounding import Rounding, Values
 

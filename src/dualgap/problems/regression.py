@@ -28,8 +28,7 @@ from ..losses import ResidualLoss, Vector, get_residual_loss
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum
 from .binary import BinaryProblem
-from .precise import ROUNDED
-from .rounding import Rounding, Values
+from .rounding import ROUNDED, Rounding, Values
 
 
 class RegressionProblem(BinaryProblem):

@@ -22,13 +22,18 @@ Cost       one product per epoch, a sort, and three dot products per pair; 8 byt
            row.
 Source     Chou, Lin and Lin, SDM 2020, "Dual coordinate-descent methods for linear
            one-class SVM and SVDD" (LIBLINEAR's -s 21).
+
+The core solves and proves small regression problems in one call, by the epochs of `dcd`
+(src/core/small_regression.hpp). The ordinary solver trains a problem whose accuracy is
+not proved.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +41,12 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..problems.base import Claim, LinearHint
+from ..problems.batch import SingleBatch
 from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
-from .base import Solver, State, new_order, register
+from ..problems.rounding import Values
+from .base import Limits, Solver, State, Whole, new_order, register
 from .dcd import DCDState, DualState
 
 
@@ -267,3 +274,63 @@ class PairDescent(RegressionSolver):
         rise, fall = rise[:many], fall[:many]
         wrong = scores[rise] < scores[fall]
         return rise[wrong].astype(np.uint32), fall[wrong].astype(np.uint32)
+
+
+@dataclass(frozen=True)
+class SmallRegressionSettings:
+    """Tuning constants of :func:`solve_regression`."""
+
+    #: Rows times features of the largest problem.
+    most_entries: int = 20_000
+    #: Entries to read after which the ordinary solver takes over.
+    most_work: float = 4e6
+
+
+SETTINGS = SmallRegressionSettings()
+
+
+def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
+    """Solve a small regression problem from a = 0.
+
+    Returns None if the solver is not `RegressionDCD`, the rows are many or on disk,
+    there are several problems, or `stop` ended the work.
+    """
+    problem = cast(RegressionProblem, batch.only)
+    if len(batch) > 1:
+        return None
+    entries = problem.n * problem.width
+    small = entries <= SETTINGS.most_entries and not problem.streamed
+    if type(solver) is not RegressionDCD or not small:
+        return None
+    begun = time.perf_counter()
+    limits, tol = solver.settings, job.tol
+    tiny = entries <= limits.free_entries
+    w, alpha = np.zeros((1, problem.width)), np.zeros((1, problem.n))
+    found = core.solve_regression(
+        problem.with_targets,
+        core.DualState(alpha[0], w[0]),
+        core.RegressionTargets(
+            tol,
+            job.atol,
+            solver.tight_goal(problem, tol) if tiny else tol,
+            min(solver.free_work, limits.free_epochs * (entries + problem.width)),
+            SETTINGS.most_work,
+            job.max_iter,
+        ),
+        core.Random(int(job.seeds[0])),
+        problem.threads,
+        job.stop,
+    )
+    epochs = found.epochs
+    if not len(epochs):
+        return None
+    bounds = problem.bounds(alpha[0], Values.of(found.values), found.norm)
+    return Whole(
+        w,
+        alpha,
+        [bounds],
+        epochs,
+        np.array([len(epochs)]),
+        time.perf_counter() - begun,
+        solver.name,
+    )

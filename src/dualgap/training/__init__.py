@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .fit import solve
-from .interrupt import ctrl_c
+from .fit import ctrl_c, solve
 from .progress import HISTORY_DTYPE, EpochInfo, Forecast, remaining, told
 from .solution import Solution
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -31,10 +32,9 @@ from ..solvers.base import Solver, Whole
 from ..solvers.kernel.pairs import solve_pairs
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..solvers.labellings import solve_labellings
+from ..solvers.regression import solve_regression
 from ..solvers.shared import solve_shared
-from ..solvers.small_regression import solve_regression
-from .fit import solve
-from .interrupt import ctrl_c
+from .fit import ctrl_c, solve
 from .progress import HISTORY_DTYPE, Clock, EpochInfo, Progress
 from .solution import Solution, Solutions, WholeSolutions
 
@@ -373,3 +373,22 @@ def _visible_logs(verbose: int) -> Iterator[None]:
         logger.setLevel(before)
         if handler is not None:
             logger.removeHandler(handler)
+
+
+RandomState = int | np.random.RandomState | None
+_END = 2**31 - 1
+
+
+def seeds_of(random_state: RandomState, count: int) -> Sequence[int]:
+    """Return as many seeds, drawn from an estimator's `random_state`."""
+    if isinstance(random_state, (int, np.integer)):
+        return _drawn(int(random_state), count)
+    draw = np.random.randint if random_state is None else random_state.randint
+    found: list[int] = draw(_END, size=count).tolist()
+    return found
+
+
+@lru_cache(maxsize=64)
+def _drawn(seed: int, count: int) -> tuple[int, ...]:
+    """Return the seeds of an int; making a generator can take as long as a fit."""
+    return tuple(np.random.RandomState(seed).randint(_END, size=count).tolist())

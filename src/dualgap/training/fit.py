@@ -1,4 +1,4 @@
-"""Fits: their arguments, checked before any work, and the loop that makes them."""
+"""Fits: arguments, checked before any work, the loop that makes them, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,6 @@ from ..problems.base import Problem
 from ..ranges import refuse_huge
 from ..solvers.base import Solver, check_kind
 from .checkpoint import Checkpoint, identity, restore
-from .interrupt import ctrl_c
 from .loop import Loop
 from .progress import EpochInfo, Progress
 from .solution import Solution
@@ -206,3 +208,29 @@ def _check_arguments(
         raise ValueError(
             f"check_every={check_every!r} is too small; give 1 or more, or None"
         )
+
+
+@contextlib.contextmanager
+def ctrl_c(stop: core.Stop) -> Iterator[None]:
+    """Turn the first Ctrl-C into a request to stop; the second one raises.
+
+    This only happens in the main thread, where signals arrive, and while Python's
+    default handler is installed. A program's own handler is left in place.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if stop.requested:
+            signal.default_int_handler(number, frame)
+        stop.request()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,8 +21,7 @@ from ..losses import Vector
 from ..problems.base import Claim, Problem, Proof
 from ..solvers.base import Solver, State
 from .checkpoint import Checkpoint, Kept
-from .progress import HISTORY_DTYPE, Progress
-from .schedule import Schedule
+from .progress import HISTORY_DTYPE, Progress, Schedule
 from .solution import Solution
 
 logger = logging.getLogger("dualgap")

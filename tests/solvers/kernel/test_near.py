@@ -20,8 +20,7 @@ from dualgap.kernel import (
     Laplacian,
     Polynomial,
 )
-from dualgap.kernels.gram import Gram
-from dualgap.kernels.rows import row_source
+from dualgap.kernels.gram import Gram, row_source
 from dualgap.problems.base import ApproximateScores, Claim, KernelHint
 from dualgap.training import solve
 

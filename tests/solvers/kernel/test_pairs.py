@@ -26,8 +26,8 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
-from dualgap.kernels.rows import row_source
-from dualgap.problems.kernel_batch import KernelBatch
+from dualgap.kernels.gram import row_source
+from dualgap.problems.kernel import KernelBatch
 from dualgap.problems.reductions import OneVsOne
 from dualgap.solvers.kernel.pairs import solve_pairs
 from dualgap.training import batch as training

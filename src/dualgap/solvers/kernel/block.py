@@ -48,16 +48,14 @@ from ...blas import limited
 from ...checks import Count
 from ...core import StoppedError
 from ...kernels.functions import Rows
-from ...kernels.gram import Subset
-from ...kernels.rows import row_source
+from ...kernels.gram import Subset, row_source
 from ...losses import Vector
 from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ...problems.kernel_nu import NuProblem
 from ..base import new_order, register
-from .base import BoxedProblem, KernelSolver, KernelState
+from .base import ActiveSet, BoxedProblem, KernelSolver, KernelState, movable
 from .interior import interior_point
-from .shrinking import ActiveSet, movable
 
 # Root mean square of the rounding to 16 bits.
 _ROUNDED = 2.0**-17 / math.sqrt(3.0)

@@ -35,16 +35,14 @@ from ...blas import limited
 from ...certificate import Certificate
 from ...checks import Count, check_fields
 from ...core import StoppedError
-from ...kernels.gram import Matrix
-from ...kernels.rows import packs
+from ...kernels.gram import Matrix, packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
 from ...problems.base import Problem
 from ...problems.binary import BinaryProblem
-from ...problems.kernel import KernelProblem
-from ...problems.kernel_batch import KernelBatch
+from ...problems.duals import along, carried
+from ...problems.kernel import KernelBatch, KernelProblem
 from ...problems.rounding import Rounding
-from ...problems.starts import along, carried
 
 S = TypeVar("S")
 

@@ -15,12 +15,11 @@ import numpy as np
 from ... import core
 from ...certificate import Bounds
 from ...kernels.functions import Kernel
-from ...kernels.gram import Gram
-from ...kernels.rows import row_source
+from ...kernels.gram import Gram, row_source
 from ...losses import get_loss
 from ...problems.base import EMPTY
 from ...problems.duals import Made
-from ...problems.kernel_batch import KernelBatch
+from ...problems.kernel import KernelBatch
 from ...problems.kernel_matrix import score_roundings
 from ..base import Limits, Whole
 from .auto import KernelAuto
