@@ -128,6 +128,13 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
     verbose : int, default=0
         1 logs each problem, 2 also each epoch, to the logger "dualgap" and, if the
         program has no log handler, to standard output.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has column names that are all strings.
     """
 
     _: KW_ONLY
@@ -216,10 +223,6 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
     history_ : structured ndarray or list of structured ndarray
         One record per epoch, and one for a final exact pass. A list, with one array per
         problem, if there are several.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
     """
 
     if TYPE_CHECKING:

@@ -396,11 +396,6 @@ class CalibratedClassifier(
     def predict_proba(self, X: MatrixLike) -> Vector:
         """Return the probabilities of all classes.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
@@ -417,11 +412,6 @@ class CalibratedClassifier(
     def predict_log_proba(self, X: MatrixLike) -> Vector:
         """Return the logarithms of the probabilities of all classes.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
@@ -432,11 +422,6 @@ class CalibratedClassifier(
 
     def predict(self, X: MatrixLike) -> NDArray[np.generic]:
         """Return the class of the largest probability of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------

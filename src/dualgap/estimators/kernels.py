@@ -40,7 +40,16 @@ from .input import (
     unlabelled,
     validated,
 )
-from .parameters import Count, Flag, Gamma, KernelLike, Megabytes, Number, kernel_named
+from .parameters import (
+    Count,
+    Flag,
+    Gamma,
+    KernelLike,
+    Megabytes,
+    Number,
+    ParameterHints,
+    kernel_named,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -221,7 +230,7 @@ class SingleFit(Estimator[B]):
         return validated(self, X, "no_validation"), None, None
 
 
-class Targets(RegressorMixin):
+class Targets(RegressorMixin, ParameterHints):
     """Mixin of regressors, which predict the values of their problems."""
 
     if TYPE_CHECKING:
@@ -230,12 +239,6 @@ class Targets(RegressorMixin):
 
     def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
-            (n_samples, n_samples_fit).
 
         Returns
         -------

@@ -314,11 +314,6 @@ class LogisticRegression(
     def predict(self, X: MatrixLike) -> NDArray[np.generic] | csr_matrix:
         """Return the most probable class of each row, or the labels above 1/2.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples,), or table of shape (n_samples, n_labels)
@@ -333,11 +328,6 @@ class LogisticRegression(
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return decision scores: the log-odds of the second class, or one per class.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
@@ -349,11 +339,6 @@ class LogisticRegression(
     def predict_proba(self, X: MatrixLike) -> Vector:
         """Return the probabilities of the classes.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
@@ -364,11 +349,6 @@ class LogisticRegression(
 
     def predict_log_proba(self, X: MatrixLike) -> Vector:
         """Return the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------

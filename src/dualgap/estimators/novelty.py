@@ -23,7 +23,7 @@ from ..training.batch import Job
 from ..training.solution import Solution, Solutions
 from .input import TrainingData
 from .kernels import KernelSingle, LinearSingle
-from .parameters import Nu
+from .parameters import Nu, ParameterHints
 
 #: A decision below this fraction of the offset counts as 0: it is within rounding.
 ZERO = 1e-9
@@ -55,7 +55,7 @@ def least_decision(
     )
 
 
-class Novelty(OutlierMixin):
+class Novelty(OutlierMixin, ParameterHints):
     """Mixin for one-class SVMs: scores and labels from their decisions."""
 
     if TYPE_CHECKING:
@@ -96,11 +96,6 @@ class Novelty(OutlierMixin):
     def score_samples(self, X: MatrixLike) -> Vector:
         """Return the scores of rows; lower is more unusual.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
         Returns
         -------
         ndarray of shape (n_samples,), float64
@@ -110,11 +105,6 @@ class Novelty(OutlierMixin):
 
     def predict(self, X: MatrixLike) -> NDArray[np.intp]:
         """Predict which rows are inliers (1) and which are outliers (-1).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
 
         Returns
         -------

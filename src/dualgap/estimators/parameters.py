@@ -33,6 +33,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -168,7 +169,7 @@ def _signature(estimator: type[BaseEstimator]) -> Signature:
 # -------------------------------------------------------------------- wrong parameters
 
 
-#: Documentation of methods that take rows.
+#: Documentation of methods that take rows. Linear classifiers have no kernel.
 _OF_ROWS = """
 Parameters
 ----------
@@ -187,7 +188,8 @@ class ParameterHints(BaseEstimator):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         inherit_entries(cls)
-        complete_methods(cls, _OF_ROWS)
+        linear = issubclass(cls, LinearClassifierMixin)
+        complete_methods(cls, _OF_ROWS.partition(";")[0] + "." if linear else _OF_ROWS)
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         if unknown := cls._unknown(parameters):

@@ -110,10 +110,6 @@ class Search(Parameters):
         shuffles needs a seed. It needs safetensors.
     checkpoint_every : float, default=60.0
         Seconds between two checkpoints.
-    tol, atol : float
-        Accuracy to prove for every model.
-    max_iter : int, default=10000
-        Largest number of epochs per fit.
     time_limit : float, optional
         Seconds for the search. The final fit comes after them.
     random_state : int, RandomState instance or None, default=0
@@ -146,10 +142,6 @@ class Search(Parameters):
         Certificate of the final model. Only with `refit`.
     n_iter_ : int
         Number of epochs of the final model. Only with `refit`.
-    n_features_in_ : int
-        Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has column names that are all strings.
     """
 
     Cs: Grid = 10
@@ -375,11 +367,6 @@ class Search(Parameters):
     def predict(self, X: MatrixLike) -> NDArray[np.generic]:
         """Predict with the final model; see the `predict` of `best_estimator_`.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_samples,)
@@ -438,11 +425,6 @@ class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
     @available_if(has_final_model)
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of the final model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------

@@ -329,8 +329,8 @@ class SteppedSolver(Solver):
     Parameters
     ----------
     max_steps : int, optional
-        Largest number of steps, that is, of visits to rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
+        Largest number of steps, each a visit to a row, or to `batch_size` of them; it
+        may be less than an epoch. Of the fit, only the last proof then reads all rows.
     """
 
     max_steps: Count | None = field(default=None, kw_only=True)

@@ -272,9 +272,6 @@ class InteriorPoint(FewFeatures):
 
     Parameters
     ----------
-    max_features : int, default=2500
-        Refuse problems with more features. Every thread holds a matrix of
-        `max_features` squared, 12 bytes an entry.
     sample : int, default=4000
         Fewest rows in the sample.
     rounds : int, default=4

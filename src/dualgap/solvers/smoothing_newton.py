@@ -196,9 +196,6 @@ class SmoothingNewton(FewFeatures):
 
     Parameters
     ----------
-    max_features : int, default=2500
-        Refuse problems with more features. Every thread holds a matrix of
-        `max_features` squared, 12 bytes an entry.
     sample : int, default=2000
         Fewest rows in the first sample.
     passes : {"auto", "shared", "own"}, default="auto"

@@ -344,7 +344,14 @@ class SomeRowsState(State):
 
 @dataclass(frozen=True)
 class FewFeatures(Solver):
-    """Base of the methods with a d x d matrix; they stream and can free the bias."""
+    """Base of the methods with a d x d matrix; they stream and can free the bias.
+
+    Parameters
+    ----------
+    max_features : int, default=2500
+        Refuse problems with more features. Every thread holds a matrix of
+        `max_features` squared, 12 bytes an entry.
+    """
 
     max_features: Count = 2500
     free_bias = True

@@ -137,9 +137,6 @@ class KernelPegasos(SteppedSolver, KernelSolver):
         draws of its analysis. An epoch has n rows in both cases.
     output : {"last", "average"}, default="last"
         Last iterate, or the average of all.
-    max_steps : int, optional
-        Largest number of steps, each on `batch_size` rows; it may be less than an
-        epoch.
     """
 
     budget: Count | None = None

@@ -65,9 +65,6 @@ class Pegasos(StochasticGradient):
         each value. The k-th run takes k epochs. The balance of its margin errors in
         the second half gives the direction of the next move: moves double in one
         direction, and halve after a turn.
-    max_steps : int, optional
-        Largest number of steps, each on `batch_size` rows; it may be less than an
-        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     batch_size: Count = 1
