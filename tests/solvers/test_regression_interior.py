@@ -102,7 +102,7 @@ def test_the_end_is_reached_or_said(solver):
 def test_what_it_cannot_train_is_refused():
     X, y, _ = data()
     squared = RegressionProblem(X, y, loss=SquaredEpsilonInsensitive())
-    with pytest.raises(ValueError, match="use solver='newton' or 'dcd' for it"):
+    with pytest.raises(ValueError, match="use solver='dcd' or 'newton' for it"):
         solve(squared, RegressionInterior())
     wide = RegressionProblem(sparse.csr_matrix((2, 3000)), y[:2])
     for solver, most in ((RegressionInterior(), 2000), (SmoothingRegression(), 2500)):

@@ -49,7 +49,7 @@ from ..losses import Vector
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from . import interior_point, smoothing_newton
-from .base import Solver, State, new_order, register
+from .base import Solver, State, register
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
 from .smoothing_newton import SmoothingNewton
@@ -418,7 +418,7 @@ class Auto(Solver):
     ) -> AutoState:
         dcd = DCD()
         return AutoState(
-            problem, rng, new_order(0), engine=dcd,
+            problem, rng, engine=dcd,
             inner=dcd.start(problem, rng, warm), warm_started=warm is not None,
         )  # fmt: skip
 

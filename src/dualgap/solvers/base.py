@@ -57,7 +57,8 @@ class State:
 
     problem: BinaryProblem
     rng: core.Random
-    order: NDArray[np.uint32]
+    #: Rows in the order of their visits; empty if the solver keeps none.
+    order: NDArray[np.uint32] = field(default_factory=lambda: new_order(0))
     epochs: int = 0
     updates: int = 0
     #: Whether the last epoch made progress; False if its updates were too small.
@@ -88,6 +89,8 @@ class State:
     alone: bool = False
     #: Types of the records and enums in the state, for checkpoints.
     parts: ClassVar[tuple[type, ...]] = ()
+    #: The value that is not finite once the model is not; "" if none tells.
+    witness: ClassVar[str] = ""
 
     @property
     def work(self) -> float:
@@ -98,7 +101,7 @@ class State:
 
     def finite(self) -> bool:
         """Whether all numbers of the model are finite."""
-        return True
+        return not self.witness or math.isfinite(getattr(self, self.witness))
 
     def rows_left(self, rows: int, batch: int = 1) -> int:
         """Return how many of the next `rows` rows may be visited, and count the steps.

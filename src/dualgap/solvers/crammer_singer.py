@@ -45,9 +45,7 @@ class MulticlassState(State):
     wake: NDArray[np.uint8]
     length: NDArray[np.uint8]
     linear: float = 0.0  # sum_i a_{i,y_i}
-
-    def finite(self) -> bool:
-        return math.isfinite(self.dual)
+    witness: ClassVar[str] = "dual"
 
     def repair(self) -> None:
         """Recompute the sums that epochs only update."""

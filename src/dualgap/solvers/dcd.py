@@ -122,14 +122,12 @@ class DualState(State):
 
     alpha: Vector
     w: Vector
+    witness: ClassVar[str] = "dual"
 
     @property
     def point(self) -> core.DualState:
         """The core's record of alpha and w."""
         return core.DualState(self.alpha, self.w)
-
-    def finite(self) -> bool:
-        return math.isfinite(self.dual)
 
     def repair(self) -> None:
         """Recompute w from alpha: after millions of updates it is 1e-12 off."""

@@ -33,7 +33,7 @@ from ..blas import one_thread
 from ..losses import Vector
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
-from .base import TINY, new_order, register
+from .base import TINY, register
 from .logistic import LogisticSolver, LogisticState
 
 Set = NDArray[np.uint32]
@@ -109,7 +109,7 @@ class ProximalNewton(LogisticSolver):
     ) -> ProximalNewtonState:
         W = problem.table(problem.zero() if warm is None else warm.copy())
         state = ProximalNewtonState(
-            problem, rng, new_order(0), W=W, scores=np.zeros((len(W), problem.n))
+            problem, rng, W=W, scores=np.zeros((len(W), problem.n))
         )
         one_thread(problem.threads, state.resources)
         with unchecked():

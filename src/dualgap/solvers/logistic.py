@@ -33,7 +33,7 @@ from ..blas import one_thread
 from ..losses import Vector
 from ..problems.dense import DenseRows, Floats, unchecked
 from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
-from .base import TINY, Solver, State, new_order, register
+from .base import TINY, Solver, State, register
 from .shared_steps import SharedRows
 
 #: Returns nearly H^-1 R for R of shape (outputs, length).
@@ -102,9 +102,7 @@ class LogisticState(State):
     W: Vector  # (outputs, length)
     scores: Vector  # (outputs, n)
     now: RowOutcome = field(init=False)
-
-    def finite(self) -> bool:
-        return math.isfinite(self.primal)
+    witness: ClassVar[str] = "primal"
 
 
 @dataclass(kw_only=True)
@@ -177,7 +175,7 @@ class LogisticNewton(LogisticSolver):
     ) -> LogisticNewtonState:
         W = problem.table(problem.zero() if warm is None else warm.copy())
         state = LogisticNewtonState(
-            problem, rng, new_order(0), W=W, scores=np.zeros((len(W), problem.n))
+            problem, rng, W=W, scores=np.zeros((len(W), problem.n))
         )
         one_thread(problem.threads, state.resources)
         with unchecked():

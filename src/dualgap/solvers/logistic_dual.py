@@ -46,6 +46,7 @@ class LogisticDCDState(State):
     s: float  # 0 without a bias
     signs: NDArray[np.int8]
     examples: core.LogisticExamples
+    witness: ClassVar[str] = "dual"
 
     @property
     def off(self) -> float:
@@ -78,9 +79,6 @@ class LogisticDCDState(State):
             self.dual -= self.bias * self.off  # nearly D once alpha is balanced
             self._centre()
         self.primal = self.dual + gap
-
-    def finite(self) -> bool:
-        return math.isfinite(self.dual)
 
 
 @register("logistic")

@@ -27,7 +27,7 @@ from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import TINY, Solver, State, get_solver, new_order, register, register_choice
+from .base import TINY, Solver, State, get_solver, register, register_choice
 from .regression import RegressionDCD, RegressionSolver, ascended
 from .smoothing_regression import SmoothingRegression
 from .some_rows import lone_blas
@@ -68,6 +68,7 @@ class ResidualNewtonState(State):
     gap: float = math.inf
     outside: int = 0
     first: float = 0.0  # ||g|| of the first point
+    witness: ClassVar[str] = "primal"
 
     @classmethod
     def at(
@@ -77,7 +78,6 @@ class ResidualNewtonState(State):
         state = cls(
             problem,
             rng,
-            new_order(0),
             w=w,
             residual=np.empty(problem.n),
             gradient=np.empty(problem.width),
@@ -105,9 +105,6 @@ class ResidualNewtonState(State):
         self.dual = self.primal - self.gap
         self.visited += problem.n + self.outside
 
-    def finite(self) -> bool:
-        return math.isfinite(self.primal)
-
 
 @register("regression")
 @dataclass(frozen=True)
@@ -129,11 +126,6 @@ class ResidualNewton(RegressionSolver):
 
     def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
-        if problem.loss.name not in self.losses:
-            raise ValueError(
-                f"solver={self.name!r} needs loss={self.losses[0]!r}, got "
-                f"loss={problem.loss.name!r}; use solver='dcd' for it"
-            )
         most = self.settings.most_features
         if self.direction == "factor" and problem.width > most:
             raise ValueError(

@@ -46,7 +46,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Values
-from .base import Limits, Solver, State, Whole, new_order, register
+from .base import Limits, Solver, State, Whole, new_order, register, solvers_of
 from .dcd import DCDState, DualState
 
 
@@ -82,13 +82,29 @@ class RegressionSolver(Solver):
     settings: ClassVar[RegressionSettings] = RegressionSettings()
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 5e5
+    #: Solver for more than `settings.most_features`; "" without such a limit.
+    wider: ClassVar[str] = ""
     monotone = True
 
     def check(self, problem: BinaryProblem) -> None:
+        name, loss = self.name, problem.loss.name
         if problem.streamed:
             raise ValueError(
-                f"solver={self.name!r} needs its rows in memory; open the store with a "
+                f"solver={name!r} needs its rows in memory; open the store with a "
                 "larger buffer"
+            )
+        if loss not in self.losses:
+            known, others = map(repr, self.losses), solvers_of(problem.kind).values()
+            able = sorted(repr(one.name) for one in others if loss in one.losses)
+            raise ValueError(
+                f"solver={name!r} needs loss={' or '.join(known)}, got loss={loss!r}; "
+                f"use solver={' or '.join(able)} for it"
+            )
+        most: int = getattr(self.settings, "most_features", 0)
+        if self.wider and problem.width > most:
+            raise ValueError(
+                f"solver={name!r}: {problem.width} features, more than {most}; use "
+                f"solver={self.wider!r}"
             )
 
     def goal(self, state: Any) -> float:
@@ -228,7 +244,6 @@ class PairDescent(RegressionSolver):
         return PairState(
             problem,
             rng,
-            new_order(0),
             alpha=alpha,
             w=problem.combine(alpha),
             room=np.zeros(problem.width),

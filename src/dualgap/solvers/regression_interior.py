@@ -39,11 +39,10 @@ from .. import core
 from ..certificate import size_of_optimum
 from ..losses import Vector
 from ..problems.base import Claim
-from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import TINY, Solver, State, new_order, register, register_choice
+from .base import TINY, Solver, State, register, register_choice
 from .regression import (
     PairDescent,
     PairState,
@@ -124,8 +123,6 @@ class DualInterior(RegressionSolver, Generic[P]):
 
     name: ClassVar[str] = "interior-point"
     settings: ClassVar[DualInteriorSettings] = DualInteriorSettings()
-    #: Solver for more features.
-    wider: ClassVar[str]
 
     @abstractmethod
     def point(self, problem: P, alpha: Vector) -> Point:
@@ -147,15 +144,6 @@ class DualInterior(RegressionSolver, Generic[P]):
     def ascend(self, state: DualInteriorState[P], alpha: Vector) -> Vector:
         """Return a better dual point nearby, whose steps see the rounding of alpha."""
 
-    def check(self, problem: BinaryProblem) -> None:
-        super().check(problem)
-        most = self.settings.most_features
-        if problem.width > most:
-            raise ValueError(
-                f"solver={self.name!r}: {problem.width} features, more than {most}; "
-                f"use solver={self.wider!r}"
-            )
-
     def start(
         self, problem: P, rng: core.Random, warm: Vector | None
     ) -> DualInteriorState[P]:
@@ -164,7 +152,6 @@ class DualInterior(RegressionSolver, Generic[P]):
         state = DualInteriorState(
             problem,
             rng,
-            new_order(0),
             alpha=first.alpha,
             w=first.w,
             used=np.flatnonzero(problem.cost > 0.0).astype(np.uint32),
@@ -288,14 +275,6 @@ class RegressionInterior(DualInterior[RegressionProblem]):
     losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive", "quantile")
     wider: ClassVar[str] = "dcd"
 
-    def check(self, problem: BinaryProblem) -> None:
-        super().check(problem)
-        if problem.loss.name not in self.losses:
-            raise ValueError(
-                f"solver={self.name!r} needs loss={self.losses[0]!r} or 'quantile', "
-                f"got loss={problem.loss.name!r}; use solver='newton' or 'dcd' for it"
-            )
-
     def point(self, problem: RegressionProblem, alpha: Vector) -> Point:
         w = problem.combine(alpha)
         dual = problem.dual_value(alpha, core.squared_norm(w))
@@ -343,7 +322,6 @@ class OneClassInterior(DualInterior[OneClassProblem]):
         return OneClassState(
             problem,
             rng,
-            new_order(0),
             alpha=pairs.alpha,
             w=pairs.w,
             used=np.flatnonzero(problem.cost > 0.0).astype(np.uint32),

@@ -31,7 +31,7 @@ from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import Solver, State, new_order, register
+from .base import Solver, State, register
 from .regression import RegressionDCD, RegressionSolver, two_sides
 from .regression_interior import RegressionInterior
 from .smoothing_newton import SmoothingNewtonSettings
@@ -93,27 +93,15 @@ class SmoothingRegression(RegressionSolver):
     name: ClassVar[str] = "smoothing-newton"
     settings: ClassVar[SmoothingRegressionSettings] = SmoothingRegressionSettings()
     losses: ClassVar[tuple[str, ...]] = ("epsilon_insensitive", "quantile")
-
-    def check(self, problem: BinaryProblem) -> None:
-        super().check(problem)
-        most = self.settings.most_features
-        if problem.width > most:
-            raise ValueError(
-                f"solver={self.name!r}: {problem.width} features, more than {most}; "
-                "use solver='dcd'"
-            )
+    wider: ClassVar[str] = "dcd"
 
     def start(
-        self,
-        problem: RegressionProblem,
-        rng: core.Random,
-        warm: Vector | None,
+        self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
     ) -> SmoothingRegressionState:
         size = float(np.abs(problem.target).mean())  # of a residual at w = 0
         state = SmoothingRegressionState(
             problem,
             rng,
-            new_order(0),
             w=np.zeros(problem.width),
             tau=size or 1.0,
             samples=self._draw(problem, rng),

@@ -23,7 +23,7 @@ from ..checks import Count
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import TINY, Solver, State, new_order
+from .base import TINY, Solver, State
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -267,7 +267,6 @@ class SomeRowsState(State):
         return cls(
             problem,
             rng,
-            new_order(0),  # the rows are taken as they lie
             whole=whole,
             group=group,
             w=problem.combine(np.zeros(problem.n)),

@@ -53,7 +53,7 @@ from ...losses import Vector
 from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ...problems.kernel_nu import NuProblem
-from ..base import new_order, register
+from ..base import register
 from .base import ActiveSet, BoxedProblem, KernelSolver, KernelState, movable
 from .interior import interior_point
 
@@ -149,12 +149,10 @@ class BlockState(KernelState):
     source_error: Vector | None = None
     #: Work until the estimated gap first met tol.
     reached: float = math.nan
+    witness: ClassVar[str] = "dual"
 
     def __post_init__(self) -> None:
         self.given_error = np.zeros(self.problem.n)
-
-    def finite(self) -> bool:
-        return math.isfinite(self.dual)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -357,7 +355,6 @@ class BlockSolver(KernelSolver):
         state = BlockState(
             problem,
             rng,
-            new_order(0),
             source=source,
             block=block,
             held=source,

@@ -32,7 +32,7 @@ from ... import core
 from ...checks import Count, Fraction
 from ...losses import Vector
 from ...problems.binary import BinaryProblem
-from ..base import Solver, State, new_order, register
+from ..base import Solver, State, register
 
 Set = NDArray[np.uint8]  # a set of rows, one bit each
 
@@ -250,7 +250,6 @@ class CuttingPlane(Solver):
         return PlaneState(
             problem,
             rng,
-            new_order(0),  # the rows are taken as they lie
             w=np.zeros(problem.width),
             outputs=np.zeros(problem.n),
             master_outputs=np.zeros(problem.n),

@@ -120,7 +120,6 @@ class SimplexState(KernelState):
         return cls(
             problem,
             rng,
-            new_order(0),
             used=used,
             columns=columns,
             y=problem.y[used].astype(np.float64),

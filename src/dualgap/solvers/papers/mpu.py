@@ -23,7 +23,6 @@ Source     Panagiotakopoulos and Tsampouka, "The margin perceptron with unlearni
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,9 +52,7 @@ class MPUState(State):
     s: float  # alpha = s n_k
     delta: float  # s q/2 of the longest row
     unlearned: int = 0  # updates that lowered a counter
-
-    def finite(self) -> bool:
-        return math.isfinite(self.dual)
+    witness: ClassVar[str] = "dual"
 
     @property
     def alpha(self) -> Vector:

@@ -15,7 +15,6 @@ Source     Panagiotakopoulos and Tsampouka 2013, arXiv 1304.6383, section 3.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -45,9 +44,7 @@ class SGDState(State):
     t: float = 0.0  # presentations
     norm: float = 0.0  # r = ||a||^2
     total_errors: float = 0.0  # M, weighted by omega
-
-    def finite(self) -> bool:
-        return math.isfinite(self.norm)
+    witness: ClassVar[str] = "norm"
 
 
 @dataclass(frozen=True)

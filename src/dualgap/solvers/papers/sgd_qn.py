@@ -62,9 +62,7 @@ class SGDQNState(State):
     t: float = 0.0  # steps
     r: float = 2.0
     refresh: bool = False
-
-    def finite(self) -> bool:
-        return math.isfinite(self.primal)
+    witness: ClassVar[str] = "primal"
 
 
 @register("binary")

@@ -7,7 +7,6 @@ they are the dual point of the certificate. (The papers give no dual point.)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,9 +38,7 @@ class GradientState(State):
     r_beta: Vector | None = None
     sigma: float = 0.0
     bias: Vector | None = None  # of shape (1,), where it is not penalised
-
-    def finite(self) -> bool:
-        return math.isfinite(self.norm)
+    witness: ClassVar[str] = "norm"
 
 
 class StochasticGradient(SteppedSolver):
