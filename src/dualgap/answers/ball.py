@@ -160,8 +160,7 @@ class Ball:
     @property
     def signs(self) -> Vector:
         """The s_i of v, shape (n,): labels -1 or +1, or 1 for regression."""
-        signs: Vector = self.problem.y.astype(np.float64)
-        return signs
+        return self.problem.y.astype(np.float64)
 
     @cached_property
     def products(self) -> Estimate:
@@ -217,8 +216,7 @@ class Ball:
         if isinstance(problem, MatrixProblem):
             diagonal = problem.gram.diagonal() + problem.shift + problem.constant
             return np.asarray(np.maximum(diagonal, 0.0), np.float64)
-        squares: Vector = problem.norms(0.0) if problem.free_bias else problem.q
-        return squares
+        return problem.norms(0.0) if problem.free_bias else problem.q
 
     @property
     def of_regression(self) -> bool:
@@ -235,8 +233,7 @@ def targets_of(problem: RegressionProblem | KernelRegression) -> Vector:
     """Return the targets of a regression problem, shape (n,)."""
     if isinstance(problem, RegressionProblem):
         return problem.target
-    targets: Vector = problem.linear + problem.centre
-    return targets
+    return problem.linear + problem.centre
 
 
 def _gap(certificate: Certificate) -> float:

@@ -286,8 +286,7 @@ class _Bias(NamedTuple):
             return np.full(len(begin), np.inf)
         cost = self.sides[k].cost(self.far[k], self.squared_radii[k], self.offset)
         low, high = self.levels[k]
-        found: Vector = np.maximum(begin + low, end + high) + cost[:, 0]
-        return found
+        return np.maximum(begin + low, end + high) + cost[:, 0]
 
 
 def lengths_of(problem: Binary) -> Vector:
@@ -301,8 +300,7 @@ def lengths_of(problem: Binary) -> Vector:
     else:
         squares = problem.norms(0.0) if problem.free_bias else problem.q
         many = problem.width
-    found: Vector = np.sqrt(squares * (1.0 + 2.0 * (many + 4) * _UNIT) + 2.0**-1000)
-    return found
+    return np.sqrt(squares * (1.0 + 2.0 * (many + 4) * _UNIT) + 2.0**-1000)
 
 
 def _product(signed: Vector, products: Vector, error: float) -> tuple[float, float]:

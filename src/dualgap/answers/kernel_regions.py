@@ -231,5 +231,4 @@ def matrix_distances(
     each = roundings_of_values(gram) + 2 * len(rows) + 32
     squared = lengths[:, None] ** 2 - 2.0 * products + norms
     more = 4.0 * _SLACK * (off + each * _UNIT * most)
-    found: NDArray[np.float64] = np.sqrt(np.maximum(squared, 0.0) + more)
-    return found
+    return np.sqrt(np.maximum(squared, 0.0) + more)

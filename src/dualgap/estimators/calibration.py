@@ -372,8 +372,7 @@ class CalibratedClassifier(
 
     @property
     def certificate_(self) -> Certificate:
-        found: Certificate = self.estimator_.certificate_
-        return found
+        return self.estimator_.certificate_
 
     @property
     def n_features_in_(self) -> int:
@@ -381,8 +380,7 @@ class CalibratedClassifier(
 
     @property
     def feature_names_in_(self) -> NDArray[np.generic]:
-        found: NDArray[np.generic] = self.estimator_.feature_names_in_
-        return found
+        return self.estimator_.feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

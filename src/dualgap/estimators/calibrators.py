@@ -70,8 +70,7 @@ class SigmoidCalibrator:
         return np.array([[self.slope, self.offset]])
 
     def __call__(self, values: Vector) -> Vector:
-        found: Vector = expit(self.slope * values + self.offset)
-        return found
+        return expit(self.slope * values + self.offset)
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,7 @@ class TemperatureCalibrator:
         return np.array([[self.factor]])
 
     def __call__(self, values: Vector) -> Vector:
-        found: Vector = softmax(self.factor * values, axis=1)
-        return found
+        return softmax(self.factor * values, axis=1)
 
 
 Calibrator: TypeAlias = SigmoidCalibrator | IsotonicCalibrator | TemperatureCalibrator

@@ -195,8 +195,7 @@ class CertainDecisions(Model):
         )
         if optimum.dual_coef is not None and hasattr(X, "tocsr"):
             X = X.tocsr()
-        found: Pair = optimum.bounds(self, X, comparable)
-        return found
+        return optimum.bounds(self, X, comparable)
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
         """Return bounds on problems as bounds on the decision function."""
@@ -412,8 +411,7 @@ class CertainLabels(CertainDecisions):
 
     def _decide(self, values: Vector) -> NDArray[np.generic]:
         """Return the labels that decision values of all problems mean."""
-        labels: NDArray[np.generic] = self.classes_[self._reduction.decide(values)]
-        return labels
+        return self.classes_[self._reduction.decide(values)]
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
         pairs = getattr(self, "decision_function_shape", "ovr") == "ovo"

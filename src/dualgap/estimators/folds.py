@@ -122,8 +122,7 @@ class FoldFit:
         """Return the decisions of all problems at the held-out rows."""
         if self.values is not None:
             return self.values
-        found: Vector = self.fitted()._values(self.X_test)
-        return found
+        return self.fitted()._values(self.X_test)
 
     def score(self) -> float:
         """Return the estimator's own score at the held-out rows: accuracy or R^2."""
@@ -141,8 +140,7 @@ def _knowing(estimator: Any) -> type[Model]:
 
     def values(self: BaseEstimator, X: MatrixLike) -> Vector:
         rows, known = self._known
-        found: Vector = known if X is rows or _equal(X, rows) else own(self, X)
-        return found
+        return known if X is rows or _equal(X, rows) else own(self, X)
 
     own: Callable[[BaseEstimator, MatrixLike], Vector] = estimator._values
     return type(estimator.__name__, (estimator,), {"_values": values})

@@ -139,8 +139,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         refit: bool | str | Callable[..., int], refit_metric: str, results: Parameters
     ) -> int:
         if callable(refit):
-            chosen: int = _GridSearchCV._select_best_index(refit, refit_metric, results)
-            return chosen
+            return _GridSearchCV._select_best_index(refit, refit_metric, results)
         Cs = [_cost_of(params) for params in results["params"]]
         return first_best(results[f"mean_test_{refit_metric}"], Cs)
 
@@ -284,8 +283,7 @@ class SearchPlan:
         given = list((how["fit_params"] or {}).values())
         if not given:
             return None
-        weight: Vector = check_sample_weight(given[0], X)
-        return weight
+        return check_sample_weight(given[0], X)
 
     def walks(
         self, model: Model, Cs: Vector, stop: core.Stop, threads: int

@@ -296,8 +296,7 @@ class OneClassSVM(Novelty, KernelSingle):
         """
         if "intercept_" not in vars(self):  # the check itself takes long
             check_is_fitted(self)
-        offset: Vector = -self.intercept_
-        return offset
+        return -self.intercept_
 
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.

@@ -220,8 +220,7 @@ class ParameterHints(BaseEstimator):
             name for name in parameters if name.partition("__")[0] not in own
         ):
             raise ValueError(unknown)
-        changed: Self = super().set_params(**parameters)
-        return changed
+        return super().set_params(**parameters)
 
     @classmethod
     def _unknown(cls, names: Iterable[str]) -> str:

@@ -82,8 +82,7 @@ class QuantileColumns(Targets, CertainDecisions):
             If the model has several quantiles.
         """
         if self.loss != "quantile":
-            found: float = super().score(X, y, sample_weight)
-            return found
+            return super().score(X, y, sample_weight)
         if np.ndim(self.quantile) > 0:
             raise ValueError(
                 f"score takes one prediction a row, but quantile={self.quantile!r} has "

@@ -371,8 +371,7 @@ class Search(Parameters):
         -------
         ndarray of shape (n_samples,)
         """
-        found: NDArray[np.generic] = self._final().predict(X)
-        return found
+        return self._final().predict(X)
 
 
 def has_final_model(search: Search) -> bool:
@@ -430,8 +429,7 @@ class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
-        found: Vector = self._final().decision_function(X)
-        return found
+        return self._final().decision_function(X)
 
     def _certified(self, folds: Folds, Cs: Vector) -> Results | None:
         if not self.certify_C:

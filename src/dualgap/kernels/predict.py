@@ -201,8 +201,7 @@ def single_values(
     values = pair_values(
         kernel, X, vectors, dual_coef, counts, constant, support=support, n_jobs=n_jobs
     )
-    flat: Vector = values.ravel()
-    return flat
+    return values.ravel()
 
 
 def pair_weights(

@@ -70,8 +70,7 @@ class WhatIf:
         lower, upper : ndarray
             Of the shape of ``decision_function(X)``.
         """
-        found: Pair = self._view.decision_bounds(X)
-        return found
+        return self._view.decision_bounds(X)
 
     def coef_bounds(self) -> Pair:
         """Return bounds on ``coef_`` at the new exact optimum, of the same shape.
@@ -81,8 +80,7 @@ class WhatIf:
         ValueError
             If the kernel is not linear.
         """
-        found: Pair = self._view.coef_bounds()
-        return found
+        return self._view.coef_bounds()
 
     def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the change surely leaves the predicted label as it is.
@@ -97,8 +95,7 @@ class WhatIf:
             True where every new exact optimum has the label that ``model.predict(X)``
             returns.
         """
-        found: NDArray[np.bool_] = self._view._surely(self.model.predict(X), X)
-        return found
+        return self._view._surely(self.model.predict(X), X)
 
     def refit(self, tol: float | None = None) -> BaseEstimator:
         """Train on the changed rows, from a warm start where the solver has one.
@@ -345,10 +342,7 @@ def _batch(model: BaseEstimator, data: TrainingData) -> KernelBatch | LinearBatc
     """Return the model's problems of other rows; each linear one has all rows."""
     if hasattr(model, "kernel"):
         kernel = model._fitted_kernel
-        batch: KernelBatch = model._kernel_batch(
-            points_of(data.X, kernel), kernel, data
-        )
-        return batch
+        return model._kernel_batch(points_of(data.X, kernel), kernel, data)
     terms, weight = terms_of_linear(model), data.sample_weight
     return binary_of(
         terms,

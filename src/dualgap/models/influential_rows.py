@@ -165,8 +165,7 @@ class _Removals:
             square = X.multiply(X) if hasattr(X, "multiply") else X * X
             squares = np.asarray(square.sum(axis=1)).ravel()
         many = (self.problem.width + 16) * _UNIT + self.near.products.error
-        lengths: Vector = np.sqrt(squares + self.constant) * (1.0 + many)
-        return lengths
+        return np.sqrt(squares + self.constant) * (1.0 + many)
 
     @cached_property
     def centre(self) -> Vector:

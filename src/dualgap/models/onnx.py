@@ -333,10 +333,7 @@ def _refuse_old(model: BaseEstimator, container: ModelComponentContainer) -> Non
 
 def _calibrators(model: BaseEstimator) -> tuple[Calibrator, ...]:
     """Return the calibrators of a calibrated classifier, or of the best of a search."""
-    found: tuple[Calibrator, ...] = getattr(
-        getattr(model, "best_estimator_", model), "calibrators_", ()
-    )
-    return found
+    return getattr(getattr(model, "best_estimator_", model), "calibrators_", ())
 
 
 def _columns(model: BaseEstimator) -> int:

@@ -106,8 +106,7 @@ class CrammerSingerProblem(Problem):
 
     def own_duals(self, alpha: Vector) -> Vector:
         """Return ``a_{i,y_i}`` of every row, shape (n,)."""
-        own: Vector = alpha.reshape(self.n, self.classes)[np.arange(self.n), self.y]
-        return own
+        return alpha.reshape(self.n, self.classes)[np.arange(self.n), self.y]
 
     def feasible(self, alpha: Vector) -> None:
         """Make a dual point feasible, in place."""

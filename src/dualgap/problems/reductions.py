@@ -220,8 +220,7 @@ class OneVsRest(Reduction):
         return table
 
     def unpack(self, table: Table, codes: Codes, k: int) -> Vector:
-        found: Vector = np.abs(dense_table(table[[k]])[0])
-        return found
+        return np.abs(dense_table(table[[k]])[0])
 
     def scores(self, values: Vector) -> Vector:
         return values[:, 0] if self.classes == 2 else values
@@ -254,8 +253,7 @@ class MultiLabel(OneVsRest):
         """Return the rows that have label k."""
         assert self.table is not None
         indices, ends = self.table.indices, self.table.indptr
-        found: Codes = indices[ends[k] : ends[k + 1]]
-        return found
+        return indices[ends[k] : ends[k + 1]]
 
     def signs(self, codes: Codes, k: int) -> Signs:
         assert self.table is not None

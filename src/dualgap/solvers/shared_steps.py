@@ -568,8 +568,7 @@ def _newton_step(gradient: Vector, bent: Vector) -> Vector:
     """Return ``-bent^-1 gradient``, also if directions are zero or nearly parallel."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(bent), TINY))
     bent = bent * np.outer(scale, scale) + 1e-10 * np.eye(len(scale))
-    step: Vector = -scale * np.linalg.solve(bent, scale * gradient)
-    return step
+    return -scale * np.linalg.solve(bent, scale * gradient)
 
 
 def grouped(

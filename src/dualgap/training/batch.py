@@ -384,8 +384,7 @@ def seeds_of(random_state: RandomState, count: int) -> Sequence[int]:
     if isinstance(random_state, (int, np.integer)):
         return _drawn(int(random_state), count)
     draw = np.random.randint if random_state is None else random_state.randint
-    found: list[int] = draw(_END, size=count).tolist()
-    return found
+    return draw(_END, size=count).tolist()
 
 
 @lru_cache(maxsize=64)

@@ -78,8 +78,7 @@ class _Dual(NamedTuple):
 
     def signed(self, a: Vector) -> Vector:
         """Return z, shape (n,)."""
-        z: Vector = (self.sign * a).sum(axis=0)
-        return z
+        return (self.sign * a).sum(axis=0)
 
     def gradient(self, a: Vector) -> Vector:
         """Return ``g``, of the shape of a."""
