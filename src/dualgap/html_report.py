@@ -185,7 +185,8 @@ def report(
         "Errors on this page are errors on the training rows. Judge the model on other "
         "rows too: cross_val_score, or dualgap score."
     )
-    sections["Next steps"] = _list(advice)
+    steps = "".join(f"<li>{_safe(item)}</li>" for item in advice)
+    sections["Next steps"] = f"<ul>{steps}</ul>"
     titled = {title: text for title, text in sections.items() if text}
     n, d = np.shape(X)
     page = _PAGE.substitute(
@@ -551,10 +552,6 @@ def _safe(value: object) -> str:
 
 def _share(x: float) -> str:
     return f"{100.0 * x:.2f} %"
-
-
-def _list(items: list[str]) -> str:
-    return f"<ul>{''.join(f'<li>{_safe(item)}</li>' for item in items)}</ul>"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

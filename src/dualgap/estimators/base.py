@@ -42,7 +42,6 @@ from ..training.batch import (
     check_warm,
     seeds_of,
     solve_batch,
-    solve_path,
 )
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
@@ -283,12 +282,10 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         *,
         on_epoch: OnEpoch | None = None,
         stop: core.Stop | None = None,
-        start: Sequence[Vector] | None = None,
     ) -> Self:
         """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
-        A given `stop` belongs to a longer job; its deadline replaces `time_limit`. The
-        ordinary solver starts from the dual variables `start`, one array per problem.
+        A given `stop` belongs to a longer job; its deadline replaces `time_limit`.
         """
         stop = begin(self.time_limit) if stop is None else stop
         data = self._read(X, y, sample_weight)
@@ -296,13 +293,11 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         batch, solver = self._problems(data, job)
         warm = self._warm(batch, solver)
         job.tasks = self._tasks(data, batch, stop)
-        if start is None:
-            found = solve_batch(batch, solver, job, warm, warm is None)
-        else:
-            (found,) = solve_path(batch, [batch.C], solver, job, start)
+        found = solve_batch(batch, solver, job, warm, warm is None)
         self._keep(data, batch, found)
         self.certificate_, self.n_iter_ = found.certificate, found.epochs
-        self.history_ = one_or_all(found.histories)
+        histories = found.histories
+        self.history_ = histories if len(histories) > 1 else histories[0]
         job.tasks.end()
         name = type(self).__name__
         warn_of_failures(name, self.certificate_, batch.several)
@@ -424,11 +419,6 @@ def need_duals(model: BaseEstimator, what: str) -> None:
             "leave out; fit it again, pickle it with warm_start=True, or save it with "
             "duals=True"
         )
-
-
-def one_or_all(items: list[T]) -> T | list[T]:
-    """Return the item of a list of one, else the list."""
-    return items if len(items) > 1 else items[0]
 
 
 # ------------------------------------------------------------------------- warnings

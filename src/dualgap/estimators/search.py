@@ -374,11 +374,6 @@ class Search(Parameters):
         return self._final().predict(X)
 
 
-def has_final_model(search: Search) -> bool:
-    """Whether a search trains its best candidate on all rows."""
-    return bool(search.refit)
-
-
 @dataclass(eq=False, repr=False)
 class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
     """Base of the searches for classifiers.
@@ -421,7 +416,7 @@ class ClassifierSearch(ProbabilityHints, ClassifierMixin, Search):
     if TYPE_CHECKING:
         classes_: NDArray[np.generic] = field(init=False)
 
-    @available_if(has_final_model)
+    @available_if(lambda search: bool(search.refit))
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of the final model.
 

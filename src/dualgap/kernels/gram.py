@@ -138,10 +138,17 @@ class Matrix:
 
         Raises StoppedError if `stop` ends the computation early.
         """
-        if self.fast is not None:
-            return fast_times(self.fast, c, stop, at, errors)
-        whole = self._times(c, stop)
-        return whole if at is None else whole[at]
+        if self.fast is None:
+            whole = self._times(c, stop)
+            return whole if at is None else whole[at]
+        used, stop = np.flatnonzero(c), stop or Stop()
+        rows = None if at is None else at.astype(np.uint32)
+        out = np.zeros(len(c) if rows is None else len(rows))
+        if not self.fast.times(
+            used.astype(np.uint32), c[used], rows, out, errors, stop
+        ):
+            raise StoppedError
+        return out
 
     def _times(self, c: NDArray[np.float64], stop: Stop | None) -> NDArray[np.float64]:
         """Return the sums of :meth:`times` at all rows, for kernels of Python."""
@@ -376,23 +383,6 @@ def _accessor(points: Points, kernel: Kernel) -> Accessor:
     return points.accessor
 
 
-def fast_times(
-    fast: KernelRows,
-    c: NDArray[np.float64],
-    stop: Stop | None,
-    at: NDArray[np.integer] | None = None,
-    errors: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Compute the sums of :meth:`Matrix.times`, many rows at a time."""
-    used = np.flatnonzero(c)
-    rows = None if at is None else at.astype(np.uint32)
-    out = np.zeros(len(c) if rows is None else len(rows))
-    stop = Stop() if stop is None else stop
-    if not fast.times(used.astype(np.uint32), c[used], rows, out, errors, stop):
-        raise StoppedError
-    return out
-
-
 def _entries_of(
     matrix: weakref.ref[Matrix], rows: Order, columns: Order | None, precise: bool
 ) -> Block:
@@ -404,11 +394,6 @@ def _entries_of(
 def _per_row(n: int) -> int:
     """Return the bytes of a cached row of n values."""
     return 4 * n + _PER_CACHED_ROW
-
-
-def _bytes(n: int, rows: int) -> int:
-    """Return the bytes of a cache for `rows` of n rows of n values."""
-    return _PER_ROW * n + rows * _per_row(n)
 
 
 def rows_in(cache_size: float, n: int) -> int:
@@ -425,10 +410,10 @@ def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
     capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
     if capacity < 2:
         several = f" for each of {threads} threads" if threads > 1 else ""
+        least = threads * (_PER_ROW * n + 2 * _per_row(n))
         raise ValueError(
             f"cache_size={cache_size * threads!r} does not hold two rows of {n} "
-            f"values{several}; give {math.ceil(threads * _bytes(n, 2) / _MEGABYTE)} or "
-            "more megabytes"
+            f"values{several}; give {math.ceil(least / _MEGABYTE)} or more megabytes"
         )
     return capacity
 

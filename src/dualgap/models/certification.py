@@ -375,13 +375,10 @@ def members_of(given: Member) -> Iterator[Member]:
         if isinstance(model, kind):
             check_is_fitted(model)
             for member in split(given):
-                yield from (inner.named(member.name) for inner in _inner(member))
+                inner = members_of(member._replace(name=""))
+                yield from (each.named(member.name) for each in inner)
             return
     yield given
-
-
-def _inner(member: Member) -> Iterator[Member]:
-    yield from members_of(member._replace(name=""))
 
 
 def _one_versus_rest(given: Member) -> Iterator[Member]:

@@ -229,9 +229,18 @@ def what_if(
     kept = _kept(without, len(codes))
     new_codes = _new_codes(model, y_more, more, X)
     all_codes = np.concatenate([codes[kept], new_codes])
-    _refuse_empty(model.classes_, all_codes)
-    rows = X[kept] if more is None else _stacked(X[kept], more)
     classes = model.classes_
+    missing = np.flatnonzero(np.bincount(all_codes, minlength=len(classes)) == 0)
+    if len(missing):
+        raise ValueError(
+            f"class {classes[missing[0]]} has no row left; keep one, or train with the "
+            "other classes"
+        )
+    rows = X[kept]
+    if more is not None:
+        is_sparse = sparse.issparse(X) or sparse.issparse(more)
+        both = [rows, more]
+        rows = sparse.vstack(both, format="csr") if is_sparse else np.vstack(both)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     left = np.delete(np.arange(len(codes)), kept)
     old, added = np.ones(len(codes)) if weight is None else weight, len(new_codes)
@@ -321,21 +330,6 @@ def _new_codes(
             "know; train a model with it"
         )
     return np.searchsorted(model.classes_, labels)
-
-
-def _refuse_empty(classes: NDArray[np.generic], codes: NDArray[np.intp]) -> None:
-    missing = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
-    if len(missing):
-        raise ValueError(
-            f"class {classes[missing[0]]} has no row left; keep one, or train with the "
-            "other classes"
-        )
-
-
-def _stacked(X: MatrixLike, more: MatrixLike) -> Matrix:
-    if sparse.issparse(X) or sparse.issparse(more):
-        return sparse.vstack([X, more], format="csr")
-    return np.vstack([X, more])
 
 
 def _batch(model: BaseEstimator, data: TrainingData) -> KernelBatch | LinearBatch:

@@ -282,7 +282,12 @@ def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
     whole = pair.certificate().with_dual_of(dual)
     _refuse_less(whole.relative_gap, tol)
     sizes = problem.gram.diagonal()
-    _refuse_beyond_float32(float(sizes.max()))
+    limits, size = np.finfo(np.float32), float(sizes.max())
+    if size > 0.0 and not limits.tiny <= size <= limits.max:  # the trials use float32
+        raise ValueError(
+            f"model has kernel values up to {size:.3g}, outside the range of float32; "
+            "scale the kernel, and C by the inverse"
+        )
     order = _by_what_they_add(pair)
 
     def spanned(dropped: int) -> _Smaller:
@@ -297,16 +302,6 @@ def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
     start = _Smaller(pair.w, pair.bias, whole)
     # At least one landmark must remain.
     return _most(start, max(len(order) - 1, 0), spanned, tol)
-
-
-def _refuse_beyond_float32(size: float) -> None:
-    """Raise an error if the kernel values exceed float32, which the trials use."""
-    limits = np.finfo(np.float32)
-    if size > 0.0 and not limits.tiny <= size <= limits.max:
-        raise ValueError(
-            f"model has kernel values up to {size:.3g}, outside the range of float32; "
-            "scale the kernel, and C by the inverse"
-        )
 
 
 def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:

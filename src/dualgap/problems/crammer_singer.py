@@ -104,10 +104,6 @@ class CrammerSingerProblem(Problem):
         found = core.multiclass_values(self.examples, w, alpha, self.threads)
         return Values.of(found)
 
-    def own_duals(self, alpha: Vector) -> Vector:
-        """Return ``a_{i,y_i}`` of every row, shape (n,)."""
-        return alpha.reshape(self.n, self.classes)[np.arange(self.n), self.y]
-
     def feasible(self, alpha: Vector) -> None:
         """Make a dual point feasible, in place."""
         core.multiclass_feasible(self.examples, alpha)

@@ -51,7 +51,8 @@ class MulticlassState(State):
         """Recompute the sums that epochs only update."""
         problem: Any = self.problem  # of its own kind
         problem.combine(self.alpha, self.w)
-        self.linear = math.fsum(problem.own_duals(self.alpha))
+        duals = self.alpha.reshape(problem.n, problem.classes)
+        self.linear = math.fsum(duals[np.arange(problem.n), problem.y])
 
 
 @register("crammer-singer")

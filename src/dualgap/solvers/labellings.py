@@ -19,7 +19,6 @@ import numpy as np
 
 from .. import core
 from ..blas import algebra, one_thread
-from ..losses import Loss
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
@@ -73,19 +72,20 @@ class SmallLabellingsSettings:
 SETTINGS = SmallLabellingsSettings()
 
 
-def few_enough(n: int, width: int, loss: Loss, steepness: float = 0.0) -> bool:
-    """Whether the core solves problems of n rows, whose w has `width` entries.
+def few_enough(batch: LinearBatch) -> bool:
+    """Whether the core solves the problems of a batch because they are small.
 
-    Fewer rows are for `dcd`, as :class:`Auto` says, with few exceptions; `steepness` is
-    the mean of c_i q_i.
+    Fewer rows are for `dcd`, as :class:`Auto` says, with few exceptions.
     """
-    if n <= Auto.settings.separable_rows * width:
-        squared = math.isinf(loss.slope)
+    rows, width = batch.rows, batch.rows.width
+    if rows.n <= Auto.settings.separable_rows * width:
+        squared = math.isinf(rows.loss.slope)
         if not squared or width > SETTINGS.most_separable_features:
             return False
-    steep = steepness >= SETTINGS.steep and width <= SETTINGS.most_steep_features
+    steep = batch.C / rows.C * rows.steepness >= SETTINGS.steep
+    steep = steep and width <= SETTINGS.most_steep_features
     most = SETTINGS.most_steep_entries if steep else SETTINGS.most_entries
-    return n * width <= most
+    return rows.n * width <= most
 
 
 def are_small(solver: object, batch: LinearBatch) -> bool:
@@ -93,13 +93,7 @@ def are_small(solver: object, batch: LinearBatch) -> bool:
     rows = batch.rows
     if type(solver) is not Auto or batch.joint or rows.streamed or rows.free_bias:
         return False
-    return _few_enough(batch) or are_rare(batch)
-
-
-def _few_enough(batch: LinearBatch) -> bool:
-    rows = batch.rows
-    steepness = batch.C / rows.C * rows.steepness
-    return few_enough(rows.n, rows.width, rows.loss, steepness)
+    return few_enough(batch) or are_rare(batch)
 
 
 def are_rare(batch: LinearBatch) -> bool:
@@ -219,7 +213,7 @@ def solve_labellings(solver: object, batch: LinearBatch, job: Limits) -> Whole |
     bounded = not math.isinf(rows.loss.slope)
     method: type[Solver] = SmoothingNewton
     if are_small(solver, batch):
-        sure = not batch.many or bounded or _few_enough(batch)
+        sure = not batch.many or bounded or few_enough(batch)
         call = by_newton(solver, batch, job, sure)
     elif are_swept(batch, job):
         sure, method = False, DCD

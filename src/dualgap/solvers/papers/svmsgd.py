@@ -76,7 +76,16 @@ class SvmSGD(OrderedSolver, StochasticGradient):
         sample: NDArray[np.uint32],
     ) -> float:
         def cost(eta0: float) -> float:
-            return _cost_after_pass(self, problem, rng, block, sample, eta0)
+            """Return the objective after a pass from w = 0; infinity on divergence."""
+            trial = replace(self, initial_step=eta0)
+            state = fresh_state(problem, rng, sample)
+            state.eta0 = eta0
+            gradient_pass(trial, state, block, sample, core.Stop())
+            # A second pass, without steps, reads the loss at the end point.
+            still = replace(state, eta0=0.0, v=state.v.copy(), beta=state.beta.copy())
+            loss = gradient_pass(trial, still, block, sample, core.Stop())
+            value = 0.5 * problem.lambda_ * state.norm + loss / len(sample)
+            return value if np.isfinite(value) else np.inf
 
         low, factor = 1.0, 2.0
         low_cost, high_cost = cost(low), cost(low * factor)
@@ -91,23 +100,3 @@ class SvmSGD(OrderedSolver, StochasticGradient):
                 break
             low, low_cost = low / factor, lower_cost
         return low
-
-
-def _cost_after_pass(
-    solver: SvmSGD,
-    problem: BinaryProblem,
-    rng: core.Random,
-    block: Block,
-    sample: NDArray[np.uint32],
-    eta0: float,
-) -> float:
-    """Return the objective on the sample after a pass from w = 0; inf on divergence."""
-    trial = replace(solver, initial_step=eta0)
-    state = fresh_state(problem, rng, sample)
-    state.eta0 = eta0
-    gradient_pass(trial, state, block, sample, core.Stop())
-    # A second pass, without steps, reads the loss at the end point.
-    still = replace(state, eta0=0.0, v=state.v.copy(), beta=state.beta.copy())
-    loss = gradient_pass(trial, still, block, sample, core.Stop())
-    value = 0.5 * problem.lambda_ * state.norm + loss / len(sample)
-    return value if np.isfinite(value) else np.inf
