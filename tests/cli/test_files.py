@@ -311,7 +311,7 @@ REFUSED: dict[str, Kind] = {
     "npz, other arrays": Kind(lambda: arrays(X=np.ones(3)), words="X has shape (3,)"),
     "npz, few labels": Kind(lambda: arrays(y=np.ones(3)), words="has shape (3,)"),
     "npz of objects": Kind(
-        lambda: arrays(y=np.array(["a", 1], object)), words="Python objects"
+        lambda: arrays(y=np.array(["a", 1], object)), words="words with dtype=str"
     ),
     "npz, NaN": Kind(lambda: arrays(X=np.full((60, 2), np.nan)), words="NaN"),
     "npz, spoilt name": Kind(
@@ -319,7 +319,7 @@ REFUSED: dict[str, Kind] = {
         words="cannot be read",
     ),
     "npz, cut": Kind(lambda: arrays()[:-99], words="cannot be read"),
-    "npy": Kind(lambda: b"\x93NUMPY\x01\0", words="is not a .npy array"),
+    "npy": Kind(lambda: b"\x93NUMPY\x01\0", words="cannot be read"),
     "dates": Kind(column("day", "2026-01-31"), words="is a date"),
     "German dates": Kind(column("day", "31.01.2026"), words="is a date"),
     "American dates": Kind(column("day", "01/31/2026"), words="is a date"),

@@ -5,32 +5,29 @@ from __future__ import annotations
 import contextlib
 import errno
 import lzma
-import math
 import os
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .features import Features
-from .opening import open_data
+from .opening import kind_of_file
 from .table_file import TableOptions
-from .types import Matrix
+from .types import Array, Matrix
 
 T = TypeVar("T")
 
-#: Bytes to read at a time from arrays whose file gives their size.
-_PIECE = 2**24
-#: Errors of zipfile for archives that are damaged, encrypted or of another kind.
+#: Errors of NumPy and zipfile for files that are damaged, encrypted or of other kinds.
 _DAMAGED = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
-    *(RuntimeError, OSError, UnicodeDecodeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, tokenize.TokenError),
+    *(RuntimeError, OSError, ValueError, TypeError, OverflowError),
 )
 
 #: Numbers, or words.
@@ -129,6 +126,8 @@ class Source:
     read: Callable[[Source, Given | None], Iterator[Chunk]]
     #: What the columns of tables became.
     features: Features | None = None
+    #: Folder for temporary files.
+    folder: str = ""
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all chunks."""
@@ -199,7 +198,9 @@ def _row_bytes(X: Matrix) -> int:
 
 
 @contextlib.contextmanager
-def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
+def _named(
+    name: str, kinds: tuple[type[Exception], ...], remedy: str = ""
+) -> Iterator[None]:
     """Turn a library's errors about a file into ValueErrors that name the file."""
     try:
         yield
@@ -209,7 +210,7 @@ def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
             raise
         # pyarrow's second sentence repeats the first one.
         reason = str(error).split(". ")[0].rstrip(".")
-        raise ValueError(f"{name}: {reason}") from None
+        raise ValueError(f"{name}: {reason}{remedy and '; '}{remedy}") from None
 
 
 # ------------------------------------------------------ arrays, and files of NumPy
@@ -242,66 +243,25 @@ def batch_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
         first += n
 
 
-class _Npy:
-    """Array in a .npy file or in a member of a .npz file, read from start to end."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self.file, self.name = file, name
-        try:
-            version = np.lib.format.read_magic(file)
-            header = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            self.shape, self.fortran, self.dtype = header(file)
-        except (ValueError, KeyError, RecursionError, tokenize.TokenError) as error:
-            raise ValueError(f"{name} is not a .npy array: {error}") from None
-        if any(size < 0 for size in self.shape):
-            raise ValueError(f"{name} has the invalid shape {self.shape}")
-        if self.dtype.hasobject:
-            raise ValueError(
-                f"{name} contains Python objects; save it as numbers, or words with "
-                "dtype=str"
-            )
-        if self.dtype.itemsize == 0:
-            raise ValueError(f"{name} has dtype {self.dtype}; save it as numbers")
-
-    def take(self, count: int, width: int = 1) -> NDArray[np.generic]:
-        """Return the next `count` entries, or `count` rows of `width` entries."""
-        size = count * width * self.dtype.itemsize
-        # Read in pieces, because a damaged header could announce any size.
-        data = bytearray()
-        while len(data) < size:
-            with _named(self.name, _DAMAGED):
-                part = self.file.read(min(size - len(data), _PIECE))
-            if not part:
-                raise ValueError(f"{self.name} is truncated; make the file again")
-            data += part
-        return np.frombuffer(data, self.dtype)
-
-    def whole(self) -> NDArray[np.generic]:
-        order: Literal["F", "C"] = "F" if self.fortran else "C"
-        return self.take(math.prod(self.shape)).reshape(self.shape, order=order)
-
-
-@contextlib.contextmanager
-def _opened(file: BinaryIO, kind: str, name: str) -> Iterator[dict[str, _Npy]]:
-    """Yield the arrays of a file by their names."""
+def _mapped(path: str, kind: str, folder: str) -> dict[str, Array]:
+    """Return the arrays of a file, mapped; an archive is unpacked into a folder."""
     if kind == "npy":
-        yield {"X": _Npy(file, name)}
-        return
-    with contextlib.ExitStack() as stack:
-        with _named(f"{name} cannot be read", _DAMAGED):
-            members = stack.enter_context(zipfile.ZipFile(file))
-            arrays = {
-                member[:-4]: _Npy(
-                    stack.enter_context(members.open(member)),
-                    f"{name}, array {member}",
-                )
-                for member in members.namelist()
-                if member.endswith(".npy")
-            }
-        yield arrays
+        return {"X": _map(path, path)}
+    with _told(path), zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        files = {name: archive.extract(name, folder) for name in members}
+    return {n[:-4]: _map(file, f"{path}, array {n}") for n, file in files.items()}
+
+
+def _map(file: str, name: str) -> Array:
+    with _told(name):
+        return np.lib.format.open_memmap(file, mode="r")
+
+
+def _told(name: str) -> contextlib.AbstractContextManager[None]:
+    """Turn NumPy's errors about an array into ValueErrors with a remedy."""
+    remedy = "save it again, as numbers, or as words with dtype=str"
+    return _named(f"{name} cannot be read", _DAMAGED, remedy)
 
 
 def read_arrays(
@@ -311,62 +271,61 @@ def read_arrays(
 
     Raises ValueError if the file is damaged, or an array is no matrix of numbers.
     """
-    with _opened(content, kind, name) as arrays:
-        n, parts = _rows(name, arrays, np.dtype(np.float64), None)
-        X = next(parts, None)
-        if X is None:
-            raise ValueError(f"{name} has no examples; give a file with data")
-        values = X.data if sparse.issparse(X) else X
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name}: X contains NaN or infinite values")
-        y = _column(arrays, "y", None, n, labels_in)
-        if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise ValueError(f"{name}: y contains NaN or infinite values")
-        return X, y, _column(arrays, "sample_weight", None, n, column_in)
+    with _told(name):
+        if kind == "npy":
+            arrays = {"X": np.lib.format.read_array(content)}
+        else:
+            found = np.load(content)
+            arrays = {name: found[name] for name in found.files}
+    n, parts = _rows(name, arrays, np.dtype(np.float64), None)
+    X = next(parts, None)
+    if X is None:
+        raise ValueError(f"{name} has no examples; give a file with data")
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError(f"{name}: X contains NaN or infinite values")
+    y = _column(name, arrays, "y", None, n, labels_in)
+    if y is not None and y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name}: y contains NaN or infinite values")
+    return X, y, _column(name, arrays, "sample_weight", None, n, column_in)
 
 
 def array_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
     """Yield the chunks of .npy and .npz files."""
     plan, first, given_labels = source.plan, 0, given("y", source.plan.y)
-    for path in source.inputs:
-        with (
-            open_data(path) as file,
-            _opened(file.content, file.kind, path) as arrays,
-        ):
-            n, parts = _rows(path, arrays, plan.dtype, plan.chunk)
-            labels = _column(arrays, "y", given_labels, n, labels_in)
-            if labels is None:
-                raise ValueError(
-                    f"{path} has no labels; give y=..., or save an array y in a .npz "
-                    "file"
-                )
-            weights = _column(arrays, "sample_weight", weight, n, column_in)
-            at = 0
-            for X in parts:
-                part = slice(at, at + X.shape[0])
-                own = None if weights is None else weights[part]
-                yield array_chunk(path, first + at, X, labels[part], own)
-                at += X.shape[0]
-            first += at
+    for k, path in enumerate(source.inputs):
+        folder = os.path.join(source.folder, f"arrays-{k}")
+        arrays = _mapped(path, kind_of_file(path), folder)
+        n, parts = _rows(path, arrays, plan.dtype, plan.chunk)
+        labels = _column(path, arrays, "y", given_labels, n, labels_in)
+        if labels is None:
+            raise ValueError(
+                f"{path} has no labels; give y=..., or save an array y in a .npz file"
+            )
+        weights = _column(path, arrays, "sample_weight", weight, n, column_in)
+        at = 0
+        for X in parts:
+            part = slice(at, at + X.shape[0])
+            own = None if weights is None else weights[part]
+            yield array_chunk(path, first + at, X, labels[part], own)
+            at += X.shape[0]
+        first += at
     if given_labels is not None:
         given_labels.end()
 
 
 def _rows(
-    path: str, arrays: dict[str, _Npy], dtype: np.dtype[np.generic], chunk: int | None
+    path: str, arrays: dict[str, Array], dtype: np.dtype[np.generic], chunk: int | None
 ) -> tuple[int, Iterator[Matrix]]:
     """Return the number of rows, and the rows in parts of `chunk` bytes."""
     if "X" in arrays:
         X = arrays["X"]
-        if len(X.shape) != 2:
+        if X.ndim != 2:
             raise ValueError(f"{path}: X has shape {X.shape}; expected (n, d)")
         if X.dtype.kind not in "biuf":
-            raise ValueError(f"{X.name} has dtype {X.dtype}; save it as numbers")
-        if X.fortran and chunk is not None:
-            raise ValueError(
-                f"{X.name} is in Fortran order; save numpy.ascontiguousarray(X)"
-            )
-        return X.shape[0], _dense(X, dtype, chunk)
+            raise ValueError(f"{path}: X has dtype {X.dtype}; save it as numbers")
+        n, d = X.shape
+        step = max(1, n if chunk is None else chunk // max(1, 12 * d))
+        return n, (_tidy(X[at : at + step], dtype) for at in range(0, n, step))
     if not {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
         raise ValueError(
             f"{path} has the arrays {sorted(arrays)}; expected X, or the arrays of "
@@ -378,61 +337,53 @@ def _rows(
         shape = {"format": (), "shape": (2,)}.get(name, array.shape[:1] or (0,))
         if array.dtype.kind not in kind or array.shape != shape:
             raise ValueError(
-                f"{array.name} has shape {array.shape} and dtype {array.dtype}, "
-                "unlike a file of scipy.sparse.save_npz; save it again"
+                f"{path}, array {name}.npy has shape {array.shape} and dtype "
+                f"{array.dtype}, unlike a file of scipy.sparse.save_npz; save it again"
             )
-    form = arrays["format"].whole().item()
+    form = arrays["format"].item()
     if form not in (b"csr", "csr"):
         raise ValueError(f"{path} has a matrix in the format {form!r}; save X.tocsr()")
-    n, d = (int(size) for size in arrays["shape"].whole())
+    n, d = (int(size) for size in arrays["shape"])
     if n < 0 or d < 0:
         raise ValueError(f"{path} has a matrix of the invalid shape {(n, d)}")
-    return n, _csr(arrays, (n, d), dtype, chunk)
-
-
-def _dense(X: _Npy, dtype: np.dtype[np.generic], chunk: int | None) -> Iterator[Matrix]:
-    if chunk is None:
-        yield _tidy(X.whole(), dtype)
-        return
-    n, d = X.shape
-    step = max(1, chunk // max(1, 12 * d))
-    for at in range(0, n, step):
-        rows = min(step, n - at)
-        yield _tidy(X.take(rows, d).reshape(rows, d), dtype)
+    return n, _csr(path, arrays, (n, d), dtype, chunk)
 
 
 def _csr(
-    arrays: dict[str, _Npy],
+    path: str,
+    arrays: dict[str, Array],
     shape: tuple[int, int],
     dtype: np.dtype[np.generic],
     chunk: int | None,
 ) -> Iterator[Matrix]:
     n, d = shape
-    indptr = arrays["indptr"].whole().astype(np.int64)
-    if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+    indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
+    indptr = indptr.astype(np.int64)
+    rises = indptr.shape == (n + 1,) and indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+    if not rises or indptr[-1] > min(len(indices), len(data)):
         raise ValueError(
-            f"{arrays['indptr'].name} does not increase from 0; save it again"
+            f"{path}, array indptr.npy does not increase from 0 to the number of "
+            "values; save it again"
         )
     limit = max(1, indptr[-1] if chunk is None else chunk // 16)
     at = 0
     while at < n:
         end = int(np.searchsorted(indptr, indptr[at] + limit, side="right")) - 1
         end = min(max(end, at + 1), n)
-        count = int(indptr[end] - indptr[at])
-        values = arrays["data"].take(count)
-        indices = arrays["indices"].take(count)
-        if count and not (0 <= indices.min() and indices.max() < d):
+        part = slice(indptr[at], indptr[end])
+        own = np.array(indices[part])  # a map's entries are read once
+        if own.size and not (0 <= own.min() and own.max() < d):
             raise ValueError(
-                f"{arrays['indices'].name} has an index out of range; save it again"
+                f"{path}, array indices.npy has an index out of range; save it again"
             )
-        parts = values, indices, indptr[at : end + 1] - indptr[at]
-        X = sparse.csr_matrix(parts, shape=(end - at, d))
-        yield _tidy(X, dtype)
+        rows = np.array(data[part]), own, indptr[at : end + 1] - indptr[at]
+        yield _tidy(sparse.csr_matrix(rows, shape=(end - at, d)), dtype)
         at = end
 
 
 def _column(
-    arrays: dict[str, _Npy],
+    path: str,
+    arrays: dict[str, Array],
     name: str,
     given: Given | None,
     n: int,
@@ -443,4 +394,4 @@ def _column(
         return checked(name, given.take(n), n)
     if name not in arrays:
         return None
-    return checked(arrays[name].name, arrays[name].whole(), n)
+    return checked(f"{path}, array {name}.npy", arrays[name], n)

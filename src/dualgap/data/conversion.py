@@ -255,7 +255,7 @@ def _in_order(
 
 def _scatter(source: Source, folder: str, in_order: InOrder) -> list[Run]:
     """Write one run per chunk, and return the runs."""
-    plan, format_ = source.plan, source.plan.format
+    plan, format_, source.folder = source.plan, source.plan.format, folder
 
     def numbered() -> Iterator[tuple[int, Chunk, str]]:
         nonlocal format_
