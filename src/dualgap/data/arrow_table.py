@@ -12,7 +12,7 @@ import numpy as np
 
 from .chunks import _named
 from .features import Column, Words
-from .table_file import IDS, ColumnError, TableFile, TablePart, Want, numbers_rows
+from .table_file import IDS, ColumnError, TableFile, Want, numbers_rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -69,15 +69,16 @@ class ArrowTable(TableFile):
         del self._file
         pyarrow.default_memory_pool().release_unused()
 
-    def _parts(self, wanted: list[int], size: int) -> Iterator[_BatchPart]:
-        first, batches = 0, self._batches(wanted, size)
+    def _parts(self, wanted: list[int], size: int) -> Iterator[int]:
+        self._first, batches = 0, self._batches(wanted, size)
         while True:
             with self.told():
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield _BatchPart(self, batch, first)
-            first += batch.num_rows
+            self._batch = batch
+            yield batch.num_rows
+            self._first += batch.num_rows
 
     def _batches(self, wanted: list[int], size: int) -> Iterator[pyarrow.RecordBatch]:
         if self._parquet:
@@ -90,25 +91,14 @@ class ArrowTable(TableFile):
             for at in range(0, batch.num_rows, size):
                 yield batch.slice(at, size)
 
+    def _place(self, j: int, row: int) -> str:
+        return f"row {self._first + row + 1}, column {self.title(j)!r}"
 
-class _BatchPart(TablePart):
-    """Rows of a batch."""
-
-    def __init__(
-        self, table: ArrowTable, batch: pyarrow.RecordBatch, first: int
-    ) -> None:
-        self.table, self.batch, self.first = table, batch, first
-        self.rows = batch.num_rows
-
-    def place(self, j: int, row: int) -> tuple[str, str]:
-        place = f"row {self.first + row + 1}, column {self.table.title(j)!r}"
-        return f"{self.table.name}, ", place
-
-    def column(self, j: int, want: Want) -> Column:
+    def _column(self, j: int, want: Want) -> Column:
         import pyarrow
 
-        title, types = self.table.title(j), pyarrow.types
-        array = self.batch.column(self.table.own_name(j))
+        types = pyarrow.types
+        array = self._batch.column(self.own_name(j))
         if types.is_dictionary(array.type) and not _is_text(types, array.type):
             array = array.dictionary_decode()
         kind, refused = array.type, ""
@@ -117,7 +107,7 @@ class _BatchPart(TablePart):
             if types.is_floating(kind):  # NaN is no word
                 values = array.to_numpy(zero_copy_only=False)
                 array = pyarrow.array(values, from_pandas=True)
-            with self.table.told():  # such as bytes that are no text
+            with self.told():  # such as bytes that are no text
                 if not types.is_dictionary(kind):
                     array = array.cast(text).dictionary_encode()
                 words = array.dictionary.cast(text).to_pylist()
@@ -144,8 +134,8 @@ class _BatchPart(TablePart):
                 "columns=..."
             )
         if refused:
-            begin, place = f"{self.table.name}: ", f"column {title!r}"
-            raise ColumnError(begin, place, f" has {refused}")
+            place = f"column {self.title(j)!r}"
+            raise ColumnError(f"{self.name}: ", place, f" has {refused}")
         if types.is_boolean(kind):
             array = array.cast(pyarrow.uint8())
         elif types.is_decimal(kind) or types.is_null(kind):

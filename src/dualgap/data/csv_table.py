@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -23,7 +22,6 @@ from .table_file import (
     LABEL_NAMES,
     ColumnError,
     TableFile,
-    TablePart,
     Want,
     numbers_rows,
 )
@@ -232,27 +230,48 @@ class CsvTable(TableFile):
         with self._told(self._reader):
             next(filter(any, self._reader), None)
         for j, field in enumerate(self.names or ()):
-            self.check_text(field, self._before + self._reader.line_num, j)
+            self._check_text(field, self._before + self._reader.line_num, j)
 
     def close(self) -> None:
         with contextlib.suppress(ValueError):  # closed already
             self._text.detach().detach()
 
-    def _parts(self, wanted: list[int], size: int) -> Iterator[_TextPart]:
+    def _parts(self, wanted: list[int], size: int) -> Iterator[int]:
         reader = self._reader
         while True:
-            begun = self._before + reader.line_num
+            self._begun = self._before + reader.line_num
             with self._told(reader):
-                rows = list(islice(reader, min(size, SETTINGS.rows)))
+                self._rows = rows = list(islice(reader, min(size, SETTINGS.rows)))
             if not rows:
                 return
-            part = _TextPart(self, rows, begun)
+            self._kept: Sequence[int] = range(len(rows))
             if {*map(len, rows)} != {self.count}:
-                part.remove_blanks()
-            if part.rows:
-                yield part
+                self._kept = [k for k, row in enumerate(rows) if self._holds(k, row)]
+            if self._kept:
+                self._columns = list(zip(*[rows[k] for k in self._kept], strict=True))
+                yield len(self._kept)
 
-    def check_text(self, text: str, line: int, j: int) -> None:
+    def _holds(self, k: int, row: Sequence[str]) -> bool:
+        """Whether a row is no blank line; refuse one with too many or few columns."""
+        if not row or (len(row) == 1 and not row[0].strip()):
+            return False
+        if len(row) != self.count:
+            raise ValueError(
+                f"{self.name}, line {self._line(k)}: expected {self.count} columns as "
+                f"in the first line, found {len(row)}; mend or remove the line"
+            )
+        return True
+
+    def _line(self, k: int) -> int:
+        """Return the last line of a row."""
+        inner = sum(f.count("\n") for row in self._rows[: k + 1] for f in row)
+        return self._begun + k + 1 + inner
+
+    def _place(self, j: int, row: int) -> str:
+        named = f" ({self.names[j]!r})" if self.names else ""
+        return f"line {self._line(self._kept[row])}, column {j + 1}{named}"
+
+    def _check_text(self, text: str, line: int, j: int) -> None:
         """Raise an error for bytes that are no UTF-8."""
         try:
             text.encode()
@@ -265,49 +284,11 @@ class CsvTable(TableFile):
                 "iconv -f latin1 -t utf-8",
             ) from None
 
-
-class _TextPart(TablePart):
-    """Rows of text, and the lines that they end in."""
-
-    def __init__(self, table: CsvTable, rows: list[list[str]], begun: int) -> None:
-        self.table, self._all, self.begun = table, rows, begun
-        self.kept: Sequence[int] = range(len(rows))
-        self.rows = len(rows)
-
-    @cached_property
-    def texts(self) -> list[Sequence[str]]:
-        """The columns."""
-        return list(zip(*[self._all[k] for k in self.kept], strict=True))
-
-    def remove_blanks(self) -> None:
-        """Remove blank lines, and refuse rows with other numbers of columns."""
-        name, count, kept = self.table.name, self.table.count, []
-        for k, row in enumerate(self._all):
-            if not row or (len(row) == 1 and not row[0].strip()):
-                continue
-            if len(row) != count:
-                raise ValueError(
-                    f"{name}, line {self.line(k)}: expected {count} columns as in the "
-                    f"first line, found {len(row)}; mend or remove the line"
-                )
-            kept.append(k)
-        self.kept, self.rows = kept, len(kept)
-
-    def line(self, k: int) -> int:
-        """Return the last line of a row."""
-        inner = sum(f.count("\n") for row in self._all[: k + 1] for f in row)
-        return self.begun + k + 1 + inner
-
-    def place(self, j: int, row: int) -> tuple[str, str]:
-        names, line = self.table.names, self.line(self.kept[row])
-        named = f" ({names[j]!r})" if names else ""
-        return f"{self.table.name}, ", f"line {line}, column {j + 1}{named}"
-
-    def column(self, j: int, want: Want) -> Column:
-        texts = self.texts[j]
+    def _column(self, j: int, want: Want) -> Column:
+        texts = self._columns[j]
         if want.words is not True:
             try:
-                return np.fromiter(map(self.table.number, texts), float, len(texts))
+                return np.fromiter(map(self.number, texts), float, len(texts))
             except ValueError:
                 pass
         found = self._mixed(j, texts, want)
@@ -315,11 +296,11 @@ class _TextPart(TablePart):
             for word in found.words:
                 if not word.isascii():
                     row = next(k for k, t in enumerate(texts) if t.strip() == word)
-                    self.table.check_text(word, self.line(self.kept[row]), j)
+                    self._check_text(word, self._line(self._kept[row]), j)
         return found
 
-    def infinite(self, j: int, row: int) -> str:
-        return f"expected a finite number, found {self.texts[j][row].strip()[:40]!r}"
+    def _infinite(self, j: int, row: int) -> str:
+        return f"expected a finite number, found {self._columns[j][row].strip()[:40]!r}"
 
     def _mixed(self, j: int, texts: Sequence[str], want: Want) -> Column:
         """Return a column with values that are not numbers."""
@@ -328,8 +309,8 @@ class _TextPart(TablePart):
             text = raw.strip()
             if text in _MISSING:
                 values[raw], code[raw] = math.nan, -1
-            elif want.words is not True and self.table.is_number(text):
-                values[raw], code[raw] = self.table.number(text), -1
+            elif want.words is not True and self.is_number(text):
+                values[raw], code[raw] = self.number(text), -1
             else:
                 code[raw] = place.setdefault(text, len(place))
         if not place and want.words is not True:
@@ -342,12 +323,12 @@ class _TextPart(TablePart):
             flags = None if numbers else found.flags()
             if flags is not None:
                 return flags
-            self._refuse(j, texts, int((codes >= 0).argmax()))
+            self._refuse(j, int((codes >= 0).argmax()))
         return found
 
-    def _refuse(self, j: int, texts: Sequence[str], row: int) -> None:
+    def _refuse(self, j: int, row: int) -> None:
         """Raise an error for a value that is not a finite number."""
-        text = texts[row].strip()
+        text = self._columns[j][row].strip()
         told, look = f"expected a finite number, found {text[:40]!r}", look_of(text)
         if look is not None:
             told = f"{text[:40]!r} {look}"
@@ -358,7 +339,7 @@ class _TextPart(TablePart):
                 "; take its values as words with one_hot=..., or leave the column out "
                 "with columns=..."
             )
-        raise ColumnError(*self.place(j, row), f": {told}")
+        raise self._fault(j, row, told)
 
 
 def _separator(head: Sequence[str]) -> str:

@@ -139,41 +139,6 @@ class Layout(NamedTuple):
         return [*self.features, *more]
 
 
-class TablePart(ABC):
-    """Some rows of a table."""
-
-    rows: int
-
-    @abstractmethod
-    def column(self, j: int, want: Want) -> Column:
-        """Return a column, or raise a ColumnError."""
-
-    @abstractmethod
-    def place(self, j: int, row: int) -> tuple[str, str]:
-        """Return the name of the file for a message, and the place of a value."""
-
-    def infinite(self, j: int, row: int) -> str:
-        """Return what an error says about an infinite value."""
-        return "the value is infinite"
-
-    def check(self, j: int, found: Column, want: Want) -> int:
-        """Raise an error for values that are infinite; return how many are missing."""
-        if isinstance(found, Words):
-            gaps = found.codes == -1
-        elif np.isfinite(found).all():
-            return 0
-        else:
-            gaps, bad = np.isnan(found), np.isinf(found)
-            if bad.any():
-                row = int(bad.argmax())
-                told = f": {self.infinite(j, row)}; replace it or drop the row"
-                raise ColumnError(*self.place(j, row), told)
-        if want.remedy is not None and gaps.any():
-            told = f": the value is missing; {want.remedy}"
-            raise ColumnError(*self.place(j, int(gaps.argmax())), told)
-        return int(gaps.sum())
-
-
 class TableFile(ABC):
     """An open table, whose rows are read once, in blocks."""
 
@@ -207,29 +172,62 @@ class TableFile(ABC):
         Raises TableError at the end, or soon after a fault, with all columns' faults.
         """
         faults, left = self.faults, self.more
-        for part in self._parts(list(wants), size):
+        for rows in self._parts(list(wants), size):
             block = list[Column]()
             for j, want in wants.items():
                 column: Column | None = None
                 try:
-                    column = part.column(j, want)
-                    if missing := part.check(j, column, want):
+                    column = self._column(j, want)
+                    if missing := self._check(j, column, want):
                         self.gaps[self.title(j)] += missing
                 except ColumnError as error:
                     faults.setdefault(j, error)
                 if column is None:
-                    column = np.full(part.rows, np.nan)
+                    column = np.full(rows, np.nan)
                 block.append(column)
             yield block
-            left -= part.rows if faults else 0
+            left -= rows if faults else 0
             if left < 0:
                 break
         if faults:
             raise TableError({j: faults[j] for j in wants if j in faults}, self.title)
 
     @abstractmethod
-    def _parts(self, wanted: list[int], size: int) -> Iterator[TablePart]:
-        """Yield the next `size` rows of the wanted columns."""
+    def _parts(self, wanted: list[int], size: int) -> Iterator[int]:
+        """Read the next `size` rows of the wanted columns, and yield their number."""
+
+    @abstractmethod
+    def _column(self, j: int, want: Want) -> Column:
+        """Return a column of the rows just read, or raise a ColumnError."""
+
+    @abstractmethod
+    def _place(self, j: int, row: int) -> str:
+        """Return the place of a value among the rows just read."""
+
+    def _fault(self, j: int, row: int, told: str) -> ColumnError:
+        """Return an error about a value among the rows just read."""
+        return ColumnError(f"{self.name}, ", self._place(j, row), f": {told}")
+
+    def _infinite(self, j: int, row: int) -> str:
+        """Return what an error says about an infinite value."""
+        return "the value is infinite"
+
+    def _check(self, j: int, found: Column, want: Want) -> int:
+        """Raise an error for values that are infinite; return how many are missing."""
+        if isinstance(found, Words):
+            gaps = found.codes == -1
+        elif np.isfinite(found).all():
+            return 0
+        else:
+            gaps, bad = np.isnan(found), np.isinf(found)
+            if bad.any():
+                row = int(bad.argmax())
+                told = f"{self._infinite(j, row)}; replace it or drop the row"
+                raise self._fault(j, row, told)
+        if want.remedy is not None and gaps.any():
+            told = f"the value is missing; {want.remedy}"
+            raise self._fault(j, int(gaps.argmax()), told)
+        return int(gaps.sum())
 
     @abstractmethod
     def close(self) -> None:
