@@ -179,8 +179,8 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2371,
-    "cli": 4167,
-    "data": 5864,
+    "cli": 4153,
+    "data": 5848,
     "distributed": 2629,
     "estimators": 10848,
     "kernels": 1625,

@@ -174,11 +174,11 @@ def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise ValueError(f"{name}={value!r}: use one of {words}")
 
 
-def check_count(name: str, value: object) -> None:
-    """Refuse a hyper-parameter that is not a positive whole number."""
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Refuse an argument that is not a whole number of at least `least`."""
     refuse_huge(name, value, whole=True)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r}: give a whole number, {least} or more")
 
 
 def check_step(name: str, value: object, largest: float = math.inf) -> None:

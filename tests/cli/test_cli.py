@@ -31,7 +31,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import command_of, fields
 from dualgap.cli.data import FileExamples
-from dualgap.cli.quality import QualitySettings, on_training_rows
+from dualgap.cli.quality import on_training_rows
 from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 from dualgap.models.plain import PlainLinearSVC
@@ -178,8 +178,8 @@ def test_a_class_for_almost_every_number_is_told() -> None:
 
 def test_a_kernel_model_is_judged_on_a_sample() -> None:
     X, y = write("data", [-1, 1])
-    model, settings = SVC().fit(X, y), QualitySettings(sample=20)
-    figures = on_training_rows(model, FileExamples("data", X, y, False), 1, settings)
+    model = SVC().fit(X, y)
+    figures = on_training_rows(model, FileExamples("data", X, y, False), 1, most=20)
     rows = np.sort(np.random.default_rng(0).choice(len(y), 20, replace=False))
     assert figures["accuracy"] == accuracy_score(y[rows], model.predict(X[rows]))
     assert figures["rows_judged"] == 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .data import FileExamples, labels_in, shortened, uncalibrated
@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 Figures = dict[str, "float | None"]
 
 
-@dataclass(frozen=True)
-class QualitySettings:
-    """Tuning constants of the figures."""
-
-    #: Rows from which the training accuracy of a kernel model is estimated.
-    sample: int = 10_000
-
-
-SETTINGS = QualitySettings()
+#: Rows from which the training accuracy of a kernel model is estimated.
+SAMPLE = 10_000
 
 
 def is_regression(model: Model) -> bool:
@@ -158,19 +151,12 @@ def auc(
 
 
 def on_training_rows(
-    fitted: Model,
-    examples: FileExamples,
-    n_jobs: int | None,
-    settings: QualitySettings = SETTINGS,
+    fitted: Model, examples: FileExamples, n_jobs: int | None, most: int = SAMPLE
 ) -> Figures:
-    """Return figures of a new model on its training rows.
-
-    Kernel models are judged on a sample of at most `settings.sample` rows.
-    """
+    """Return figures of a new model on its training rows; of a kernel, on `most`."""
     import numpy as np
 
-    n, most = examples.shape[0], settings.sample
-    figures: Figures = {}
+    n, figures = examples.shape[0], Figures()
     plain = uncalibrated(fitted)
     if hasattr(plain, "kernel") and n > most:
         rows = np.random.default_rng(0).choice(n, most, replace=False)

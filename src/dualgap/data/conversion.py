@@ -39,7 +39,7 @@ from .description import DESCRIPTION
 from .gather import Gather, InOrder, Run
 from .lock import locked
 from .sources import source_of
-from .store import BUFFER, RowStore, whole_number
+from .store import BUFFER, RowStore
 from .svmlight import checked_dtype, thread_count
 from .table_file import TableOptions
 from .types import MatrixLike
@@ -158,8 +158,8 @@ def convert(
     if n_features is not None:
         check_count("n_features", n_features)
     check_option("format", format, ("auto", "csr", "dense"))
-    seed = whole_number("seed", seed, 0, 2**64)
-    memory = whole_number("memory", memory, 2**20)
+    check_count("seed", seed, 0)
+    check_count("memory", memory, 2**20)
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(
             f"{os.path.dirname(target)}: no such folder; create it first"
@@ -168,8 +168,8 @@ def convert(
         format=format,
         dtype=checked_dtype(dtype),
         shuffle=bool(shuffle),
-        seed=seed,
-        memory=memory,
+        seed=int(seed),
+        memory=int(memory),
         chunk=memory // Gather.settings.chunks,
         zero_based=zero_based,
         n_features=n_features,

@@ -17,14 +17,12 @@ and indices and values by the first epoch of a fit. `verify` compares every byte
 from __future__ import annotations
 
 import bisect
-import contextlib
 import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from .. import core
+from ..checks import check_count
 from ..memory import machine_memory, make_room_for
 from .blocks import ALIGNMENT, Block, RowSource
 from .description import (
@@ -49,6 +48,8 @@ from .types import Array, Matrix, MatrixLike
 
 #: Bytes for the blocks of an epoch, two of which are in memory.
 BUFFER = 2**28
+#: Beginning of the names of threads that read blocks.
+_READER = "dualgap-read"
 
 _Spans = tuple[slice, ...]
 _Slot = dict[str, NDArray[np.uint8]]
@@ -189,7 +190,7 @@ class RowStore(RowSource):
             does not fit into half of the buffer.
         """
         path = os.fsdecode(path)
-        size = whole_number("buffer", buffer, 1)
+        check_count("buffer", buffer)
         if sys.byteorder != "little":
             raise ValueError(
                 "row stores need a little-endian machine; read the data into memory"
@@ -207,7 +208,7 @@ class RowStore(RowSource):
             description = parse(text.decode())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {REMEDY}") from None
-        return cls(path, description, size)
+        return cls(path, description, int(buffer))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (self.path, self.buffer)
@@ -448,28 +449,17 @@ class RowStore(RowSource):
         self, blocks: Sequence[_Spans], *, reuse: bool
     ) -> Iterator[tuple[_Spans, Arrays]]:
         """Yield the arrays of blocks; threads read the next one in the background."""
-        readers = StoredArray.settings.readers
-        make_room_for(1 + readers)
+        threads = 1 + StoredArray.settings.readers  # one waits for the others
+        make_room_for(threads)
         slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
-        with contextlib.ExitStack() as stack:
-            pool = ThreadPoolExecutor(readers, "dualgap-read")
-            reader = ThreadPoolExecutor(1, "dualgap-read")
-            threads: list[int] = []
+        pool = ThreadPoolExecutor(threads, _READER)
 
-            @stack.callback
-            def close() -> None:
-                # The garbage collector may close this generator in any thread, and no
-                # thread can wait for itself.
-                reader.shutdown(wait=threading.get_ident() not in threads)
-                pool.shutdown(wait=False)
+        def ask(t: int) -> Future[Arrays] | None:
+            if t == len(blocks):
+                return None
+            return pool.submit(self._load, blocks[t], slots[t % 2], pool)
 
-            def load(t: int) -> Arrays:
-                threads[:] = [threading.get_ident()]
-                return self._load(blocks[t], slots[t % 2], pool)
-
-            def ask(t: int) -> Future[Arrays] | None:
-                return reader.submit(load, t) if t < len(blocks) else None
-
+        try:
             coming = ask(0)
             for t, spans in enumerate(blocks):
                 assert coming is not None
@@ -478,6 +468,11 @@ class RowStore(RowSource):
                 coming = ask(t + 1)
                 yield spans, arrays
                 del arrays
+        finally:
+            # The garbage collector may close this generator in any thread, and no
+            # thread can wait for itself.
+            own = threading.current_thread().name.startswith(_READER)
+            pool.shutdown(wait=not own)
 
 
 def _wait(pool: ThreadPoolExecutor | None, tasks: Sequence[Task]) -> None:
@@ -500,17 +495,6 @@ def _room(
         slot.pop(name, None)  # free the old memory before there is more
         slot[name] = pages(size * dtype.itemsize)
     return slot[name][: size * dtype.itemsize].view(dtype)
-
-
-def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
-    """Return an argument as an int, after checking that it is in [least, most)."""
-    if not isinstance(value, bool) and isinstance(value, Integral):
-        number = int(value)
-        if least <= number < most:
-            return number
-    raise ValueError(
-        f"{name}={value!r} is out of range; give a whole number, {least} or more"
-    )
 
 
 def _reopen(path: str, buffer: int) -> RowStore:
