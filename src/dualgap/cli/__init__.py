@@ -1,7 +1,8 @@
 """Command line: each module has the functions of some commands.
 
 Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or files;
-2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
+2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted
+by Ctrl-C (the model is written if training had begun).
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. A module

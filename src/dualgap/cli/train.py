@@ -7,7 +7,8 @@ import time
 import warnings
 from typing import TYPE_CHECKING
 
-from . import NOT_CERTIFIED
+from ..certificate import Status
+from . import INTERRUPTED, NOT_CERTIFIED
 from .data import (
     FileExamples,
     check_files,
@@ -41,6 +42,7 @@ from .report import (
     print_outcome,
     progress,
     without_convergence_warnings,
+    worst_of,
 )
 
 if TYPE_CHECKING:
@@ -65,9 +67,9 @@ EPILOG = (
     "possible one. --verbose shows both bounds: the primal value is the objective of "
     "this model, and no model has an objective below the dual value.",
     "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C aborts.",
-    "Exit status: 0 certified to --tol or --atol; 3 stopped before that (by a limit or "
-    "Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; 130 "
-    "interrupted outside the training, nothing is written.",
+    "Exit status: 0 certified to --tol or --atol; 3 stopped before that, the model is "
+    "written; 1 bad data or files; 2 wrong usage; 130 interrupted by Ctrl-C, the model "
+    "is written if training had begun.",
 )
 
 
@@ -182,6 +184,8 @@ def run(o: Values) -> int:
         drawn = "" if judged is None else f"{judged:,} of "
         print(f"On {drawn}the training rows: {in_words(figures)}.")
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
+    if worst_of(certificate).status is Status.INTERRUPTED:
+        return INTERRUPTED
     return 0 if certificate.certified else NOT_CERTIFIED
 
 

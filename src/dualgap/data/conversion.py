@@ -18,6 +18,7 @@ Source     the shuffle by random keys is a sample sort (Frazer and McKellar, J. 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import shutil
@@ -185,7 +186,7 @@ def convert(
     parent, name = os.path.split(target)
     with locked(os.path.join(os.path.realpath(parent), name), target):
         _check_free(target, overwrite)
-        with _folder(os.path.join(parent, f".{name}.converting")) as folder:
+        with _folder(os.path.join(parent, f".{name}.converting"), target) as folder:
             make_room_for(threads)
             with ThreadPoolExecutor(threads) as pool:
                 in_order = functools.partial(_in_order, pool, threads)
@@ -210,13 +211,20 @@ def _check_free(target: str, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def _folder(path: str) -> Iterator[str]:
-    """Make an empty folder, in the place of one that a killed conversion has left."""
+def _folder(path: str, target: str) -> Iterator[str]:
+    """Make an empty folder, in the place of one that a killed conversion has left.
+
+    The error of a full disk names the target.
+    """
     if os.path.lexists(path):
         shutil.rmtree(path)
     os.mkdir(path)
     try:
         yield path
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            error.filename = target
+        raise
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
