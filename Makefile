@@ -93,7 +93,7 @@ test-arm: .venv-tools/.cmake
 mutations: .venv-test/$(installed)
 	rm -rf build/mutations
 	$(call pip,.venv-test) install cmake ninja tree-sitter tree-sitter-cpp
-	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python -m tests.mutations
+	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python -m tests.mutations $(MUTATIONS)
 
 # The core once more, with counters or sanitizers in it, found before the installed one.
 build/%/.stamp: .venv-test/$(installed)

@@ -19,6 +19,9 @@ These rules, and no list of places, keep out what cannot change a result:
   use one of the names in ``SIZES``, ``SHARING`` and ``SPEED``;
 - in the core, checks whose only effect is an exception, because Python has checked the
   arguments before; in Python, the texts of messages.
+
+`loosened` draws other changes: a bound on a rounding error becomes twice as large. It
+stays true, so only a test of its tightness can notice.
 """
 
 from __future__ import annotations
@@ -59,6 +62,22 @@ NO_ARITHMETIC = {
     *("bindings.hpp", "threads.hpp", "stop.hpp", "cpu_level.hpp", "aligned.hpp")
 }
 
+#: Files that bound rounding errors, and the names there of what they add up.
+OF_BOUNDS = [
+    *("core/certify.hpp", "core/gram/placement.hpp", "core/gram/points.hpp"),
+    *("core/gram/proof.hpp", "core/gram/row_errors.hpp", "core/gram/times.hpp"),
+    "dualgap/problems/rounding.py",
+]
+BOUND = re.compile(
+    r"(\w+(\.|->))?(\w*errors?|off|added|adding|known|exponent|least|widest|each|one|"
+    r"more|most|rest|tiny|own|drift|lost|rounded|straight|seen|relative|closing|"
+    r"underflow|roundings|apart)(\[.*\])?"
+)
+#: Functions that return bounds.
+BOUNDING = re.compile(
+    r"rate|value|off|rounding|bound|term|underflow|of_\w+|precise_drift"
+)
+
 SWAPS = {
     **{"+": "-", "-": "+", "*": "/", "/": "*", "+=": "-=", "-=": "+="},
     **{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="},
@@ -85,6 +104,17 @@ class Change(NamedTuple):
             return f"(({self.new}) if dualgap_mutant({number}) else ({self.old}))"
         code = f"(dualgap_mutant({number}) ? ({self.new}) : ({self.old}))"
         return " ".join(code.split())  # other lines keep their numbers
+
+
+def loosened(root: Path, level: str, seed: int) -> Iterator[Change]:
+    """Yield bounds that become twice as large, in random order."""
+    changes = []
+    for name in OF_BOUNDS:
+        file = root / "src" / name
+        loose = loose_python if file.suffix == ".py" else loose_cpp
+        changes += loose(file, level)
+    random.Random(seed).shuffle(changes)
+    yield from changes
 
 
 def drawn(root: Path, level: str, seed: int) -> Iterator[Change]:
@@ -198,6 +228,43 @@ def changes_of_cpp(file: Path, level: str) -> Iterator[Change]:
             yield from visit(node, within, None)
 
     yield from visit(tree.root_node, False, None)
+
+
+def loose_cpp(file: Path, level: str) -> Iterator[Change]:
+    source = file.read_bytes()
+    kept = compiled_lines(file, level)
+
+    def text(node: Node) -> str:
+        return source[node.start_byte : node.end_byte].decode()
+
+    def visit(node: Node, function: str) -> Iterator[Change]:
+        name, value = "", None
+        if node.type == "function_definition":
+            function = text(node.child_by_field_name("declarator")).partition("(")[0]
+            function = function.rpartition(":")[2]
+        elif node.type == "init_declarator" and function:
+            name = text(node.child_by_field_name("declarator"))
+            value = node.child_by_field_name("value")
+        elif node.type == "assignment_expression":
+            name = text(node.child_by_field_name("left"))
+            value = node.child_by_field_name("right")
+        elif node.type == "return_statement" and BOUNDING.fullmatch(function):
+            name, value = "error", node.named_children[0]
+        if value is not None and BOUND.fullmatch(name):
+            old, line = text(value), value.start_point.row + 1
+            closed = value.type in {"lambda_expression", "number_literal"}
+            if line in kept and not closed and "//" not in old:
+                yield Change(
+                    file, line, value.start_byte, value.end_byte, node.start_byte,
+                    old, f"2.0 * ({old})",
+                )  # fmt: skip
+                return
+        for child in node.children:
+            yield from visit(child, function)
+
+    yield from visit(
+        Parser(Language(tree_sitter_cpp.language())).parse(source).root_node, ""
+    )
 
 
 def _own_text(statement: Node, text) -> str:
@@ -332,3 +399,33 @@ def _change_of_python(node: ast.AST, text) -> tuple[str, str] | None:
         return None
     texts = [f"({text(part)})" for part in parts]
     return text(node), f" {SWAPS[sign]} ".join(texts)
+
+
+def loose_python(file: Path, level: str) -> Iterator[Change]:
+    source = file.read_text("utf-8")
+    starts = [0]
+    for line in source.encode().split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign | ast.AugAssign):
+                target = (
+                    node.targets[0] if isinstance(node, ast.Assign) else node.target
+                )
+                loose = BOUND.fullmatch(ast.unparse(target))
+            else:
+                loose = isinstance(node, ast.Return) and BOUNDING.fullmatch(
+                    function.name
+                )
+            value = getattr(node, "value", None)
+            if not loose or not isinstance(value, ast.BinOp | ast.Call):
+                continue
+            begin = starts[value.lineno - 1] + value.col_offset
+            end = starts[value.end_lineno - 1] + value.end_col_offset
+            old = source.encode()[begin:end].decode()
+            yield Change(
+                file, value.lineno, begin, end, starts[node.lineno - 1],
+                old, f"2.0 * ({old})",
+            )  # fmt: skip
