@@ -16,7 +16,6 @@ from scipy import sparse
 
 from dualgap.papers.data import (
     Data,
-    cached,
     covtype,
     imdb,
     narrow,
@@ -157,6 +156,21 @@ NAMES: dict[str, Callable[[], Data]] = {
 _CACHED = {
     "imdb", "imdb-bigrams", "20news", "phish-urls", "kdd99", "kdd99-raw", "rcv1-like"
 }  # fmt: skip
+
+
+def cached(name: str, make: Callable[[], Data]) -> Data:
+    """Return what `make` makes, from the cache once it was made."""
+    path = CACHE / f"{name}.npz"
+    if path.exists():
+        kept = np.load(path)
+        arrays = kept["data"], kept["indices"], kept["indptr"]
+        return narrow(sparse.csr_matrix(arrays, kept["shape"])), kept["y"]
+    X, y = make()
+    X = narrow(X.tocsr())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
+    np.savez(path, y=y, **parts)
+    return X, y
 
 
 def load(name: str) -> Data:

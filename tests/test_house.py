@@ -74,11 +74,7 @@ def documented(lines, number):
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_tuning_constants_are_documented(name):
-    """Several are the fields of a frozen record; a single one may stand alone.
-
-    In experiments of papers one line may document fields that follow each other.
-    """
-    paper = name.startswith("papers/")
+    """Several are the fields of a frozen record; a single one may stand alone."""
     lines = (PACKAGE / name).read_text("utf-8").splitlines()
     numbers, fixed = dict(numbers_of(tree_of(name))), FIXED.get(name, set())
     assert fixed <= numbers.keys(), "FIXED names what is not there"
@@ -90,11 +86,7 @@ def test_tuning_constants_are_documented(name):
             decorators = [ast.unparse(one) for one in node.decorator_list]
             assert decorators == ["dataclass(frozen=True)"], node.name
             fields = [n for n in node.body if isinstance(n, ast.AnnAssign)]
-            alone = [
-                n.lineno for n, before in zip(fields, [None, *fields], strict=False)
-                if not (paper and before and before.end_lineno == n.lineno - 1)
-            ]  # fmt: skip
-            assert all(documented(lines, number) for number in alone), node.name
+            assert all(documented(lines, n.lineno) for n in fields), node.name
 
 
 #: Headers of the core with coefficients of polynomials and powers of ten.
@@ -185,7 +177,7 @@ ROOMS = {
     "estimators": 10848,
     "kernels": 1625,
     "models": 6264,
-    "papers": 3748,
+    "papers": 3513,
     "plot": 908,
     "problems": 6809,
     "solvers": 11269,

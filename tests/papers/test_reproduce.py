@@ -6,12 +6,13 @@ import copy
 import csv
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from dualgap.cli import run
 from dualgap.papers import data, sdca2013
-from dualgap.papers.frame import page_of, paper_of, published, reproduce
+from dualgap.papers.frame import kept, page_of, paper_of, published, reproduce
 from dualgap.papers.names import MODULES
 from dualgap.papers.page import Verdict
 
@@ -89,6 +90,17 @@ def test_a_page_of_one_set_names_no_other(name):
     assert {s for v in page.verdicts for s in v.sets} <= {first}
     data_line = re.search(r"^- \*\*Data\.\*\*.*$", page.text(), re.M)[0]
     assert not any(data.worded(other) in data_line for other in others)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", MODULES)
+def test_every_setting_has_words_and_is_used(name):
+    folder = Path(data.__file__).parent
+    code = (folder / f"{MODULES[name]}.py").read_text("utf-8")
+    code += (folder / "pages" / f"{MODULES[name]}.md").read_text("utf-8")
+    for key, (_, words) in kept("settings")[name].items():
+        assert len(words.split()) > 1, key
+        assert re.search(rf"\b(SETTINGS|s)\.{key}\b", code), key
 
 
 @pytest.mark.long

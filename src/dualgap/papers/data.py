@@ -1,7 +1,6 @@
 """Data sets of the papers' experiments: real ones by name, made ones, and files.
 
-Real sets are read from the folder `DUALGAP_DATA`, packed with xz. What is slow to make
-is kept in `DUALGAP_CACHE` (default: the user's cache folder) as .npz.
+Real sets are read from the folder `DUALGAP_DATA`, packed with xz.
 """
 
 from __future__ import annotations
@@ -188,43 +187,20 @@ def require(names: Iterable[str]) -> None:
                 )
 
 
-def cached(name: str, make: Callable[[], Data]) -> Data:
-    """Return what `make` makes, from the cache once it was made."""
-    default = Path.home() / ".cache" / "dualgap"
-    path = Path(os.environ.get("DUALGAP_CACHE", default)) / f"{name}.npz"
-    if path.exists():
-        kept = np.load(path)
-        arrays = kept["data"], kept["indices"], kept["indptr"]
-        return narrow(sparse.csr_matrix(arrays, kept["shape"])), kept["y"]
-    X, y = make()
-    X = narrow(X.tocsr())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
-    np.savez(path, y=y, **parts)
-    return X, y
-
-
 @functools.lru_cache(maxsize=1)
 def load(name: str) -> Data:
     """Return a data set: one of `SETS`, or a file of svmlight text with two classes."""
-    if name in ("imdb", "rcv1-like"):
-        return cached(name, SETS[name])
     if name in SETS:
         X, y = SETS[name]()
-        return narrow(X.tocsr()) if sparse.issparse(X) else X, y
+        return narrow(X.tocsr()), y
     X, labels = load_svmlight(name)
-    return X, two_classes(name, labels)
-
-
-def two_classes(name: str, labels: Array) -> Vector:
-    """Return labels -1 and 1, or refuse other than two classes."""
     classes = np.unique(labels)
     if len(classes) != 2:
         raise ValueError(
             f"{name} has {len(classes)} classes, but the papers' experiments need two; "
             "write its labels as -1 and 1"
         )
-    return np.where(labels == classes[1], 1.0, -1.0)
+    return X, np.where(labels == classes[1], 1.0, -1.0)
 
 
 def halves(name: str, shuffled: bool = True) -> Parts:

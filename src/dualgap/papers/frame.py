@@ -6,20 +6,22 @@ write the tables from what was measured, and the claims, judged by the same resu
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 from ..data.types import Parameters
 from . import data
 from .data import worded
 from .names import MODULES
-from .page import Findings, Page, Row, Rows, Verdict, judged
+from .page import Page, Row, Rows, Verdict
 from .pictures import Panel, draw
 
 
@@ -40,8 +42,7 @@ class Paper:
       stand in.
     - `parts`: for each table or figure, by the name that ``--table`` takes, the
       function that measures it on a set.
-    - `judge` says what the results of a set show of the claims in `claims.json`, or
-      `verdicts` judges the claims by all results.
+    - `verdicts` judges the paper's claims in `claims.json` by all results.
     - `rows` yields the rows of a set, each with the name of its table. Those in
       `published` follow where a table has rows. `tables` are made of all results.
     - `values` of all results, and `settings`, called s, are the other things that the
@@ -51,14 +52,13 @@ class Paper:
 
     sets: Mapping[str, str]
     parts: Mapping[str, Callable[[str, Budget], object]]
+    verdicts: Callable[[list[Parameters], Parameters], list[Verdict]]
     rows: Callable[[str, Parameters], Rows]
     published: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tables: Callable[[Parameters], Mapping[str, list[Row]]] = lambda sets: {}
-    judge: Callable[[str, Parameters], Findings] | None = None
-    verdicts: Callable[[Parameters], list[Verdict]] | None = None
     values: Callable[[Parameters], Mapping[str, object]] = lambda sets: {}
     settings: object = None
-    draw: Callable[[Parameters], Iterable[Panel]] | None = None
+    draw: Callable[[Parameters], Iterable[Panel]] = lambda sets: ()
     columns: int = 3
     budget: Budget = Budget(5, 60.0)
     quick: Budget = Budget(2, 2.0, quick=True)
@@ -70,6 +70,12 @@ class Paper:
 def kept(name: str) -> Parameters:
     """Return what a JSON file of this folder holds by paper."""
     return json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
+
+
+def settings(paper: str) -> SimpleNamespace:
+    """Return the settings of a paper's runs and verdicts, which have words there."""
+    found = kept("settings")[paper].items()
+    return SimpleNamespace(**{name: value for name, (value, _) in found})
 
 
 def published(paper: str, table: str) -> Parameters:
@@ -105,11 +111,7 @@ def paper_of(name: str) -> Paper:
 
 def verdicts_of(name: str, sets: Parameters) -> list[Verdict]:
     """Judge the claims of a paper by the results of some sets."""
-    paper = paper_of(name)
-    if paper.verdicts is not None:
-        return paper.verdicts(sets)
-    assert paper.judge is not None
-    return judged(kept("claims")[name], paper.judge, sets)
+    return paper_of(name).verdicts(kept("claims")[name], sets)
 
 
 def page_of(name: str, results: Parameters) -> Page:
@@ -150,23 +152,6 @@ def _chosen(
         if name not in known:
             raise ValueError(f"no {what} {name!r} here; give {', '.join(known)}")
     return list(dict.fromkeys(given)) or list(default)
-
-
-def _missing(
-    paper: Paper, todo: Sequence[tuple[str, str]], budget: Budget, results: Parameters
-) -> Iterator[None]:
-    """Measure what the results lack, and pause after every table."""
-    for name, table in todo:
-        found = results["sets"].setdefault(name, {})
-        if table not in found:
-            print(f"{name}, table {table} ...", file=sys.stderr, flush=True)
-            begun = time.process_time()
-            measured = paper.parts[table](name, budget)
-            # as a file has it: keys are texts, pairs are lists
-            found[table] = json.loads(json.dumps(measured))
-            spent = results.setdefault("cpu", {}).setdefault(name, {})
-            spent[table] = round(time.process_time() - begun, 1)
-            yield
 
 
 def reproduce(
@@ -216,7 +201,7 @@ def reproduce(
     sets = _chosen("data set or file", sets, known, default)
     data.require(sets)
     budget = paper.quick if quick else paper.budget
-    budget = Budget(seeds or budget.seeds, budget.limit, quick)
+    budget = replace(budget, seeds=seeds or budget.seeds)
     folder = None if output is None else Path(output)
     results: Parameters = {"sets": {}}
     if folder is not None and keep:
@@ -231,9 +216,17 @@ def reproduce(
                 "many, or another output folder"
             )
     run = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
-    results = run | results
-    todo = [(one, t) for one in sets for t in tables if t not in skipped.get(one, ())]
-    for _ in _missing(paper, todo, budget, results):
+    results = {**run, **results}
+    for one, table in itertools.product(sets, tables):
+        found = results["sets"].setdefault(one, {})
+        if table in found or table in skipped.get(one, ()):
+            continue
+        print(f"{one}, table {table} ...", file=sys.stderr, flush=True)
+        begun = time.process_time()
+        # as a file has it: keys are texts, pairs are lists
+        found[table] = json.loads(json.dumps(paper.parts[table](one, budget)))
+        spent = results.setdefault("cpu", {}).setdefault(one, {})
+        spent[table] = round(time.process_time() - begun, 1)
         if folder is not None:
             keep_results(folder, name, results)
     page = page_of(name, results)
@@ -252,7 +245,7 @@ def keep_results(folder: Path, name: str, results: Parameters) -> None:
 
 def write(folder: Path, page: Page, paper: Paper) -> None:
     """Write a page with its tables, and its picture if matplotlib is installed."""
-    panels = [*paper.draw(page.results["sets"])] if paper.draw else []
+    panels = [*paper.draw(page.results["sets"])]
     drawn = draw(folder / f"{page.name}.png", panels, paper.columns)
     files = {f"{page.name}.md": page.text(beside=True, picture=drawn), **page.files}
     for name, text in files.items():

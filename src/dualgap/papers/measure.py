@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +20,15 @@ from ..training.progress import EpochInfo
 
 
 def walk(
-    problem: Problem, solver: Solver, look: Callable[[EpochInfo], bool | None], *,
-    seed: int = 0, epochs: int = 10**7, limit: float = np.inf, tol: float = 1e-9,
+    problem: Problem, solver: Solver, look: Callable[[EpochInfo, float], bool | None],
+    *, seed: int = 0, epochs: int = 10**7, limit: float = np.inf, tol: float = 1e-9,
     atol: float = 0.0,
-) -> tuple[Solution, list[tuple[int, float]]]:  # fmt: skip
+) -> Solution:  # fmt: skip
     """Fit until `look` is true, or for some `epochs` or seconds.
 
-    Return the solution, and each epoch with its seconds. These are of processor time,
-    to which other work on the machine adds little; looking is not counted.
+    `look` gets an epoch and its seconds. These are of processor time, to which other
+    work on the machine adds little; looking is not counted.
     """
-    steps: list[tuple[int, float]] = []
     spent, begun = 0.0, time.process_time()
 
     def stop(info: EpochInfo) -> bool:
@@ -36,20 +36,28 @@ def walk(
         if info.final:
             return False
         now = time.process_time()
-        steps.append((info.epoch, now - begun - spent))
-        done = bool(look(info)) or steps[-1][1] > limit
+        seconds = now - begun - spent
+        done = bool(look(info, seconds)) or seconds > limit
         spent += time.process_time() - now
         return done
 
-    found = solve(problem, solver, tol=tol, atol=atol, max_iter=epochs,
-                  random_state=seed, on_epoch=stop)  # fmt: skip
-    return found, steps
+    return solve(problem, solver, tol=tol, atol=atol, max_iter=epochs,
+                 random_state=seed, on_epoch=stop)  # fmt: skip
 
 
 def model(info: EpochInfo) -> Vector:
     """Return w after an epoch."""
     assert info.model is not None
     return info.model()
+
+
+class Reached(NamedTuple):
+    """A fit to a target: where it first was within, and from which epoch it stayed."""
+
+    seconds: float
+    epochs: int
+    w: Vector
+    last: int | None
 
 
 class Training:
@@ -72,74 +80,59 @@ class Training:
 
     def reach(
         self, solver: Solver, target: float, *, seed: int = 0, epochs: int = 10**7,
-        limit: float = np.inf,
-    ) -> tuple[float, int, Vector] | None:  # fmt: skip
-        """Return (seconds, epochs, w) of the first epoch with P(w) at most `target`.
+        limit: float = np.inf, times: int = 1,
+    ) -> Reached | None:  # fmt: skip
+        """Fit until P(w) is at most `target`, and then for `times` as many epochs.
 
-        None if the epochs or the limit of `walk` were not enough.
+        None if the epochs or the seconds until then were not enough.
         """
-        found: list[Vector] = []
+        first: list[tuple[float, int, Vector]] = []
+        outside = last = 0
 
-        def look(info: EpochInfo) -> bool:
-            w = model(info)
-            if self.loss(w) <= target:
-                found.append(w.copy())
-            return bool(found)
+        def look(info: EpochInfo, seconds: float) -> bool:
+            nonlocal outside, last
+            w, last = model(info), info.epoch
+            if self.loss(w) > target:
+                outside = last
+            elif not first:
+                first.append((seconds, last, w.copy()))
+            return last >= times * first[0][1] if first else seconds > limit
 
-        _, steps = walk(
-            self.problem, solver, look, seed=seed, epochs=epochs, limit=limit
-        )
-        return (steps[-1][1], steps[-1][0], found[0]) if found else None
-
-    def settled(
-        self, solver: Solver, target: float, epochs: int, *, seed: int = 0
-    ) -> int | None:
-        """Return the epoch from which on P(w) is at most `target`, of `epochs`.
-
-        None if it is above target after the last of them.
-        """
-        outside = [0]
-
-        def look(info: EpochInfo) -> None:
-            if self.loss(model(info)) > target:
-                outside.append(info.epoch)
-
-        _, steps = walk(self.problem, solver, look, seed=seed, epochs=epochs)
-        return outside[-1] + 1 if outside[-1] < steps[-1][0] else None
+        walk(self.problem, solver, look, seed=seed, epochs=epochs)
+        lasting = outside + 1 if outside < last else None
+        return Reached(*first[0], lasting) if first else None
 
     def runs(
         self, solver: Solver, target: float, seeds: int, limit: float
-    ) -> Iterator[tuple[float, int, Vector, int | None]]:
-        """Yield what `reach` finds, and `settled` in three times its epochs, by seed.
+    ) -> Iterator[Reached]:
+        """Yield the fits of all seeds, to three times the epochs that they need.
 
-        The first run that does not reach the target ends it.
+        The first one that does not reach the target ends it.
         """
         for seed in range(seeds):
-            run = self.reach(solver, target, seed=seed, limit=limit)
+            run = self.reach(solver, target, seed=seed, limit=limit, times=3)
             if run is None:
                 return
-            yield *run, self.settled(solver, target, 3 * run[1], seed=seed)
+            yield run
 
     def excess(self, solver: Solver, epochs: Sequence[int], seeds: int) -> list[float]:
         """Return the median relative errors after some epochs, the last the longest.
 
         A fit that ends earlier has its last one.
         """
-        errors = []
-        for seed in range(seeds):
+
+        def losses(seed: int) -> list[float]:
             found: dict[int, float] = {}
-            last = [np.zeros(0)]
 
-            def look(info: EpochInfo, found: dict[int, float] = found,
-                     last: list[Vector] = last) -> None:  # fmt: skip
-                last[0] = model(info).copy()
+            def look(info: EpochInfo, seconds: float) -> None:
                 if info.epoch in epochs:
-                    found[info.epoch] = self.loss(last[0])
+                    found[info.epoch] = self.loss(model(info))
 
-            walk(self.problem, solver, look, seed=seed, epochs=epochs[-1])
-            least = self.loss(last[0])
-            errors.append([found.get(epoch, least) / self.best - 1 for epoch in epochs])
-        return np.median(errors, axis=0).tolist()
+            fit = walk(self.problem, solver, look, seed=seed, epochs=epochs[-1])
+            return [found.get(epoch) or self.loss(fit.w) for epoch in epochs]
+
+        middle = np.median([losses(seed) for seed in range(seeds)], axis=0)
+        return (middle / self.best - 1).tolist()
 
 
 def error(w: Vector, test: Matrix, labels: Vector) -> float:

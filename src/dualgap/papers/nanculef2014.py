@@ -9,7 +9,6 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..kernel import RBF, Kernel, KernelProblem, KernelSolver, Polynomial
 from ..kernels.functions import resolve_gamma
 from ..training.progress import EpochInfo
 from .data import COLLECTIONS, parts_of, some
-from .frame import Budget, Paper, kept, published
+from .frame import Budget, Paper, published, settings
 from .measure import scores, span, spread, two_digits, walk
 from .page import Finding, Row, Rows, Verdict, tally
 from .pictures import Line, Panel
@@ -36,53 +35,9 @@ FAST: dict[str, Callable[..., KernelSolver]] = {
     "SWAP-2o": partial(kernels.SWAP2o, ranking="paper"),
 }  # fmt: skip
 METHODS = {"CVM": kernels.CoreVector, EQUAL: kernels.CoreVector, **FAST}
-# How a fit ends, and draws: the first is the paper's.
-STOPS: dict[str, Parameters] = {
-    "1 sample": {},
-    "5 samples": {"quiet_samples": 5},
-    "balanced": {"balanced": True},
-    "small eps": {"quiet_samples": 5},
-}
 KERNELS = ("Gaussian", "polynomial")
-
-
-@dataclass(frozen=True)
-class NanculefSettings:
-    """Settings of the fits, and thresholds of the verdicts."""
-
-    #: eps of the sampled stop, and the one of the part "small eps".
-    eps: float = 1e-4
-    small: float = 1e-5
-    #: Validation: values of C (the paper's 2^-4 to 2^4 is twice dualgap's C), rows to
-    #: train on, and rows to validate on.
-    costs: tuple[float, ...] = (1 / 32, 1 / 8, 1 / 2, 2.0, 8.0)
-    train: int = 1000
-    validate: int = 2000
-    #: Test rows at most.
-    test: int = 5000
-    #: Processor seconds of a fit, of a cell until it gets no more seeds, and of the
-    #: lower bound on an optimum.
-    longest: float = 120.0
-    patience: float = 5.0
-    bound: float = 5.0
-    #: Rows, seconds and gap of a fit to a proved gap.
-    rows: int = 20_000
-    limit: float = 20.0
-    gap: float = 1e-3
-    #: Least share by which a model beats naming the larger class.
-    margin: float = 0.005
-    #: Factor by which the seconds of two runs of one fit differ.
-    noise: float = 1.25
-    #: Differences of accuracy, in points, that are none.
-    points: float = 0.1
-    #: Points and factor within which another kernel is as accurate and as fast.
-    kernel: float = 1.0
-    slower: float = 2.0
-
-
-SETTINGS = NanculefSettings()
-#: Factors of gamma that are tried, where the paper chooses it too.
-FACTORS = dict.fromkeys(("pendigits", "usps"), (0.25, 1.0, 4.0))
+SETTINGS = settings("nanculef2014")
+STOPS: dict[str, Parameters] = SETTINGS.stops
 
 
 def kernel_of(name: str, gamma: float) -> Kernel:
@@ -120,7 +75,7 @@ class KernelTraining:
         self.pairs = [(rows := np.flatnonzero((y == a) | (y == b)),
                        np.where(y[rows] == b, 1, -1))
                       for a, b in itertools.combinations(np.unique(y), 2)]  # fmt: skip
-        self.C, self.gamma = self.choose(FACTORS.get(name, (1.0,)))
+        self.C, self.gamma = self.choose(SETTINGS.factors.get(name, [1.0]))
 
     def choose(self, factors: Sequence[float]) -> tuple[float, float]:
         """Return the most accurate C and gamma.
@@ -152,10 +107,15 @@ class KernelTraining:
         """
         left, dual = limit, 0.0
         for problem in self.problems():
-            found, steps = walk(problem, kernels.SWAP2o(), lambda info: False, tol=1e-2,
-                                epochs=10**9, limit=left)  # fmt: skip
-            dual += max(found.certificate.dual, 0.0)
-            left -= steps[-1][1] if steps else 0.0
+            used = 0.0
+
+            def look(info: EpochInfo, seconds: float) -> None:
+                nonlocal used
+                used = seconds
+
+            found = walk(problem, kernels.SWAP2o(), look, tol=1e-2, epochs=10**9,
+                         limit=left)  # fmt: skip
+            dual, left = dual + max(found.certificate.dual, 0.0), left - used
         counts = np.unique(self.y_t, return_counts=True)[1]
         return {
             "C": self.C, "gamma": self.gamma, "rows": self.X.shape[0],
@@ -174,15 +134,15 @@ class KernelTraining:
         coefs = np.zeros((len(self.pairs), self.X.shape[0]), dtype=np.float32)
         cpu, values = 0.0, 0
         for k, problem in enumerate(self.problems()):
-            seen = [0]
+            seen = [(0.0, 0)]
 
-            def look(info: EpochInfo, seen: list[int] = seen,
-                     problem: KernelProblem = problem) -> None:  # fmt: skip
-                seen.append(problem.gram.statistics.evaluations)
+            def look(info: EpochInfo, seconds: float, problem: KernelProblem = problem,
+                     seen: list[tuple[float, int]] = seen) -> None:  # fmt: skip
+                seen.append((seconds, problem.gram.statistics.evaluations))
 
-            solution, steps = walk(problem, solver, look, seed=seed, tol=1e-3,
-                                   epochs=10**9, limit=limit - cpu)  # fmt: skip
-            cpu, values = cpu + (steps[-1][1] if steps else 0.0), values + seen[-1]
+            solution = walk(problem, solver, look, seed=seed, tol=1e-3,
+                            epochs=10**9, limit=limit - cpu)  # fmt: skip
+            cpu, values = cpu + seen[-1][0], values + seen[-1][1]
             if solution.certificate.status not in (Status.SAMPLED, Status.CERTIFIED):
                 return {"done": False, "cpu": cpu, "values": values}
             certificates.append(solution.certificate)
@@ -402,10 +362,10 @@ def places(title: str) -> list[tuple[str, str]]:
     return [(stop, f"Web, {stop}") for stop in STOPS]
 
 
-def verdicts(sets: Parameters) -> list[Verdict]:
+def verdicts(claims: list[Parameters], sets: Parameters) -> list[Verdict]:
     """Judge the claims; CVM's seconds at the paper's stop with its equal one too."""
     found: list[Verdict] = []
-    for claim in kept("claims")["nanculef2014"]:
+    for claim in claims:
         for title in claim["places"]:
             for stop, place in places(title):
                 parts = {name: sets[name].get(stop, {}) for name in of(title, sets)}

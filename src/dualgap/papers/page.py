@@ -109,10 +109,9 @@ class Verdict:
 
 
 def judged(
-    claims: Iterable[Mapping[str, str]],
+    claims: Iterable[Parameters], sets: Parameters,
     judge: Callable[[str, Parameters], Findings],
-    sets: Parameters,
-) -> list[Verdict]:
+) -> list[Verdict]:  # fmt: skip
     """Return the verdicts on some claims by what each set shows of them."""
     found: dict[str, dict[str, Finding]] = {}
     for name, results in sets.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,9 +11,9 @@ from ..data.types import Parameters
 from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from .data import halves
-from .frame import Budget, Paper, printed
+from .frame import Budget, Paper, printed, settings
 from .measure import Training, error, lasting
-from .page import Findings, Rows, tally
+from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
 
 STAND_INS = {"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"}
@@ -29,30 +28,7 @@ METHODS = {
     "SDCA": SDCA(order="random"),
     "SVM-Perf": get_solver("cutting-plane"),
 }
-
-
-@dataclass(frozen=True)
-class PegasosSettings:
-    """Settings of the runs, and thresholds of the verdicts."""
-
-    #: Epochs after which the errors are looked at.
-    epochs: tuple[int, ...] = (2, 8, 32)
-    #: Seeds of an error at most.
-    errors: int = 3
-    #: Rows of a batch, besides all rows.
-    batches: tuple[int, ...] = (1, 4, 16, 64, 256, 1024, 4096)
-    #: Training rows from which on a set has RCV1's size, and the paper's seconds.
-    large: int = 700_000
-    seconds: float = 5.0
-    #: The paper's "few hundred", on a grid of powers of four.
-    few: int = 100
-    #: Factor between errors that are called the same.
-    same: float = 2.0
-    #: Accuracy of P*: smaller errors are left out of ratios.
-    resolution: float = 1e-5
-
-
-SETTINGS = PegasosSettings()
+SETTINGS = settings("pegasos2011")
 #: Labels of solvers: sampling and projection, or the output.
 Solvers = list[tuple[tuple[str | bool | None, ...], Solver]]
 SAMPLING: Solvers = [
@@ -82,9 +58,10 @@ def compare(name: str, budget: Budget) -> Parameters:
     train = PegasosTraining(name)
     target = train.best + train.accuracy / train.lam
     found = {
-        label: [[seconds, epochs, error(w, train.test, train.labels), last]
-                for seconds, epochs, w, last in train.runs(
-                    solver, target, budget.seeds, budget.limit)]
+        label: [
+            [run.seconds, run.epochs, error(run.w, train.test, train.labels), run.last]
+            for run in train.runs(solver, target, budget.seeds, budget.limit)
+        ]
         for label, solver in METHODS.items()
     }  # fmt: skip
     return {"limit": budget.limit, "runs": found}
@@ -196,5 +173,6 @@ PAPER = Paper(
         "sampling": partial(errors, solvers=SAMPLING),
         "output": partial(errors, solvers=OUTPUT),
     },
-    judge=judge, rows=rows, published={"medians": [*TABLE.values()]}, draw=draw,
+    verdicts=partial(judged, judge=judge), rows=rows, draw=draw,
+    published={"medians": [*TABLE.values()]},
 )  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy import sparse
@@ -16,9 +15,9 @@ from ..losses import Vector
 from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
-from .frame import Budget, Paper, published
+from .frame import Budget, Paper, published, settings
 from .measure import scores, span, walk
-from .page import Findings, Row, Rows
+from .page import Findings, Row, Rows, judged
 
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
 PRINTED = published("pegasos2011", "sets")["rows"]
@@ -30,29 +29,11 @@ METHODS = {
     "Pegasos, batches of 64": KernelPegasos(batch_size=64),
 }
 FIRST, DRAWS, AVERAGE, _ = METHODS
-
-
-@dataclass(frozen=True)
-class KernelsSettings:
-    """Settings of the fits, and thresholds of the verdicts."""
-
-    #: Memory of kernel rows, in megabytes.
-    cache: float = 1500.0
-    #: lambda and accuracy of other sets.
-    lam: float = 1e-4
-    accuracy: float = 0.01
-    #: The reference's share of the accuracy, and its limit over a method's.
-    reference: float = 0.2
-    longer: float = 4.0
-    #: Largest part by which an error may differ from the published one to be called it.
-    near: float = 0.2
-
-
-SETTINGS = KernelsSettings()
+SETTINGS = settings("pegasos2011-kernels")
 Split = tuple[Matrix, Vector, Matrix, Vector]
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def split(name: str, seed: int = 0) -> Split:
     """Return training and test rows; USPS is split at random by a seed.
 
@@ -76,7 +57,7 @@ def split(name: str, seed: int = 0) -> Split:
     return X[first], y[first], X[rest], y[rest]
 
 
-def settings(name: str) -> list[float]:
+def chosen(name: str) -> list[float]:
     """Return gamma, lambda and accuracy; gamma of others is one over the variance."""
     if name in CASES:
         return CASES[name][1:]
@@ -102,23 +83,19 @@ def measure(name: str, budget: Budget) -> Parameters:
     A method has (seconds, test error, epochs, kernel rows), or nothing after the limit.
     """
     results: Parameters = {"reference": [], **{label: [] for label in METHODS}}
-    gamma, lam, accuracy = settings(name)
+    gamma, lam, accuracy = chosen(name)
     for seed in range(1 if name == "mnist" else budget.seeds):
         X, y, test, labels = split(name, seed if name == "usps" else 0)
         C = 1.0 / (lam * len(y))
 
-        def problem(X: Matrix = X, y: Vector = y, C: float = C) -> KernelProblem:
-            """Return the problem with an empty cache of kernel rows."""
-            return KernelProblem(
-                X, y, C, kernel=RBF(gamma), loss="hinge", fit_intercept=False,
-                cache_size=SETTINGS.cache,
-            )  # fmt: skip
-
+        # each has an empty cache of kernel rows
+        problem = partial(KernelProblem, X, y, C, kernel=RBF(gamma), loss="hinge",
+                          fit_intercept=False, cache_size=SETTINGS.cache)  # fmt: skip
         if seed == 0 or name == "usps":
             begun, whole = time.process_time(), problem()
             near, limit = SETTINGS.reference / lam, SETTINGS.longer * budget.limit
-            best, _ = walk(whole, METHODS[FIRST], lambda info: False, limit=limit,
-                           atol=near * accuracy)  # fmt: skip
+            best = walk(whole, METHODS[FIRST], lambda info, seconds: False, limit=limit,
+                        atol=near * accuracy)  # fmt: skip
             seconds, proof = time.process_time() - begun, best.certificate
             wrong = test_error(whole, best, gamma, X, test, labels)
             slack = lam * (proof.primal - proof.dual)
@@ -128,18 +105,18 @@ def measure(name: str, budget: Budget) -> Parameters:
         for label, solver in METHODS.items():
             if len(results[label]) < seed:
                 continue  # it was too slow
-            fresh, found = problem(), [(np.inf, 0)]
+            fresh, found = problem(), [[np.inf] * 4]
 
-            def look(info: EpochInfo, found: list[tuple[float, int]] = found,
-                     target: float = target) -> bool:  # fmt: skip
-                found.append((info.primal, info.updates))
+            def look(info: EpochInfo, seconds: float, target: float = target,
+                     found: list[list[float]] = found) -> bool:  # fmt: skip
+                found.append([info.primal, seconds, info.epoch, info.updates])
                 return info.primal <= target
 
-            best, steps = walk(fresh, solver, look, seed=seed, limit=budget.limit)
-            if found[-1][0] <= target:
+            best = walk(fresh, solver, look, seed=seed, limit=budget.limit)
+            primal, seconds, *steps = found[-1]
+            if primal <= target:
                 wrong = test_error(fresh, best, gamma, X, test, labels)
-                row = [steps[-1][1], wrong, len(steps), found[-1][1]]
-                results[label].append(row)
+                results[label].append([seconds, wrong, *steps])
     return {"limit": budget.limit, "settings": [gamma, lam, accuracy], **results}
 
 
@@ -213,6 +190,6 @@ PAPER = Paper(
     settings=SETTINGS,
     sets=dict.fromkeys(CASES, ""),
     parts={"2": measure},
-    judge=judge, rows=rows,
+    verdicts=partial(judged, judge=judge), rows=rows,
     budget=Budget(3, 300.0), quick=Budget(2, 5.0, quick=True), quick_sets=("digits",),
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,9 +16,9 @@ from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper
+from .frame import Budget, Paper, settings
 from .measure import Training, span
-from .page import Finding, Findings, Rows, tally
+from .page import Finding, Findings, Rows, judged, tally
 from .pegasos2011 import CASES, OTHERS, STAND_INS
 from .pictures import Line, Panel
 
@@ -28,32 +27,7 @@ METHODS: dict[str, Callable[[int], Solver]] = {
     "SDCA": lambda T: SDCA(order="random", max_steps=T),
     "NORMA": lambda T: NORMA(max_steps=T),
 }
-
-
-@dataclass(frozen=True)
-class RowsSettings:
-    """Settings of the runs, and thresholds of the verdicts."""
-
-    #: Numbers of rows, besides all rows.
-    rows: tuple[int, ...] = (1000, 5000, 25_000, 125_000)
-    #: Budgets of steps: four a decade. The second number is for a quick run.
-    budgets: tuple[int, ...] = tuple(round(10 ** (k / 4)) for k in range(8, 29))
-    quick: int = 10**6
-    #: Constant sizes of a step, and the largest budget of that loop in Python.
-    sizes: tuple[float, ...] = (1e-2, 1e-1, 1.0, 1e1, 1e2)
-    loop: int = 10**5
-    #: Epochs of DCD.
-    epochs: int = 1000
-    #: Accuracy of P*.
-    resolution: float = 1e-5
-    #: Factor for the logarithm of the theory, and between steps that are the same.
-    logarithm: float = 10.0
-    same: float = 1.8
-    #: Factor between numbers of rows from which on steps can be called the same.
-    more: int = 5
-
-
-SETTINGS = RowsSettings()
+SETTINGS = settings("pegasos-rows")
 
 
 def constant_steps(
@@ -116,7 +90,7 @@ def steps(
                 for eta in SETTINGS.sizes)  # fmt: skip
     found["constant steps"] = min(filter(None, constant), default=[])
     run = train.reach(get_solver("dcd"), target, epochs=SETTINGS.epochs)
-    found["DCD"] = [n * run[1]] if run else []
+    found["DCD"] = [n * run.epochs] if run else []
     return found
 
 
@@ -209,8 +183,7 @@ PAPER = Paper(
     settings=SETTINGS,
     sets=STAND_INS,
     parts={"rows": count},
-    judge=judge,
-    rows=rows,
+    verdicts=partial(judged, judge=judge), rows=rows,
     values=lambda sets: {
         "most": max(found["rows"]["most"] for found in sets.values())
     },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,9 +16,9 @@ from ..solvers.base import Solver
 from ..training import solve
 from ..training.progress import EpochInfo
 from .data import halves
-from .frame import Budget, Paper
+from .frame import Budget, Paper, settings
 from .measure import Training, error, model, span, walk
-from .page import Findings, Rows, tally
+from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
 
 ORDERS = {
@@ -30,35 +29,7 @@ ORDERS = {
 }
 #: Epochs, and the gap after each.
 Trace = tuple[list[int], list[float]]
-
-
-@dataclass(frozen=True)
-class SDCASettings:
-    """Settings of the runs, and thresholds of the verdicts."""
-
-    #: lambda and gamma, as in the paper.
-    lambdas: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
-    gammas: tuple[float, ...] = (0.0, 0.01, 0.1, 1.0)
-    #: Relative accuracies of the crossing, and absolute ones on the scale of lambda.
-    targets: tuple[float, ...] = (1e-1, 1e-2, 1e-3)
-    absolute: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
-    #: Epochs that the tables show, the last of them the longest; and of a quick run.
-    marks: tuple[int, ...] = (5, 20, 60)
-    quick: tuple[int, ...] = (5, 20)
-    #: Epochs to the absolute accuracies.
-    epochs: int = 1000
-    #: Accuracy of P*.
-    resolution: float = 1e-7
-    #: Gap where a trace ends: below it rounding bounds what can be proved.
-    smallest: float = 1e-8
-    #: Part of the first half's rate at which the second half is as fast.
-    linear: float = 0.5
-    #: The paper's large lambda and few epochs, as an accuracy.
-    large: float = 1e-4
-    few: float = 1e-2
-
-
-SETTINGS = SDCASettings()
+SETTINGS = settings("sdca2013")
 #: What a table has a trace of for every lambda: a label, gamma, and the solver.
 Cases = Sequence[tuple[str | float, float, Solver]]
 
@@ -106,7 +77,7 @@ def errors(name: str, budget: Budget) -> Parameters:
     for lam, gamma in itertools.product(SETTINGS.lambdas, SETTINGS.gammas):
         cells = dict.fromkeys(train.marks, "–")
 
-        def look(info: EpochInfo, cells: dict[int, str] = cells) -> None:
+        def look(info: EpochInfo, _: float, cells: dict[int, str] = cells) -> None:
             if info.epoch in cells:
                 wrong = error(model(info), train.test, train.labels)
                 cells[info.epoch] = f"{100 * wrong:.2f}"
@@ -126,7 +97,7 @@ def crossing(name: str, budget: Budget) -> Parameters:
             goal = (1 + target) * train.best
             runs = (train.reach(solver, goal, epochs=data.epochs)
                     for solver in (Pegasos(), SDCA()))  # fmt: skip
-            rows.append([lam, target, *(run and run[1] for run in runs)])
+            rows.append([lam, target, *(run and run.epochs for run in runs)])
     return {"most": data.epochs, "rows": rows}
 
 
@@ -265,5 +236,6 @@ PAPER = Paper(
         "smoothing": partial(traces, cases=[(g, g, SDCA()) for g in SETTINGS.gammas]),
         "errors": errors, "crossing": crossing, "absolute": absolute,
     },
-    judge=judge, rows=rows, draw=draw, columns=4, quick=Budget(1, 2.0, quick=True),
+    verdicts=partial(judged, judge=judge), rows=rows, draw=draw, columns=4,
+    quick=Budget(1, 2.0, quick=True),
 )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,76 +15,21 @@ from ..solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper, kept, printed
+from .frame import Budget, Paper, printed, settings
 from .measure import Training, lasting, span
 from .page import Finding, Findings, Row, Rows, Verdict, judged, of_share, tally
 from .pictures import Line, Panel
 
 MPU = "MPU (reconstructed)"
-#: The paper's names of the sets, and those for which another set stands in: T is not
-#: compared.
-PAPER_SETS = {"a9a": "Adult", "w8a": "Web", "imdb": "Realsim", "cov1": "Covertype"}
-STAND_INS = ("imdb", "cov1")
-#: Place, C, and the tables of the runs; Table 8 is in single precision.
-CASES = [
-    ("Tables 2, 3", 1.0, ("2", "3")),
-    ("Tables 4, 5", 10.0, ("4", "5")),
-    ("Tables 6, 7", 0.05, ("6", "7")),
-    ("Table 8", 1.0, ("8",)),
-]
 #: Table 1 as it was printed.
 FIRST = printed("sgd-revisited", "1")
 #: Seconds and epochs of each run, None for one that ended at the limit.
 Runs = list[tuple[float | None, int] | None]
-
-
-@dataclass(frozen=True)
-class SGDSettings:
-    """Settings of the runs, and thresholds of the verdicts."""
-
-    #: Relative error of the objective, of all tables but the first, and of the optimum.
-    target: float = 0.01
-    resolution: float = 1e-6
-    #: Table 1: C, the gap, the gap of a quick run, and epochs between proofs.
-    C: float = 0.1
-    gap: float = 1e-5
-    quick: float = 1e-3
-    every: int = 100
-    #: Most epochs of any fit.
-    epochs: int = 2_000_000
-    #: Runs of a method that draws nothing, and limits after which a cell has no more.
-    fixed: int = 3
-    limits: float = 4.0
-    #: Limit of a cell of imdb at C = 10, where five of nine methods need over 10 s.
-    slow: float = 2.0
-    #: Seeds of the epochs from which w is accurate for good, and limits of a run.
-    lasting: int = 3
-    longer: float = 6.0
-    #: Accuracies that the paper gave two methods on Adult at C = 1, and its factors f.
-    own: tuple[tuple[str, float], ...] = (
-        ("sgd-s", 0.105), ("sgd-m", 0.105), ("sgd-m", 0.33),
-    )  # fmt: skip
-    factors: tuple[float, ...] = (1.0, 1.2, 2.0, 10.0)
-    #: Epochs after which optimality is looked at, and how many in a quick run.
-    kkt: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-    few: int = 6
-    #: Distance of alpha from its ends, and of margins from 1, that is near.
-    near: float = 0.05
-    #: Fewest runs whose range is compared with a published T.
-    fewest: int = 5
-    #: Parts by which J and L_T, and T, may differ from the published ones.
-    values: float = 1e-6
-    off: float = 0.1
-    #: Factor of the first epoch from which w must be accurate for good.
-    good: float = 1.1
-
-
-SETTINGS = SGDSettings()
+SETTINGS = settings("sgd-revisited")
+CASES, NAMES, STAND_INS = SETTINGS.cases, SETTINGS.names, SETTINGS.stand_ins
 SGD = {
     "Pegasos": Pegasos(projection=True, sampling="random"),
-    "SGD-r": get_solver("sgd-r"),
-    "SGD-s": get_solver("sgd-s"),
-    "SGD-m": get_solver("sgd-m"),
+    **{name: get_solver(name.lower()) for name in ("SGD-r", "SGD-s", "SGD-m")},
 }
 LINEAR = {
     "SVMperf": get_solver("cutting-plane"),
@@ -152,7 +96,7 @@ def times(
             if (label in FIXED and len(done) == SETTINGS.fixed) or spent > most:
                 continue
             found = train.reach(solver, target, seed=seed, limit=budget.limit)
-            done.append(found and found[:2])
+            done.append((found.seconds, found.epochs) if found else None)
     return {"limit": budget.limit, "runs": runs}
 
 
@@ -165,7 +109,7 @@ def stays(name: str, budget: Budget) -> Parameters:
     target = (1.0 + SETTINGS.target) * train.best
     seeds = min(budget.seeds, SETTINGS.lasting)
     return {
-        label: [[T, last] for _, T, _, last in train.runs(
+        label: [[run.epochs, run.last] for run in train.runs(
             solver, target, seeds, SETTINGS.longer * budget.limit)]
         for label, solver in (SGD | LINEAR).items() if label not in FIXED
     }  # fmt: skip
@@ -225,15 +169,15 @@ def column(runs: Runs, unit: str) -> Vector:
     return found[~np.isnan(found)]
 
 
-def runs_of(found: Parameters, parts: tuple[str, ...]) -> dict[str, Runs]:
+def runs_of(found: Parameters, parts: list[str]) -> dict[str, Runs]:
     """Return the runs of some tables by method."""
     runs = [found[part]["runs"] for part in parts if part in found]
     return {label: cell for cells in runs for label, cell in cells.items()}
 
 
-def figures_of(parts: tuple[str, ...]) -> dict[str, dict[str, str]]:
+def figures_of(parts: list[str]) -> dict[str, dict[str, str]]:
     """Return the published rows by set; Table 8's are not known."""
-    known = () if parts == ("8",) else parts
+    known = [] if parts == ["8"] else parts
     return printed("sgd-revisited", *known, rename={"MPU": MPU})
 
 
@@ -281,7 +225,7 @@ def published_epochs(name: str, found: Parameters) -> Findings:
     inside, failed = [], []
     for *_, parts in CASES:
         runs, figures = runs_of(found, parts), figures_of(parts)
-        for label, text in figures.get(PAPER_SETS.get(name, ""), {}).items():
+        for label, text in figures.get(NAMES.get(name, ""), {}).items():
             if label not in runs:
                 continue
             T, own = numbers(text)[1], column(runs[label], "epochs")
@@ -312,8 +256,8 @@ def judge(name: str, found: Parameters) -> Findings:
         own = found["1"]["sgd-s"]
         gap, goal = own["relative_gap"], own["tol"]
         yield "exact", (gap <= goal, f"{gap:.1g} (target {goal:g})")
-        if name in PAPER_SETS and name not in STAND_INS:
-            row = FIRST[PAPER_SETS[name]]
+        if name in NAMES and name not in STAND_INS:
+            row = FIRST[NAMES[name]]
             T, J, L = (own["epochs"] / float(row["T"]), own["primal"] / float(row["J"]),
                        own["dual"] / float(row["L_T"]))  # fmt: skip
             near = max(abs(J - 1), abs(L - 1)) <= SETTINGS.values
@@ -335,11 +279,11 @@ def judge(name: str, found: Parameters) -> Findings:
         yield "ends", (last > first, f"{100 * first:.0f} % to {100 * last:.0f} %")
 
 
-def verdicts(sets: Parameters) -> list[Verdict]:
+def verdicts(claims: list[Parameters], sets: Parameters) -> list[Verdict]:
     """Judge the claims."""
     return [
-        compare(claim, sets) if "faster" in claim else judged([claim], judge, sets)[0]
-        for claim in kept("claims")["sgd-revisited"]
+        compare(claim, sets) if "faster" in claim else judged([claim], sets, judge)[0]
+        for claim in claims
     ]
 
 
@@ -356,7 +300,7 @@ def cell(runs: Runs, limit: float) -> str:
 def ranges(name: str, found: Parameters) -> Iterator[Row]:
     """Yield the ranges over the seeds, beside T as it was published."""
     for place, C, parts in CASES:
-        figures = figures_of(parts).get(PAPER_SETS.get(name, ""), {})
+        figures = figures_of(parts).get(NAMES.get(name, ""), {})
         for label, runs in runs_of(found, parts).items():
             seconds, T = column(runs, "seconds"), column(runs, "epochs")
             known = numbers(figures.get(label, ""))[1]
@@ -425,7 +369,7 @@ def draw(sets: Parameters) -> Iterator[Panel]:
         for name, found in sets.items():
             for *_, parts in CASES[:3]:
                 runs = runs_of(found, parts)
-                figures = figures_of(parts).get(PAPER_SETS.get(name, ""), {})
+                figures = figures_of(parts).get(NAMES.get(name, ""), {})
                 if not {label, "DCD"} <= runs.keys() & figures.keys():
                     continue
                 shown, T = numbers(figures[label])
