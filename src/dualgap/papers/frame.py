@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..data.types import Parameters
+from ..solvers import get_solver
+from ..solvers.base import Solver
 from . import data
 from .data import worded
 from .names import MODULES
@@ -76,6 +78,12 @@ def settings(paper: str) -> SimpleNamespace:
     """Return the settings of a paper's runs and verdicts, which have words there."""
     found = kept("settings")[paper].items()
     return SimpleNamespace(**{name: value for name, (value, _) in found})
+
+
+def solvers(table: Mapping[str, tuple[str, Parameters]]) -> dict[str, Solver]:
+    """Return the solvers of a table of settings by label, with their options."""
+    return {label: type(get_solver(name))(**options)
+            for label, (name, options) in table.items()}  # fmt: skip
 
 
 def published(paper: str, table: str) -> Parameters:

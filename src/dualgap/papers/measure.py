@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.types import Array, Matrix
+from ..kernel import Kernel
 from ..losses import Vector
 from ..problems import BinaryProblem
 from ..problems.base import Problem
@@ -20,19 +21,20 @@ from ..training.progress import EpochInfo
 
 
 def walk(
-    problem: Problem, solver: Solver, look: Callable[[EpochInfo, float], bool | None],
-    *, seed: int = 0, epochs: int = 10**7, limit: float = np.inf, tol: float = 1e-9,
+    problem: Problem, solver: Solver,
+    look: Callable[[EpochInfo, float], bool | None] = lambda info, seconds: None, *,
+    seed: int = 0, epochs: int = 10**9, limit: float = np.inf, tol: float = 1e-9,
     atol: float = 0.0,
-) -> Solution:  # fmt: skip
-    """Fit until `look` is true, or for some `epochs` or seconds.
+) -> tuple[Solution, float]:  # fmt: skip
+    """Fit until `look` is true, or for some `epochs` or seconds; return the seconds.
 
     `look` gets an epoch and its seconds. These are of processor time, to which other
-    work on the machine adds little; looking is not counted.
+    work on the machine adds little; neither looking nor a last proof is counted.
     """
-    spent, begun = 0.0, time.process_time()
+    spent, seconds, begun = 0.0, 0.0, time.process_time()
 
     def stop(info: EpochInfo) -> bool:
-        nonlocal spent
+        nonlocal spent, seconds
         if info.final:
             return False
         now = time.process_time()
@@ -42,13 +44,31 @@ def walk(
         return done
 
     return solve(problem, solver, tol=tol, atol=atol, max_iter=epochs,
-                 random_state=seed, on_epoch=stop)  # fmt: skip
+                 random_state=seed, on_epoch=stop), seconds  # fmt: skip
 
 
 def model(info: EpochInfo) -> Vector:
     """Return w after an epoch."""
     assert info.model is not None
     return info.model()
+
+
+def after(
+    problem: Problem, solver: Solver, epochs: Sequence[int],
+    value: Callable[[Vector], float], *, seed: int = 0, tol: float = 1e-9,
+) -> list[float]:  # fmt: skip
+    """Return a value of w after some epochs, the last the longest.
+
+    A fit that ends earlier has its last one.
+    """
+    found: dict[int, float] = {}
+
+    def look(info: EpochInfo, seconds: float) -> None:
+        if info.epoch in epochs:
+            found[info.epoch] = value(model(info))
+
+    fit, _ = walk(problem, solver, look, seed=seed, epochs=epochs[-1], tol=tol)
+    return [found[e] if e in found else value(fit.w) for e in epochs]
 
 
 class Reached(NamedTuple):
@@ -79,7 +99,7 @@ class Training:
         return self.loss(solve(self.problem, solver, tol=tol, max_iter=10**6).w)
 
     def reach(
-        self, solver: Solver, target: float, *, seed: int = 0, epochs: int = 10**7,
+        self, solver: Solver, target: float, *, seed: int = 0, epochs: int = 10**9,
         limit: float = np.inf, times: int = 1,
     ) -> Reached | None:  # fmt: skip
         """Fit until P(w) is at most `target`, and then for `times` as many epochs.
@@ -116,23 +136,10 @@ class Training:
             yield run
 
     def excess(self, solver: Solver, epochs: Sequence[int], seeds: int) -> list[float]:
-        """Return the median relative errors after some epochs, the last the longest.
-
-        A fit that ends earlier has its last one.
-        """
-
-        def losses(seed: int) -> list[float]:
-            found: dict[int, float] = {}
-
-            def look(info: EpochInfo, seconds: float) -> None:
-                if info.epoch in epochs:
-                    found[info.epoch] = self.loss(model(info))
-
-            fit = walk(self.problem, solver, look, seed=seed, epochs=epochs[-1])
-            return [found.get(epoch) or self.loss(fit.w) for epoch in epochs]
-
-        middle = np.median([losses(seed) for seed in range(seeds)], axis=0)
-        return (middle / self.best - 1).tolist()
+        """Return the median relative errors after some epochs."""
+        losses = [after(self.problem, solver, epochs, self.loss, seed=seed)
+                  for seed in range(seeds)]  # fmt: skip
+        return (np.median(losses, axis=0) / self.best - 1).tolist()
 
 
 def error(w: Vector, test: Matrix, labels: Vector) -> float:
@@ -140,14 +147,11 @@ def error(w: Vector, test: Matrix, labels: Vector) -> float:
     return float(np.mean((test @ w > 0) != (labels > 0)))
 
 
-def scores(X: Matrix, coefs: Array, test: Matrix, kind: str, **given: object) -> Array:
+def scores(kernel: Kernel, X: Matrix, coefs: Array, test: Matrix) -> Array:
     """Return the sums of coefs over the kernel of X with test rows."""
-    from sklearn.metrics.pairwise import pairwise_kernels
-
     found = np.zeros((len(coefs), test.shape[0]))
     for rows in np.array_split(np.arange(X.shape[0]), -(-X.shape[0] // 1000)):
-        K = pairwise_kernels(X[rows], test, kind, filter_params=True, **given)
-        found += coefs[:, rows] @ K
+        found += coefs[:, rows] @ kernel.block(X, rows, test)
     return found
 
 

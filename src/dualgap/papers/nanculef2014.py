@@ -18,7 +18,7 @@ from .. import kernel as kernels
 from ..certificate import Status
 from ..data.types import Array, Matrix, Parameters
 from ..estimators import SVC
-from ..kernel import RBF, Kernel, KernelProblem, KernelSolver, Polynomial
+from ..kernel import RBF, KernelProblem, KernelSolver, Polynomial
 from ..kernels.functions import resolve_gamma
 from ..training.progress import EpochInfo
 from .data import COLLECTIONS, parts_of, some
@@ -38,9 +38,10 @@ METHODS = {"CVM": kernels.CoreVector, EQUAL: kernels.CoreVector, **FAST}
 KERNELS = ("Gaussian", "polynomial")
 SETTINGS = settings("nanculef2014")
 STOPS: dict[str, Parameters] = SETTINGS.stops
+Kind = RBF | Polynomial
 
 
-def kernel_of(name: str, gamma: float) -> Kernel:
+def kernel_of(name: str, gamma: float) -> Kind:
     """Return the Gaussian or the polynomial kernel of the paper."""
     polynomial = Polynomial(degree=2, gamma=gamma, coef0=0.0)
     return polynomial if name == "polynomial" else RBF(gamma=gamma)
@@ -70,15 +71,14 @@ class KernelTraining:
     def __init__(self, name: str, kernel: str) -> None:
         X, y, X_t, y_t = parts_of(name)
         self.X, self.y, (self.X_t, self.y_t) = X, y, some(X_t, y_t, SETTINGS.test)
-        self.kernel = kernel
         #: Rows and labels of each pair of classes.
         self.pairs = [(rows := np.flatnonzero((y == a) | (y == b)),
                        np.where(y[rows] == b, 1, -1))
                       for a, b in itertools.combinations(np.unique(y), 2)]  # fmt: skip
-        self.C, self.gamma = self.choose(SETTINGS.factors.get(name, [1.0]))
+        self.C, self.kernel = self.choose(kernel, SETTINGS.factors.get(name, [1.0]))
 
-    def choose(self, factors: Sequence[float]) -> tuple[float, float]:
-        """Return the most accurate C and gamma.
+    def choose(self, kernel: str, factors: Sequence[float]) -> tuple[float, Kind]:
+        """Return the most accurate C and kernel.
 
         Of equal ones the smallest C, then the gamma closest to the rule's.
         """
@@ -87,18 +87,17 @@ class KernelTraining:
         train, test = np.split(rows, [min(SETTINGS.train, len(rows) // 2)])
         whole = resolve_gamma("mean-distance", self.X)
         factors = sorted(factors, key=lambda factor: abs(np.log(factor)))
-        kinds = [kernel_of(self.kernel, factor * whole) for factor in factors]
+        kinds = [kernel_of(kernel, factor * whole) for factor in factors]
         model = SVC(loss="squared_hinge", tol=1e-3)
         search = GridSearchCV(model, {"C": SETTINGS.costs, "kernel": kinds},
                               cv=[(train, test)], refit=False)  # fmt: skip
         best = search.fit(self.X, self.y).best_params_
-        return best["C"], best["kernel"].gamma
+        return best["C"], best["kernel"]
 
     def problems(self) -> Iterator[KernelProblem]:
         """Return the problem of each pair of classes."""
         for rows, labels in self.pairs:
-            kernel = kernel_of(self.kernel, self.gamma)
-            yield KernelProblem(self.X[rows], labels, self.C, kernel=kernel)
+            yield KernelProblem(self.X[rows], labels, self.C, kernel=self.kernel)
 
     def about(self, limit: float) -> Parameters:
         """Return sizes, what was chosen, and a lower bound on the optimum.
@@ -107,18 +106,11 @@ class KernelTraining:
         """
         left, dual = limit, 0.0
         for problem in self.problems():
-            used = 0.0
-
-            def look(info: EpochInfo, seconds: float) -> None:
-                nonlocal used
-                used = seconds
-
-            found = walk(problem, kernels.SWAP2o(), look, tol=1e-2, epochs=10**9,
-                         limit=left)  # fmt: skip
-            dual, left = dual + max(found.certificate.dual, 0.0), left - used
+            found, seconds = walk(problem, kernels.SWAP2o(), tol=1e-2, limit=left)
+            dual, left = dual + max(found.certificate.dual, 0.0), left - seconds
         counts = np.unique(self.y_t, return_counts=True)[1]
         return {
-            "C": self.C, "gamma": self.gamma, "rows": self.X.shape[0],
+            "C": self.C, "gamma": self.kernel.gamma, "rows": self.X.shape[0],
             "d": self.X.shape[1], "classes": len(counts), "bound": dual,
             "largest": max(len(rows) for rows, _ in self.pairs),
             "majority": float(counts.max() / len(self.y_t)),
@@ -134,15 +126,15 @@ class KernelTraining:
         coefs = np.zeros((len(self.pairs), self.X.shape[0]), dtype=np.float32)
         cpu, values = 0.0, 0
         for k, problem in enumerate(self.problems()):
-            seen = [(0.0, 0)]
+            seen = [0]
 
-            def look(info: EpochInfo, seconds: float, problem: KernelProblem = problem,
-                     seen: list[tuple[float, int]] = seen) -> None:  # fmt: skip
-                seen.append((seconds, problem.gram.statistics.evaluations))
+            def look(info: EpochInfo, seconds: float, seen: list[int] = seen,
+                     problem: KernelProblem = problem) -> None:  # fmt: skip
+                seen.append(problem.gram.statistics.evaluations)
 
-            solution = walk(problem, solver, look, seed=seed, tol=1e-3,
-                            epochs=10**9, limit=limit - cpu)  # fmt: skip
-            cpu, values = cpu + seen[-1][0], values + seen[-1][1]
+            solution, seconds = walk(problem, solver, look, seed=seed, tol=1e-3,
+                                     limit=limit - cpu)  # fmt: skip
+            cpu, values = cpu + seconds, values + seen[-1]
             if solution.certificate.status not in (Status.SAMPLED, Status.CERTIFIED):
                 return {"done": False, "cpu": cpu, "values": values}
             certificates.append(solution.certificate)
@@ -158,10 +150,8 @@ class KernelTraining:
 
     def accuracy(self, X: Matrix, coefs: Array) -> float:
         """Return the share of test rows that most pairs of classes get right."""
-        kind = "rbf" if self.kernel == "Gaussian" else "poly"
-        given = {"gamma": self.gamma, "degree": 2, "coef0": 0.0}
         bias = coefs.sum(axis=1, keepdims=True, dtype=np.float64)
-        sides = scores(X, coefs, self.X_t, kind, **given) + bias > 0
+        sides = scores(self.kernel, X, coefs, self.X_t) + bias > 0
         classes = np.unique(self.y)
         votes = np.zeros((len(classes), len(self.y_t)), dtype=int)
         pairs = itertools.combinations(range(len(classes)), 2)
@@ -412,15 +402,22 @@ def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
 
 
 def tables(sets: Parameters) -> dict[str, list[Row]]:
-    """Return the paper's tests on all sets, and where models have learned.
+    """Return the paper's tests, where models have learned too, and what was not run.
 
-    There are none with too few sets.
+    There are no tests with too few sets.
     """
+    where = {key: "Web" if key in TABLES["others"] else "all" for key in PAPER.parts}
+    absent = {key: ", ".join(n for n in of(title, sets) if not sets[n].get(key))
+              for key, title in where.items()}  # fmt: skip
     every, some = test_rows(sets, False), test_rows(sets, True)
     both = zip(every, some, strict=True) if any(row["p"] for row in every) else ()
     keys = ("ahead", "p", "here")
-    return {"tests": [row | {f"{key}, learned": told[key] for key in keys}
-                      for row, told in both]}  # fmt: skip
+    return {
+        "tests": [row | {f"{key}, learned": told[key] for key in keys}
+                  for row, told in both],
+        "absent": [{"stop or kernel": key, "sets": names}
+                   for key, names in absent.items() if names],
+    }  # fmt: skip
 
 
 def values(sets: Parameters) -> dict[str, object]:
@@ -447,18 +444,11 @@ def values(sets: Parameters) -> dict[str, object]:
         f"{row['ahead']} sets" + f" (p = {row['p']})" * bool(row["p"])
         for row in (claims[f"SWAP is faster than {slow}"] for slow in ("CVM", EQUAL))
     )
-    absent = []
-    for key in (*STOPS, "polynomial"):
-        some = sets if key in ("1 sample", "polynomial") else of("Web", sets)
-        names = [name for name in some if not sets[name].get(key)]
-        absent += [f"- {key}: {', '.join(names)}."] * bool(names)
     costs = [f[stop]["C"] for f in sets.values() for stop in STOPS if f.get(stop)]
     return {
         "same": same, "equal": equal, "tests": told,
         "counts": ", ".join(counts) or "none was trained",
-        "absent": "\n".join(absent) or "None.",
         "looser": span([looser(C) for C in costs or SETTINGS.costs], ".0f"),
-        "most": SETTINGS.longest * len(METHODS), "fast": SETTINGS.longest * len(FAST),
         "costs": ", ".join(f"{C:g}" for C in SETTINGS.costs),
     }  # fmt: skip
 
@@ -553,8 +543,4 @@ PAPER = Paper(
     verdicts=verdicts, values=values, rows=rows, tables=tables,
     draw=draw, budget=Budget(3, SETTINGS.longest), quick=Budget(1, 2.0, quick=True),
     quick_sets=("breast-cancer", "digits"),
-    skipped={
-        **dict.fromkeys(("a9a", "covtype"), ("polynomial",)),
-        "mnist": ("1 sample", "polynomial"),
-    },
 )  # fmt: skip

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from ..data.types import Parameters
-from ..solvers import NORMA, SDCA, Pegasos, get_solver
+from ..solvers import NORMA, Pegasos
 from ..solvers.base import Solver
 from .data import halves
-from .frame import Budget, Paper, printed, settings
+from .frame import Budget, Paper, printed, settings, solvers
 from .measure import Training, error, lasting
 from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
@@ -23,12 +23,8 @@ CASES = {one: (float(TABLE[other]["lambda"]), float(TABLE[other]["accuracy"]))
          for one, other in STAND_INS.items()}  # fmt: skip
 #: lambda and accuracy of other sets.
 OTHERS = (1e-4, 0.01)
-METHODS = {
-    "Pegasos": Pegasos(projection=True, sampling="random"),
-    "SDCA": SDCA(order="random"),
-    "SVM-Perf": get_solver("cutting-plane"),
-}
 SETTINGS = settings("pegasos2011")
+METHODS = solvers(SETTINGS.methods)
 #: Labels of solvers: sampling and projection, or the output.
 Solvers = list[tuple[tuple[str | bool | None, ...], Solver]]
 SAMPLING: Solvers = [

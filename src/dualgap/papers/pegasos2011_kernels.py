@@ -66,13 +66,12 @@ def chosen(name: str) -> list[float]:
 
 
 def test_error(
-    problem: KernelProblem, solution: Solution, gamma: float, X: Matrix, test: Matrix,
-    labels: Vector,
-) -> float:  # fmt: skip
+    problem: KernelProblem, solution: Solution, X: Matrix, test: Matrix, labels: Vector
+) -> float:
     """Return the percentage of test rows that the model of a solution gets wrong."""
     coef = problem.coef(solution.coefficients)[0]
     used = np.flatnonzero(coef)
-    found = scores(X[used], coef[None, used], test, "rbf", gamma=gamma)
+    found = scores(problem.gram.kernel, X[used], coef[None, used], test)
     return 100.0 * float(np.mean((found[0] > 0.0) != (labels > 0.0)))
 
 
@@ -94,10 +93,9 @@ def measure(name: str, budget: Budget) -> Parameters:
         if seed == 0 or name == "usps":
             begun, whole = time.process_time(), problem()
             near, limit = SETTINGS.reference / lam, SETTINGS.longer * budget.limit
-            best = walk(whole, METHODS[FIRST], lambda info, seconds: False, limit=limit,
-                        atol=near * accuracy)  # fmt: skip
+            best, _ = walk(whole, METHODS[FIRST], limit=limit, atol=near * accuracy)
             seconds, proof = time.process_time() - begun, best.certificate
-            wrong = test_error(whole, best, gamma, X, test, labels)
+            wrong = test_error(whole, best, X, test, labels)
             slack = lam * (proof.primal - proof.dual)
             results["reference"].append([seconds, slack, wrong, len(y), len(labels)])
             del whole
@@ -105,17 +103,17 @@ def measure(name: str, budget: Budget) -> Parameters:
         for label, solver in METHODS.items():
             if len(results[label]) < seed:
                 continue  # it was too slow
-            fresh, found = problem(), [[np.inf] * 4]
+            fresh, found = problem(), [[np.inf]]
 
             def look(info: EpochInfo, seconds: float, target: float = target,
                      found: list[list[float]] = found) -> bool:  # fmt: skip
-                found.append([info.primal, seconds, info.epoch, info.updates])
+                found.append([info.primal, info.epoch, info.updates])
                 return info.primal <= target
 
-            best = walk(fresh, solver, look, seed=seed, limit=budget.limit)
-            primal, seconds, *steps = found[-1]
+            best, seconds = walk(fresh, solver, look, seed=seed, limit=budget.limit)
+            primal, *steps = found[-1]
             if primal <= target:
-                wrong = test_error(fresh, best, gamma, X, test, labels)
+                wrong = test_error(fresh, best, X, test, labels)
                 results[label].append([seconds, wrong, *steps])
     return {"limit": budget.limit, "settings": [gamma, lam, accuracy], **results}
 

@@ -14,22 +14,16 @@ from ..problems import BinaryProblem
 from ..solvers import SDCA, Pegasos
 from ..solvers.base import Solver
 from ..training import solve
-from ..training.progress import EpochInfo
 from .data import halves
-from .frame import Budget, Paper, settings
-from .measure import Training, error, model, span, walk
+from .frame import Budget, Paper, settings, solvers
+from .measure import Training, after, error, span
 from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
 
-ORDERS = {
-    "permutation": SDCA(),
-    "random": SDCA(order="random"),
-    "cyclic": SDCA(order="cyclic"),
-    "permutation, SGD start": SDCA(init="sgd"),
-}
 #: Epochs, and the gap after each.
 Trace = tuple[list[int], list[float]]
 SETTINGS = settings("sdca2013")
+ORDERS = solvers(SETTINGS.orders)
 #: What a table has a trace of for every lambda: a label, gamma, and the solver.
 Cases = Sequence[tuple[str | float, float, Solver]]
 
@@ -74,16 +68,11 @@ def traces(name: str, budget: Budget, cases: Cases) -> Parameters:
 def errors(name: str, budget: Budget) -> Parameters:
     """Return the test errors in percent after some epochs."""
     train, rows = SDCAData(name, budget), []
+    wrong = partial(error, test=train.test, labels=train.labels)
     for lam, gamma in itertools.product(SETTINGS.lambdas, SETTINGS.gammas):
-        cells = dict.fromkeys(train.marks, "–")
-
-        def look(info: EpochInfo, _: float, cells: dict[int, str] = cells) -> None:
-            if info.epoch in cells:
-                wrong = error(model(info), train.test, train.labels)
-                cells[info.epoch] = f"{100 * wrong:.2f}"
-
-        walk(train.problem(lam, gamma), SDCA(), look, epochs=train.epochs, tol=1e-12)
-        rows.append([lam, gamma, *cells.values()])
+        problem = train.problem(lam, gamma)
+        shares = after(problem, SDCA(), train.marks, wrong, tol=1e-12)
+        rows.append([lam, gamma, *(f"{100 * share:.2f}" for share in shares)])
     return {"marks": train.marks, "rows": rows}
 
 

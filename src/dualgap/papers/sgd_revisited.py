@@ -11,11 +11,11 @@ import numpy as np
 
 from ..data.types import Parameters
 from ..losses import Vector
-from ..solvers import DCD, SGDQN, Pegasos, SGDm, SGDs, SvmSGD, get_solver
+from ..solvers import SGDm, SGDs, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper, printed, settings
+from .frame import Budget, Paper, printed, settings, solvers
 from .measure import Training, lasting, span
 from .page import Finding, Findings, Row, Rows, Verdict, judged, of_share, tally
 from .pictures import Line, Panel
@@ -27,32 +27,9 @@ FIRST = printed("sgd-revisited", "1")
 Runs = list[tuple[float | None, int] | None]
 SETTINGS = settings("sgd-revisited")
 CASES, NAMES, STAND_INS = SETTINGS.cases, SETTINGS.names, SETTINGS.stand_ins
-SGD = {
-    "Pegasos": Pegasos(projection=True, sampling="random"),
-    **{name: get_solver(name.lower()) for name in ("SGD-r", "SGD-s", "SGD-m")},
-}
-LINEAR = {
-    "SVMperf": get_solver("cutting-plane"),
-    "OCAS": get_solver("ocas"),
-    "DCD": DCD(shrinking="hsieh", acceleration="none"),
-    MPU: get_solver("mpu"),
-    "dualgap's DCD": get_solver("dcd"),
-}
-# Table 8 compares the methods of its sources in single precision, SvmSGD and SGD-QN on
-# rows shuffled once.
-SINGLE = {
-    "SvmSGD": SvmSGD(order="fixed"),
-    "SGD-QN": SGDQN(order="fixed"),
-    "SGD-m": get_solver("sgd-m"),
-    MPU: get_solver("mpu"),
-}
-ORDERS: dict[str, Solver] = {
-    "permutation": SGDs(),
-    "fixed": SGDs(order="fixed"),
-    "cyclic": SGDs(order="cyclic"),
-}
-#: Methods that draw nothing: T is the same for all seeds.
-FIXED = ("SVMperf", "OCAS")
+SGD, LINEAR, SINGLE, ORDERS = (
+    solvers(table) for table in (SETTINGS.sgd, SETTINGS.linear, SETTINGS.single,
+                                 SETTINGS.orders))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1)
@@ -93,7 +70,8 @@ def times(
         for label, solver in methods.items():
             done = runs[label]
             spent = sum((run[0] or 0.0) if run else budget.limit for run in done)
-            if (label in FIXED and len(done) == SETTINGS.fixed) or spent > most:
+            fixed = label in SETTINGS.drawless and len(done) == SETTINGS.fixed
+            if fixed or spent > most:
                 continue
             found = train.reach(solver, target, seed=seed, limit=budget.limit)
             done.append((found.seconds, found.epochs) if found else None)
@@ -111,7 +89,7 @@ def stays(name: str, budget: Budget) -> Parameters:
     return {
         label: [[run.epochs, run.last] for run in train.runs(
             solver, target, seeds, SETTINGS.longer * budget.limit)]
-        for label, solver in (SGD | LINEAR).items() if label not in FIXED
+        for label, solver in (SGD | LINEAR).items() if label not in SETTINGS.drawless
     }  # fmt: skip
 
 
