@@ -3,8 +3,8 @@
 It is made from docs/papers/claims.json, which has every item of the five documents, and
 from the results of the papers' experiments. A row of the JSON has one of three kinds of
 evidence: the names of its ``tests``; a ``page``, with the verdicts on its claims that
-have a text of ``row``, or else with what the pattern ``says`` finds in its text; or the
-reason why it ``cannot`` be tested here.
+have a text of ``row`` (several are counted set by set), or else with what the pattern
+``says`` finds in its text; or the reason why it ``cannot`` be tested here.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
         short = len(judged[0].sets) <= MOST
         return judged[0].word, "; ".join(numbers) if short else "on the page"
     if judged:
-        words = [v.word for v in judged if v.word not in ("open", "not measured")]
-        held, total = words.count(HOLDS), len(words)
-        left = f", open: {len(judged) - total}" * (len(judged) > total)
-        return tally(held, total), f"{held} of {total} claims hold{left}"
+        known = [held for v in judged for held in v.known]
+        cases, whole = sum(len(v.sets) for v in judged), [v.word for v in judged]
+        number = f"{whole.count(HOLDS)} of {len(judged)} conclusions hold on every set"
+        return (tally(sum(known), cases) if known else "open"), number
     text = (PAPERS / f"{row['page']}.md").read_text("utf-8")
     found = re.search(row.get("says", "$^"), text)
     if found is None:
