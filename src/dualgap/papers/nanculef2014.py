@@ -353,22 +353,13 @@ def places(title: str) -> list[tuple[str, str]]:
 
 
 def verdicts(claims: list[Parameters], sets: Parameters) -> list[Verdict]:
-    """Judge the claims; CVM's seconds at the paper's stop with its equal one too."""
-    found: list[Verdict] = []
-    for claim in claims:
-        for title in claim["places"]:
-            for stop, place in places(title):
-                parts = {name: sets[name].get(stop, {}) for name in of(title, sets)}
-                both = {claim["claim"]: claim}
-                cpu = claim.get("ratio") == "cpu" and claim["of"][-1] == "CVM"
-                if cpu and stop in STOPS:
-                    equal = {**claim, "of": [claim["of"][0], EQUAL]}
-                    both[f"{claim['claim']} of equal accuracy"] = equal
-                found += [
-                    Verdict(text, place, one["measured"], findings(one, parts, sets))
-                    for text, one in both.items()
-                ]
-    return found
+    """Judge the claims at all of their places."""
+    return [
+        Verdict(claim["claim"], place, claim["measured"], findings(claim, parts, sets))
+        for claim in claims for title in claim["places"]
+        for stop, place in places(title)
+        for parts in [{n: sets[n].get(stop, {}) for n in of(title, sets)}]
+    ]  # fmt: skip
 
 
 def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
@@ -395,10 +386,9 @@ def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
             pair = values[what, a], values[what, baseline]
             rows.append((what, words, paper, wilcoxon_row(*pair, side)))
     return [
-        {"of": what, "comparison": words, "the paper": paper,
-         **dict(zip(("ahead", "p", "here"), told, strict=True))}
+        {"of": what, "comparison": words, "the paper": paper, **told}
         for what, words, paper, told in rows
-    ]  # fmt: skip
+    ]
 
 
 def tables(sets: Parameters) -> dict[str, list[Row]]:
@@ -458,14 +448,11 @@ def seconds(found: Parameters, keys: Sequence[str]) -> Iterator[Row]:
     for key in [key for key in keys if found.get(key)]:
         part = found[key]
         row: dict[str, object] = {"stop": key} if len(keys) > 1 else {}
-        for method in METHODS:
+        for method, cell in part["fits"].items():
+            row[method] = f"> {part['limit']:g}" if cell else "not run"
             if ended(part, method):
-                mark = "" if learned(part, [method]) else ", no model"
+                mark = ", no model" * (not learned(part, [method]))
                 row[method] = two_digits(middle(part, method, "cpu")) + mark
-            elif cell_of(part, method):
-                row[method] = f"> {part['limit']:g}"
-            elif method in part["fits"]:
-                row[method] = "not run"
         yield row
 
 

@@ -76,21 +76,21 @@ def friedman(samples: ArrayLike) -> float:
     return float(stats.f.sf(ratio, methods - 1, (methods - 1) * (sets - 1)))
 
 
-def row_of(counts: str, sets: int, p: Callable[[], float]) -> list[str]:
+def row_of(counts: str, sets: int, p: Callable[[], float]) -> dict[str, str]:
     """Return counts, p, and what it shows at 5 %, if there are enough sets."""
     if sets < SETTINGS.fewest:
-        return [counts, "", "too few sets"]
-    value = p()
-    return [counts, f"{value:.2g}", "shown" if value < 0.05 else "not shown"]
+        return {"ahead": counts, "p": "", "here": "too few sets"}
+    here = "shown" if (value := p()) < 0.05 else "not shown"
+    return {"ahead": counts, "p": f"{value:.2g}", "here": here}
 
 
-def friedman_row(values: Sequence[Vector]) -> list[str]:
+def friedman_row(values: Sequence[Vector]) -> dict[str, str]:
     """Return the number of sets with all values, and p of Friedman's test."""
     whole = np.array(values)[:, np.isfinite(values).all(axis=0)]
     return row_of(f"{whole.shape[1]}", whole.shape[1], lambda: friedman(whole))
 
 
-def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> list[str]:
+def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> dict[str, str]:
     """Return on how many sets a is below b, p, and what is shown at 5 %."""
     both = np.isfinite(a) & np.isfinite(b)
     a, b = a[both], b[both]
