@@ -491,34 +491,6 @@ def test_batches_get_a_new_certificate():
     check_certificate(checked(model, X, y, random_state=0), bound)
 
 
-def test_wrong_arguments_are_refused():
-    X, y = cancer()
-    model = LinearSVC(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="not the training data of the model"):
-        dualgap.report(model, X[::2], y[::2])
-    with pytest.raises(ValueError, match="feature_names has 2 names, but X has 30"):
-        dualgap.report(model, X, y, feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="y is missing"):
-        dualgap.report(model, X)
-    with pytest.raises(TypeError, match="model is of type ndarray; give a fitted"):
-        dualgap.report(model.coef_, X, y)
-    with pytest.raises(TypeError, match="does not minimise the objective of an SVM"):
-        dualgap.report(StandardScalerWithPredict(), X, y)
-    with pytest.raises(TypeError, match="colour"):
-        dualgap.report(model, X, y, colour="blue")
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        dualgap.report(model, X[0], y)
-    with pytest.raises(ValueError, match="not fitted"):
-        dualgap.report(LinearSVC(), X, y)
-
-
-class StandardScalerWithPredict(StandardScaler):
-    """An estimator that is no SVM."""
-
-    def predict(self, X):
-        return X[:, 0]
-
-
 def test_without_matplotlib_there_is_a_remedy(monkeypatch):
     X, y = cancer()
     model = LinearSVC(tol=0.1).fit(X, y)

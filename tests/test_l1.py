@@ -25,11 +25,8 @@ from dualgap import (
     certify,
     core,
 )
-from dualgap.answers import Decided
-from dualgap.data import RowStore, convert
 from dualgap.data.rows import accessor_of
 from dualgap.model_selection import l1_path
-from dualgap.models import what_if
 from dualgap.problems.base import Claim
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
 from dualgap.solvers import ProximalNewton
@@ -523,45 +520,6 @@ def test_penalty_is_deprecated_as_in_scikit_learn():
         LogisticRegression(penalty="l1", l1_ratio=0.5).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"loss": "hinge"}, "loss='hinge' is not supported by penalty='l1'"),
-        ({"multi_class": "ovo"}, "multi_class='ovo' is not supported by penalty='l1'"),
-        ({"solver": "dcd"}, "solver='dcd' is not supported by penalty='l1'"),
-    ],
-)
-def test_what_the_l1_norm_does_not_go_with_is_refused(parameters, message):
-    X, y, _ = data()
-    with pytest.raises(ValueError, match=message):
-        LinearSVC(penalty="l1", **parameters).fit(X, y)
-
-
-def test_bounds_on_the_optimum_are_refused():
-    """The gap bounds the objective; without strong convexity, no distance."""
-    X, y, _ = data()
-    model = LinearSVC(penalty="l1").fit(X, y)
-    for call in (
-        lambda: model.decision_bounds(X),
-        lambda: model.coef_bounds(),
-        lambda: model.certified_labels(X),
-        lambda: model.bound_optimum(X, y),
-        lambda: model.fit(X, y, until=Decided(X)),
-        lambda: what_if(model, X, y, without=[0]),
-    ):
-        with pytest.raises(ValueError, match="L1 norm, which a bound on the exact"):
-            call()
-
-
-def test_stores_are_refused(tmp_path):
-    X, y, _ = data()
-    convert([(X, y, None)], tmp_path / "rows")
-    rows = RowStore.open(tmp_path / "rows")
-    for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
-        with pytest.raises(ValueError, match=r"penalty='l1'|l1_ratio above 0"):
-            model.fit(rows)
-
-
 # --------------------------------------------------------------------------- paths
 
 
@@ -615,23 +573,3 @@ def test_wide_sparse_rows_have_a_zero_for_every_empty_column():
     )
     few, many = (l1_path(R, y, [0.1], tol=1e-6) for R in (X, rows))
     assert many.zeros.sum() == few.zeros.sum() + 1_000_003 - X.shape[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": "hinge"}, "loss='hinge' is unknown"),
-        ({"l1_ratio": 0.5}, r"l1_ratio=0\.5 does not go with squared_hinge; use 1"),
-        ({"loss": "logistic", "l1_ratio": 0}, "l1_ratio=0 does not go with logistic"),
-        ({"Cs": [-1.0]}, "positive, finite numbers"),
-    ],
-)
-def test_a_path_refuses_what_it_cannot_do(options, message):
-    X, y, _ = data()
-    with pytest.raises(ValueError, match=message):
-        l1_path(X, y, **options)
-
-
-def test_without_a_useful_feature_there_is_no_path():
-    with pytest.raises(ValueError, match="no column of X has to do with y"):
-        l1_path(np.zeros((4, 2)), [0, 1, 0, 1], fit_intercept=False)

@@ -256,18 +256,6 @@ def test_an_infeasible_nu_is_refused_with_the_largest():
     assert largest_nu(np.ones(3), np.ones(5)) == 0.75
 
 
-def test_other_refusals():
-    X, _, y, _ = data(n=20)
-    with pytest.raises(TypeError, match="NuSVC has no parameter 'C': use nu"):
-        NuSVC(C=1.0)
-    with pytest.raises(TypeError, match=r"CalibratedClassifierCV\(model, ens"):
-        NuSVC(probability=True)
-    with pytest.raises(TypeError, match="'epsilon': leave it out; nu chooses it"):
-        NuSVR(epsilon=0.1)
-    with pytest.raises(AttributeError, match=r"CalibratedClassifierCV\(model, ens"):
-        NuSVC().fit(X, y).predict_proba  # noqa: B018
-
-
 def test_classes_that_cannot_be_told_apart_are_told():
     X = np.repeat([[0.0], [1.0]], 20, axis=0)
     y = np.tile([0, 1], 20)

@@ -443,48 +443,6 @@ def test_a_fit_tells_how_many_labels_are_left():
         limited.fit(X, y, until=Decided(new))
 
 
-def test_refusals():
-    X, y, _, new = data()
-    fitted = LinearSVC(random_state=0).fit(X, y)
-    for arguments, message in (
-        ((X[:-1], y[:-1]), "59 rows"),
-        ((X, y[:-1]), "59 labels"),
-        ((X[:, :2], y), "features"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            fitted.bound_optimum(*arguments)
-    with pytest.raises(ValueError, match="features"):
-        fitted.decision_bounds(new[:, :2])
-    with pytest.raises(ValueError, match="crammer_singer"):
-        LinearSVC(loss="hinge", multi_class="crammer_singer").fit(
-            X, y
-        ).certified_support(X, y)
-    with pytest.raises(ValueError, match="nystroem"):
-        SVC(solver="nystroem").fit(X, y).bound_optimum(X, y)
-    with pytest.raises(ValueError, match="nystroem"):
-        SVC(solver="nystroem").fit(X, y, until=Decided(new))
-    with pytest.raises(AttributeError, match="linear"):
-        SVC().fit(X, y).coef_bounds()
-    streamed = LinearSVC().partial_fit(X, y, classes=[0, 1]).partial_fit(-X, y)
-    with pytest.raises(ValueError, match="certify"):
-        streamed.decision_bounds(new)
-
-
-def test_refused_rules(tmp_path):
-    X, y, _, new = data()
-    for share in (0.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match="share"):
-            Decided(new, share)
-    with pytest.raises(TypeError, match="type ndarray, not a rule; give Decided"):
-        LinearSVC().fit(X, y, until=new)
-    with pytest.raises(ValueError, match="4 features"):
-        LinearSVC().fit(X, y, until=Decided(new[:, :2]))
-    with pytest.raises(ValueError, match="checkpoint"):
-        LinearSVC(checkpoint=tmp_path / "c", random_state=0).fit(
-            X, y, until=Decided(new)
-        )
-
-
 @pytest.mark.parametrize(
     "model", [LinearSVC(), LinearSVC(penalize_intercept=False), SVC(), LinearSVR()]
 )

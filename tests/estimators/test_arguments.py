@@ -15,13 +15,11 @@ from dualgap import (
     LinearSVR,
     LogisticRegression,
     OneClassSVM,
-    certify,
     compress,
     load_model,
     save_model,
 )
 from dualgap.estimators.input import ROWS, encode, rows_to_predict, validated
-from dualgap.memory import make_room_for
 from dualgap.model_selection import svm_path
 
 KERNELS = [SVC, SVR, OneClassSVM]
@@ -77,24 +75,6 @@ def test_a_model_file_keeps_atol(tmp_path):
     assert again.certificate_ == model.certificate_
 
 
-def test_a_million_threads_are_refused_by_functions():
-    X, y = rows()
-    model = LinearSVC().fit(X, y)
-    for call in (
-        lambda: svm_path(X, y, n_jobs=1_000_000),
-        lambda: certify(model, X, y, n_jobs=1_000_000),
-        lambda: compress(model, X, y, n_jobs=1_000_000),
-    ):
-        with pytest.raises(ValueError, match=r"'n_jobs' parameter of .* Got 1000000"):
-            call()
-
-
-def test_threads_without_room_say_what_is_needed():
-    told = r"not enough memory for 100000000 threads; use a smaller n_jobs"
-    with pytest.raises(MemoryError, match=told):
-        make_room_for(10**8)
-
-
 @pytest.mark.filterwarnings("ignore:.*rounding decides")
 @pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR, LogisticRegression])
 @pytest.mark.parametrize("count", [1, 20])
@@ -111,23 +91,6 @@ def test_huge_numbers_of_rows_to_predict_are_refused_by_name(estimator, count):
             np.testing.assert_array_equal(
                 found, getattr(model, name)(np.array(plain, float))
             )
-
-
-@pytest.mark.parametrize("estimator", [LinearSVC, SVC, LogisticRegression])
-@pytest.mark.parametrize("label", [2**64, -(10**400)])
-def test_labels_beyond_64_bits_are_refused_by_name(estimator, label):
-    X, y = rows()
-    with pytest.raises(ValueError, match="y does not fit into 64 bits"):
-        estimator().fit(X, [label if own > 0 else 1 for own in y])
-
-
-def test_masked_arrays_are_refused_by_paths_and_batches():
-    X, y = rows()
-    masked = np.ma.masked_less(X, 0.0)
-    with pytest.raises(TypeError, match="X is a MaskedArray, whose mask"):
-        svm_path(masked, y)
-    with pytest.raises(TypeError, match="X is a MaskedArray, whose mask"):
-        LinearSVC().partial_fit(masked, y, [-1, 1])
 
 
 # ------------------------------------------------------------- kernels out of range

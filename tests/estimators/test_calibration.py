@@ -10,16 +10,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from dualgap import (
     SVC,
-    SVCCV,
-    SVR,
     CalibratedClassifier,
     LinearSVC,
     LinearSVCCV,
@@ -279,85 +277,6 @@ def test_steps_of_a_file_rise(table, ends):
     }
     with pytest.raises(ValueError, match="steps of the calibration"):
         set_calibration(LinearSVC().fit(X, y), given)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"model": SVR()}, TypeError, "model is a SVR, but calibration takes"),
-        ({"model": None}, TypeError, "model is a NoneType"),
-        (
-            {"model": make_pipeline(StandardScaler(), SVC())},
-            TypeError,
-            r"model is a Pipeline.*put CalibratedClassifier\(SVC\(\.\.\.\)\) in the pl",
-        ),
-        (
-            {"model": SVC(decision_function_shape="ovo")},
-            ValueError,
-            "decision_function_shape='ovo'.*use 'ovr'",
-        ),
-        ({"method": "platt"}, ValueError, "'method' .* must be .*'platt'"),
-        (
-            {"cv": 60},
-            ValueError,
-            r"cv=60 is more than the 24 rows of class .*; use cv=24",
-        ),
-        ({"cv": KFold(1 + 1).split(np.zeros(20))}, ValueError, "hold out every row"),
-        ({"y": np.ones(89)}, ValueError, "only one class"),
-        ({"y": np.arange(88) % 2}, ValueError, "inconsistent numbers of samples"),
-        ({"y": None}, ValueError, "requires y to be passed"),
-        (
-            {"y": np.arange(89) == 0},
-            ValueError,
-            "more than the 1 rows of class True; give",
-        ),
-        (
-            {"y": np.arange(89) < 40, "cv": KFold(2)},
-            ValueError,
-            "fold 0 has no training row of class True",
-        ),
-        ({"sample_weight": np.arange(89) == 3}, ValueError, "fewer than 2 classes"),
-        (
-            {"sample_weight": np.arange(89) % 88 == 0},
-            ValueError,
-            "no training row of class .* with a positive weight",
-        ),
-        ({"sample_weight": -np.ones(89)}, ValueError, "[Nn]egative"),
-        ({"X": np.ma.masked_array(np.ones((89, 8)))}, TypeError, "X is a MaskedArray"),
-    ],
-)
-def test_bad_input_is_refused_before_any_fit(arguments, error, message, monkeypatch):
-    def fit(*_, **__):
-        raise AssertionError("a fit began")
-
-    X, y = rows()
-    monkeypatch.setattr(LinearSVC, "_fit", fit)
-    monkeypatch.setattr(SVC, "_fit", fit)
-    given = {"model": LinearSVC(), "X": X, "y": y} | arguments
-    with pytest.raises(error, match=message):
-        calibrated(**given)
-
-
-def test_a_model_of_other_rows_is_refused():
-    X, y = rows()
-    for model in (LinearSVC(), SVC()):
-        fitted = model.fit(X[1:], y[1:])
-        with pytest.raises(ValueError, match="fitted to 88 rows, but X has 89"):
-            calibrated(fitted, X, y)
-        fitted = model.fit(X, y)
-        with pytest.raises(ValueError, match="fitted to the classes"):
-            calibrated(fitted, X, np.array([name[::-1] for name in y]))
-
-
-def test_not_fitted():
-    X, _ = rows()
-    for method in ("predict", "predict_proba", "predict_log_proba"):
-        with pytest.raises(NotFittedError):
-            getattr(CalibratedClassifier(SVC()), method)(X)
-    search = SVCCV([1.0], refit=False, cv=2)
-    search.fit(*rows())
-    with pytest.raises(NotFittedError, match="refit=True"):
-        calibrated(search, *rows())
 
 
 def test_limits_of_the_folds():

@@ -265,11 +265,6 @@ def test_a_key_of_class_weight_is_a_class(data, face):
     face(class_weight={0: 1.0, 1: 1.0, 2: 5.0}).fit(X, y)
 
 
-def test_the_folder_of_a_checkpoint_is_looked_up_first(data, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such folder"):
-        LinearSVC(checkpoint=tmp_path / "none" / "c").fit(*data)
-
-
 def test_values_that_are_equal_but_of_another_type_are_checked_again():
     X, y = [[0.0], [1.0]], [0, 1]
     LinearSVC(fit_intercept=True, C=1.0).fit(X, y)

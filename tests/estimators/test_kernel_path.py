@@ -120,21 +120,6 @@ def test_a_path_that_is_cut_short(monkeypatch):
     assert (path.relative_gaps <= 1e-3).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"Cs": [1.0, 1.0]}, "equal values"),
-        ({"Cs": [0.0]}, "positive"),
-        ({"solver": "mfw"}, "needs 'auto' or 'block'"),
-        ({"gamma": -1.0}, "gamma"),
-    ],
-)
-def test_refused(options, message):
-    X, y = make()
-    with pytest.raises(ValueError, match=message):
-        svc_path(X, y, **{"Cs": CS, **options})
-
-
 def test_the_path_has_the_models_of_nu():
     """An SVC is the NuSVC whose nu is the sum of its alphas divided by n C."""
     X, y = make_classification(200, 6, flip_y=0.2, random_state=0)

@@ -17,10 +17,8 @@ from dualgap import (
     certify,
     load_model,
     save_model,
-    to_onnx,
 )
 from dualgap.model_selection import GridSearchCV as OwnGridSearchCV
-from dualgap.models import cv_bounds, loo_bounds, write_liblinear, write_proof
 
 X, Y = make_multilabel_classification(150, 6, n_classes=4, random_state=0)
 X = X / 10
@@ -130,13 +128,6 @@ def test_two_labels_have_two_problems(make):
     assert not own.fit(X, Y[:, 0]).multilabel_
 
 
-@pytest.mark.parametrize("y", [Y[:, :2], Y[:, 0]])
-def test_a_warm_start_of_other_labels_is_refused(y):
-    own = LogisticRegression(warm_start=True).fit(X, Y)
-    with pytest.raises(ValueError, match=r"have 2 .* set warm_start=False"):
-        own.fit(X, y)
-
-
 @each
 def test_searches_of_both_kinds(make):
     grid = {"C": [0.1, 1.0]}
@@ -177,44 +168,6 @@ def test_certain_labels():
     assert certain.any()
     better = LinearSVC(tol=1e-9).fit(X, Y).predict(X)
     assert (own.predict(X).toarray() == better)[certain].all()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"multi_class": "ovo"}, "multi_class='ovo'"),
-        ({"class_weight": {2: 1.0}}, "key 2"),
-        ({"class_weight": {0: 0.0, 1: 0.0}}, "not all zero"),
-    ],
-)
-def test_wrong_parameters_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        LinearSVC(**change).fit(X, Y)
-
-
-@each
-def test_wrong_tables_are_refused(make):
-    for table, message in [
-        (2 * Y, "the value 2"),
-        (Y[1:], "inconsistent"),
-        (np.where(Y > 0, np.nan, 0.0), "NaN"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            make().fit(X, table)
-
-
-def test_what_needs_one_class_per_row_is_refused(tmp_path):
-    own, path = LinearSVC().fit(X, Y), str(tmp_path / "file")
-    for use in (
-        lambda: loo_bounds(own, X, Y),
-        lambda: cv_bounds(own, X, Y),
-        lambda: write_liblinear(own, path),
-        lambda: write_proof(own, X, Y, path),
-    ):
-        with pytest.raises(ValueError, match="a column of y per label"):
-            use()
-    with pytest.raises(ValueError, match="a column of y per label"):
-        to_onnx(LogisticRegression().fit(X, Y))
 
 
 @each

@@ -111,22 +111,6 @@ def test_the_features_of_no_more_folds_than_the_cache_holds(
         np.testing.assert_array_equal(search.cv_results_[name], whole.cv_results_[name])
 
 
-def test_what_is_refused():
-    X, y = make(3)
-    search = SVCCV(GRID, 0.1, cv=3, solver=Nystroem(100), cache_size=0.2)
-    with pytest.raises(ValueError, match=r"cache_size=0\.2 .* use cache_size=1, or"):
-        search.fit(X, y)
-    search.set_params(cache_size=1).fit(X, y)
-    search.set_params(certify_C=True, solver="nystroem")
-    with pytest.raises(ValueError, match="solver='nystroem' does not go with certify"):
-        search.fit(X, y)
-    search.set_params(certify_C=False, time_limit=1e-9)
-    with pytest.raises(ValueError, match="before any candidate was scored"):
-        search.fit(X, y)
-    with pytest.raises(ValueError, match="'solver' parameter of SVCCV must be"):
-        search.set_params(solver="frank-wolfe").fit(X, y)
-
-
 LARGE = """
 import numpy as np
 from dualgap import SVCCV

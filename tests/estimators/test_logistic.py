@@ -12,11 +12,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-import dualgap
 from dualgap import DegenerateWarning, LogisticRegression
 from dualgap.data import RowStore, convert
 from dualgap.model_selection import GridSearchCV
-from dualgap.solvers import LogisticNewton
 
 
 def data(classes):
@@ -66,18 +64,6 @@ def test_without_an_intercept_a_class_may_have_no_weight():
     X, y = data(3)
     model = LogisticRegression(fit_intercept=False).fit(X, y, np.where(y == "b", 0, 1))
     assert model.certificate_.certified
-
-
-def test_a_record_of_its_solver_is_not_saved(tmp_path):
-    model = LogisticRegression(solver=LogisticNewton()).fit(*data(2))
-    with pytest.raises(ValueError, match="solver"):
-        dualgap.save_model(model, tmp_path / "model")
-
-
-@pytest.mark.parametrize(("name", "value"), [("penalty", "l0"), ("l1_ratio", 1.5)])
-def test_other_penalties_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
-        LogisticRegression(**{name: value}).fit(*data(2))
 
 
 @pytest.mark.filterwarnings("error")

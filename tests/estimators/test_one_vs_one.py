@@ -141,13 +141,6 @@ def test_two_classes_are_one_problem_either_way():
     np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
 
 
-def test_a_warm_start_of_another_reduction_is_refused():
-    X, y, _ = make()
-    model = ovo(warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="did not have multi_class='ovr'"):
-        model.set_params(multi_class="ovr").fit(X, y)
-
-
 def test_a_checkpoint_per_pair(tmp_path):
     X, y, _ = make()
     options = {"solver": "dcd", "C": 10.0, "tol": 1e-6}

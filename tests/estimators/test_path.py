@@ -184,24 +184,6 @@ def test_a_path_in_any_order_over_any_matrix_is_the_same():
     assert len(svm_path(X, y, 3).Cs) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"Cs": [1.0, -1.0]}, "positive, finite"),
-        ({"Cs": []}, "positive, finite"),
-        ({"Cs": 0}, "number of values|how many"),
-        ({"Cs": [1.0, 2.0], "solver": "pegasos"}, "keeps no dual variables"),
-        ({"Cs": [1.0], "loss": "log"}, "loss"),
-    ],
-)
-@pytest.mark.parametrize("face", ["path", "cv"])
-def test_bad_arguments_are_refused(face, options, text):
-    X, y = make()
-    fit = svm_path if face == "path" else lambda X, y, **o: LinearSVCCV(**o).fit(X, y)
-    with pytest.raises(ValueError, match=text):
-        fit(X, y, **options)
-
-
 def test_a_row_store_is_refused_with_the_remedy(tmp_path):
     X, y = make()
     dump_svmlight_file(X, y, str(tmp_path / "data"))

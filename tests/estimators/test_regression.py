@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 from sklearn import svm as theirs
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,7 +21,6 @@ from dualgap import (
     OneClassSVM,
     save_model,
 )
-from dualgap.data import RowStore, convert
 from dualgap.kernel import RBF
 
 ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
@@ -192,11 +190,3 @@ def test_tools_of_scikit_learn(estimator):
         outliers = np.mean(model.decision_function(X) < -1e-6)
         assert outliers <= 0.25 <= model.support_.size / 80
         assert set(model.fit_predict(X)) <= {-1, 1}
-
-
-@pytest.mark.parametrize("kind", [LinearSVR, SVR, LinearOneClassSVM, OneClassSVM])
-def test_rows_on_the_disk_are_refused(kind, tmp_path):
-    dump_svmlight_file(*data(), str(tmp_path / "text"))
-    convert(tmp_path / "text", tmp_path / "store")
-    with pytest.raises(ValueError, match=f"{kind.__name__} needs its rows in memory"):
-        kind().fit(RowStore.open(tmp_path / "store"), data()[1])

@@ -440,14 +440,6 @@ def test_a_search_over_the_kernels_scores_all_of_them():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_as_many_kernel_values_as_rows_are_needed():
-    X, y = make()
-    K = gaussian(X, X)
-    model = SVC(kernel="precomputed").fit(K, y)
-    with pytest.raises(ValueError, match="expecting 60 features"):
-        model.predict(K[:, :30])
-
-
 # Invariances
 
 

@@ -75,11 +75,3 @@ def test_time_that_is_over_before_the_features_are_whole(recwarn):
     assert model.certificate_.status is Status.TIME_LIMIT
     assert not model.dual_coef_.any()
     assert any("no bound on the objective" in str(w.message) for w in recwarn)
-
-
-def test_a_record_of_no_landmarks_is_refused():
-    with pytest.raises(ValueError, match="n_components=0"):
-        SVC(solver=Nystroem(0))
-    X, y = make()
-    with pytest.raises(ValueError, match="is 0 at all"):
-        SVC(kernel="linear", solver="nystroem").fit(np.zeros_like(X), y)

@@ -157,29 +157,3 @@ def test_a_fit_finds_dual_variables_that_a_model_lacks(loss):
     assert smaller.certificate_.relative_gap <= 0.1
     assert certify(smaller, X, y, tol=1e-6).relative_gap <= 0.1
     assert np.count_nonzero(smaller.coef_) < np.count_nonzero(model.coef_)
-
-
-def refusals():
-    X, y = cancer()
-    linear = LinearSVC(tol=0.01, solver="dcd", random_state=0).fit(X, y)
-    yield linear, X, y, {"tol": 1e-9}, "below the gap of the model"
-    yield linear, X[1:], y[1:], {}, "rows"
-    bare = LinearSVC(random_state=0).fit(X, y)
-    del bare.dual_coef_
-    yield bare, X, y[::-1], {}, "not the training data"
-    together = LinearSVC(
-        loss="hinge", multi_class="crammer_singer", random_state=0
-    ).fit(X, y)
-    yield together, X, y, {}, "multi_class='ovr'"
-    landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)
-    yield landmarks, X, y, {}, "landmarks"
-    kernel = SVC(random_state=0).fit(X, y)
-    yield kernel, X[::-1], y[::-1], {}, "does not contain the model's support"
-    yield kernel, X, y, {"tol": 0.0}, "tol"
-
-
-@pytest.mark.parametrize("at", range(7))
-def test_what_cannot_be_compressed_is_refused(at):
-    model, X, y, options, text = list(refusals())[at]
-    with pytest.raises(ValueError, match=text):
-        compress(model, X, y, **options)

@@ -136,22 +136,3 @@ def test_rows_without_weight(kind, kernel):
     weight = np.arange(len(y)) % 3.0
     model = kind(kernel=kernel, tol=1e-6).fit(X, y, sample_weight=weight)
     assert certify(model, X, y, sample_weight=weight).relative_gap < 1e-4
-
-
-def test_what_cannot_be_found_out_is_refused():
-    X, y = wine(2)
-    shuffled = CalibratedClassifierCV(LINEAR, cv=StratifiedKFold(3, shuffle=True))
-    with pytest.raises(ValueError, match="with an int as random_state of the folds"):
-        certify(shuffled.fit(X, y), X, y)
-    bag = BaggingClassifier(LINEAR, 2).fit(X, y)
-    with pytest.raises(ValueError, match="which rows a bagging ensemble drew"):
-        certify(bag, X, y, sample_weight=np.ones(len(y)))
-
-
-def test_the_model_comes_first():
-    X, y = wine(2)
-    model = LINEAR.fit(X, y)
-    with pytest.raises(TypeError, match=r"y is the estimator LinearSVC; the model"):
-        certify(X, y, model)
-    with pytest.raises(TypeError, match=r"X is the estimator LinearSVC; the model"):
-        certify(X, model, y)

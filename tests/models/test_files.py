@@ -12,19 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.svm
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 
 import dualgap.data
 from dualgap import (
     SVC,
     LinearSVC,
-    LinearSVCCV,
     load_model,
     save_model,
 )
@@ -32,8 +28,6 @@ from dualgap.data import model_file as format_
 from dualgap.kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
-    RBF,
-    Callable,
     Precomputed,
 )
 
@@ -78,47 +72,6 @@ def test_every_solver_by_name_and_as_a_record(tmp_path: Path, solver: Any) -> No
     for value in (solver.name, solver()):
         model.set_params(solver=value)  # the file holds what get_params says
         assert round_trip(model, tmp_path).get_params() == model.get_params()
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [lambda A, B: A @ B.T, Callable(lambda A, B: A @ B.T)],
-    ids=["function", "record"],
-)
-def test_functions_are_refused(tmp_path: Path, kernel: Any) -> None:
-    model = trained(kernel=kernel)
-    with pytest.raises(
-        ValueError, match="is a function, which a model file cannot hold"
-    ):
-        save_model(model, tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_searches_and_numbers_are_refused(tmp_path: Path) -> None:
-    X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 1, 0, 1]
-    search = LinearSVCCV([1.0], cv=2).fit(X, y)
-    with pytest.raises(TypeError, match=r"a LinearSVCCV, .* Give its best_estimator_"):
-        save_model(search, tmp_path / "m")
-    save_model(search.best_estimator_, tmp_path / "m")
-    pipeline = make_pipeline(MinMaxScaler(), LinearSVC()).fit(X, y)
-    for model, words in [
-        (pipeline, r"a Pipeline, .* Keep the whole pipeline by pickle, skops or ONNX"),
-        (sklearn.svm.LinearSVC().fit(X, y), r"a LinearSVC of sklearn, .* Give one of"),
-        (tmp_path / "m", r"The order is save_model\(model, path\)"),
-    ]:
-        with pytest.raises(TypeError, match=words):
-            save_model(model, tmp_path / "m")
-    for call in (load_model, lambda path: save_model(search.best_estimator_, path)):
-        with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
-            call(3)
-
-
-def test_own_kernels_are_refused(tmp_path: Path) -> None:
-    class Own(RBF):
-        pass
-
-    with pytest.raises(ValueError, match="is not a record of dualgap"):
-        save_model(trained(kernel=Own(gamma=0.5)), tmp_path / "m")
 
 
 def test_io_holds_the_format_only() -> None:

@@ -15,9 +15,9 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, SVR, LinearSVC, LinearSVR, NuSVR
+from dualgap import SVC, LinearSVC
 from dualgap.answers import left_out
-from dualgap.models import cv_bounds, influence, loo_bounds, what_if
+from dualgap.models import cv_bounds, loo_bounds
 
 
 def iris(classes=3, n=60):
@@ -181,19 +181,3 @@ def test_a_time_limit_and_ctrl_c_keep_the_bounds_so_far(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="by Ctrl-C"):
         some = loo_bounds(model, X, y, refine="exact")
     assert some.lower <= exact.lower <= some.upper
-
-
-def test_refusals_name_a_remedy():
-    two, labels = iris(2, 30)
-    together = LinearSVC(loss="hinge", multi_class="crammer_singer").fit(two, labels)
-    with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):
-        loo_bounds(together, two, labels)
-    for model in (LinearSVR(), SVR(), NuSVR()):
-        model.fit(two, two[:, 0])
-        for asked in (loo_bounds, cv_bounds, what_if):
-            with pytest.raises(TypeError, match="SVR is not a classifier"):
-                asked(model, two, two[:, 0])
-        with pytest.raises(TypeError, match="SVR is not a classifier"):
-            influence(model, two, two[:, 0], two[:3])
-    with pytest.raises(ValueError, match="refine"):
-        loo_bounds(together, two, labels, refine="all")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
@@ -55,28 +55,3 @@ def test_pipelines_are_opened():
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-8))
     assert certify(pipeline.fit(X, y), X, y).relative_gap < 1e-3
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_other_objectives_are_refused():
-    X, y = data(2)
-    for model, text in (
-        (LogisticRegression(penalty=None), "penalty=None"),
-        (LogisticRegression(solver="liblinear"), "penalises the intercept"),
-        (LogisticRegression(C=np.inf), "no single finite C"),
-        (LogisticRegressionCV(Cs=2, cv=2), "no single finite C"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            certify(model.fit(X, y), X, y)
-    w = np.zeros(X.shape[1])
-    for given, text in (
-        ({}, "C is missing"),
-        ({"C": 1.0, "epsilon": 0.1}, "is for regression"),
-        ({"C": 1.0, "intercept": 0.0, "penalize_intercept": True}, "constant column"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            certify(w, X, y, loss="logistic", **given)
-    with pytest.raises(ValueError, match=r"need \(1, 1\)"):
-        certify(np.zeros(3), X, y, 1.0, loss="logistic")
-    with pytest.raises(ValueError, match="give the training labels"):
-        certify(LogisticRegression().fit(X, y), X, np.where(y == "a", "z", y))

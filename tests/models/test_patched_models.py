@@ -544,14 +544,6 @@ def test_searches_become_graphs(name, classes):
         dualgap.to_onnx(getattr(dualgap, name)())
 
 
-def test_a_search_without_a_final_model_is_refused():
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    X, y = rows(2)
-    search = dualgap.SVCCV([0.1, 1.0], cv=3, refit=False).fit(X, y)
-    with pytest.raises(NotFittedError, match="SVCCV has no best_estimator_; fit it"):
-        dualgap.to_onnx(search)
-
-
 def test_their_module_is_scikit_learns():
     """Tools such as m2cgen look up ``sklearn`` and the name of the class."""
     for name, drop_in in drop_ins.DROP_INS.items():

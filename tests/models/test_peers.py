@@ -12,7 +12,7 @@ from libsvm import svmutil
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from dualgap import SVC, LinearSVC, LinearSVCCV, certify
+from dualgap import SVC, LinearSVC, certify
 from dualgap.kernel import RBF, Laplacian
 from dualgap.models import read_liblinear, read_libsvm, write_liblinear, write_libsvm
 
@@ -296,25 +296,6 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, data):
         assert str(path) in str(error)  # noqa: PT017
     else:
         assert np.isfinite(model.intercept_).all()
-
-
-def test_models_of_another_kind_are_refused(tmp_path):
-    X, y = make(2)
-    linear, kernel = LinearSVC().fit(X, y), SVC().fit(X, y)
-    path = tmp_path / "model"
-    for write, model, remedy in (
-        (write_libsvm, linear, "type LinearSVC, .* kernel models; use write_liblinear"),
-        (write_liblinear, kernel, "type SVC, .* linear models; use write_libsvm"),
-        (write_libsvm, LinearSVCCV([1.0]).fit(X, y), "give its best_estimator_"),
-        (write_liblinear, sklearn.svm.SVC().fit(X, y), "give a linear SVM"),
-        (write_libsvm, sklearn.svm.SVC().fit(X, y), "give an SVC of dualgap"),
-    ):
-        with pytest.raises(TypeError, match=remedy):
-            write(model, path)
-    path.write_text("a,b,label\n1,2,0\n")
-    for read, package in ((read_liblinear, "LIBLINEAR"), (read_libsvm, "LIBSVM")):
-        with pytest.raises(ValueError, match=f"is not a model file of {package}"):
-            read(path)
 
 
 def test_refusals(tmp_path):

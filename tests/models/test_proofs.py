@@ -18,7 +18,7 @@ import pytest
 import sklearn.svm
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -249,33 +249,6 @@ def test_the_same_rows_have_the_same_proof(tmp_path):
         model, X, y, tmp_path / "proof", sample_weight=np.arange(24) % 3 + 0.0
     )
     assert bounds.relative_gap > 0.0
-
-
-def test_models_without_a_proof_are_refused_in_a_sentence(tmp_path):
-    X, y = examples(classes=3)
-    path = tmp_path / "proof"
-    with pytest.raises(TypeError, match="LogisticRegression has no proof file"):
-        write_proof(LogisticRegression().fit(X, y), X, y, path)
-    for model, rows in (
-        (SVC(kernel="laplacian"), X),
-        (SVC(kernel="precomputed"), X @ X.T),
-    ):
-        model.fit(rows, y)
-        with pytest.raises(ValueError, match=f"{model.kernel}' has no proof file"):
-            write_proof(model, rows, y, path)
-    with pytest.raises(ValueError, match="smoothed_hinge"):
-        write_proof(LinearSVC(loss="smoothed_hinge").fit(X, y), X, y, path)
-    with pytest.raises(ValueError, match="crammer_singer"):
-        write_proof(
-            LinearSVC(loss="hinge", multi_class="crammer_singer").fit(X, y), X, y, path
-        )
-    with pytest.raises(ValueError, match="trained on 24; give the training rows"):
-        write_proof(LinearSVC().fit(X, y), X[:9], y[:9], path)
-    data = tmp_path / "data"
-    data.write_text("1 1:1\n")
-    with pytest.raises(ValueError, match="not the rows of data"):
-        write_proof(LinearSVC().fit(X, y), X, y, path, data=data)
-    assert not path.exists()
 
 
 # ------------------------------------------------------------------------- kernels

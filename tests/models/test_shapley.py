@@ -202,27 +202,3 @@ def test_a_model_without_support_vectors_has_values_of_0():
         assert len(model.support_) == 0
         assert not found.values.any()
         assert found.base == pytest.approx(2.0, abs=0.11)
-
-
-def test_bad_input_is_refused_with_a_remedy(data):
-    X, _, y = data
-    model = dualgap.SVC().fit(X, y)
-    for other in (dualgap.SVC(kernel="poly"), svm.SVC(kernel="sigmoid")):
-        match = f"kernel='{other.kernel}' is not a product.*train with 'rbf'"
-        with pytest.raises(ValueError, match=match):
-            shapley_values(other.fit(X, y), X, X)
-    other = dualgap.SVC(kernel="precomputed").fit(X @ X.T, y)
-    with pytest.raises(ValueError, match="precomputed"):
-        shapley_values(other, X, X)
-    with pytest.raises(TypeError, match="Ridge; give a linear model"):
-        shapley_values(linear_model.Ridge().fit(X, y), X, X)
-    with pytest.raises(ValueError, match=r"background has 4 features.*trained on 5"):
-        shapley_values(model, X, X[:, :4])
-    with pytest.raises(ValueError, match=r"X has 4 features.*trained on 5"):
-        shapley_values(model, X[:, :4], X)
-    with pytest.raises(ValueError, match="background has no rows; give"):
-        shapley_values(model, X, X[:0])
-    with pytest.raises(ValueError, match="background contains NaN"):
-        shapley_values(model, X, np.where(X > 1, np.nan, X))
-    with pytest.raises(ValueError, match="n_jobs"):
-        shapley_values(model, X, X, n_jobs=0)

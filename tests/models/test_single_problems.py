@@ -212,46 +212,6 @@ def fitted(model):
     return model.fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"model": fitted(svm.NuSVR()), "C": 2.0}, "C=2.0"),
-        ({"model": fitted(svm.NuSVR()), "nu": 0.3}, "nu=0.3"),
-        ({"model": fitted(SGDRegressor("huber"))}, "loss='huber'"),
-        ({"model": fitted(SGDRegressor(SQUARED, penalty="l1"))}, "penalty='l1'"),
-        ({"model": fitted(SGDRegressor(SQUARED, penalty=None))}, "penalty=None"),
-        ({"model": fitted(svm.LinearSVR(tol=9.0)), "C": 2.0}, "C=2.0"),
-        ({"model": fitted(svm.LinearSVR(tol=9.0)), "epsilon": 2.0}, "epsilon=2.0"),
-        ({"model": fitted(svm.LinearSVR(tol=9.0)), "y": None}, "y is missing"),
-        ({"model": fitted(svm.OneClassSVM()), "C": 2.0}, "does not apply to"),
-        (
-            {"model": fitted(svm.OneClassSVM()), "X": make(9)[0]},
-            "give the training rows",
-        ),
-        (
-            {"model": fitted(svm.SVR()), "X": make(seed=1)[0]},
-            "does not contain the model's support",
-        ),
-        ({"model": fitted(svm.SVR()), "y": np.zeros(3)}, "3 targets"),
-        ({"model": np.zeros(5), "epsilon": 1.0}, "is for regression"),
-        ({"model": np.zeros(5), "nu": 0.1}, "intercept=-rho"),
-        ({"model": np.zeros(5), "nu": 0.1, "C": 1.0}, "does not apply to"),
-        ({"model": np.zeros(5), "nu": 0.1, "loss": "hinge"}, "leave it out"),
-        ({"model": np.zeros((2, 5)), "loss": SQUARED}, "one row"),
-        ({"model": np.zeros(4), "loss": SQUARED}, "5 features"),
-        (
-            {"model": np.zeros(5), "loss": SQUARED, "class_weight": "balanced"},
-            "classes",
-        ),
-        ({"model": fitted(SGDOneClassSVM(fit_intercept=False))}, "fixes the offset"),
-    ],
-)
-def test_refusals(arguments, message):
-    X, y, _ = make()
-    with pytest.raises(ValueError, match=message):
-        certify(**({"X": X, "y": y} | arguments))
-
-
 #: Indefinite by its last row.
 LAST = np.array([[2.0, 1.0, 0.0, 9.0], [1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0],
                  [9.0, 0.0, 0.0, 1.0]])  # fmt: skip

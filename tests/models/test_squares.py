@@ -119,32 +119,6 @@ def test_huber_regression_with_its_scale(fit_intercept, alpha):
     assert quick.dual <= far.dual * (1.0 + 1e-12)
 
 
-def test_other_objectives_are_refused():
-    for model, y, text in (
-        (RidgeClassifier(positive=True), CLASSES, "positive=True"),
-        (Ridge(alpha=0.0), TARGETS, r"Ridge\(alpha=0.0\) has no finite C"),
-        (HuberRegressor(alpha=0.0), TARGETS, "has no finite C"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            certify(model.fit(X, y), X, y)
-    ridge = RidgeClassifier().fit(X, CLASSES)
-    huber = HuberRegressor().fit(X, TARGETS)
-    for arguments, text in (
-        ((ridge, X), "y is missing"),
-        ((ridge, X, LABELS[:, :2]), "trained with 3"),
-        ((ridge, X, np.where(CLASSES == "a", "z", CLASSES)), "training labels"),
-        ((ridge, X, CLASSES, 3.0), "C=3.0 contradicts"),
-        ((huber, X, TARGETS, 3.0), "C=3.0 contradicts"),
-        ((huber, X[:, :2], TARGETS), "2 features"),
-        ((huber, X), "y is missing"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            certify(*arguments)
-    huber.scale_ = 0.0
-    with pytest.raises(ValueError, match=r"scale_=0\.0 is not a positive number"):
-        certify(huber, X, TARGETS)
-
-
 def test_given_coefficients_are_proved_as_they_are():
     """Rounding hides this gap, and the model of the dual point is the better one."""
     row = [

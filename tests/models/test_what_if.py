@@ -90,28 +90,6 @@ def test_influence_names_every_row_whose_removal_flips_a_label(model):
     assert (without_repair | ~flips).all()
 
 
-def test_refusals_name_a_remedy():
-    X, y = cancer(60)
-    model = LinearSVC().fit(X, y)
-    for given, message in [
-        ({"without": [60]}, "without has row 60, but X has rows 0 to 59"),
-        ({"without": [0.5]}, "give indices"),
-        ({"without": np.zeros(3, bool)}, "one entry per row"),
-        ({"without": np.flatnonzero(y == 1)}, "class 1 has no row left"),
-        ({"X_more": X[:1]}, "belong together"),
-        ({"X_more": X[:1], "y_more": [7]}, "label 7"),
-        ({"X_more": X[:1, :3], "y_more": [1]}, "30 features"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            what_if(model, X, y, **given)
-    free = LinearSVC(penalize_intercept=False).fit(X, y)
-    with pytest.raises(ValueError, match="use what_if"):
-        influence(free, X, y, X)
-    joint = LinearSVC(loss="hinge", multi_class="crammer_singer").fit(X, y)
-    with pytest.raises(ValueError, match="crammer_singer"):
-        what_if(joint, X, y, without=[0])
-
-
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(
     "model",

@@ -16,7 +16,7 @@ from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.crammer_singer import CrammerSingerProblem
-from dualgap.solvers import DCD, SequentialDual
+from dualgap.solvers import SequentialDual
 from dualgap.training import solve
 
 from ..twins.crammer_singer import CrammerSinger
@@ -183,32 +183,3 @@ def test_duals_define_the_model():
     np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
     with pytest.raises(ValueError, match="warm_start=False"):
         model.set_params(multi_class="ovr").fit(X[y < 2], names[y < 2])
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"loss": "squared_hinge"}, "loss='hinge'"),
-        ({"solver": "dcd"}, "solver='auto'"),
-        ({"solver": DCD()}, "solver='auto'"),
-        ({"penalize_intercept": False}, "penalize_intercept=False is not"),
-        ({"checkpoint": "file", "random_state": 0}, "cannot write checkpoints"),
-    ],
-)
-def test_what_it_cannot_do_is_refused(options, text):
-    X, y, _ = make()
-    with pytest.raises(ValueError, match=text):
-        LinearSVC(**{"loss": "hinge", "multi_class": "crammer_singer"} | options).fit(
-            X, y
-        )
-
-
-def test_its_solver_is_for_it_alone():
-    X, y, _ = make()
-    with pytest.raises(ValueError, match="is for crammer-singer problems"):
-        LinearSVC(solver=SequentialDual()).fit(X, y)
-    problem = problem_of(X, y)
-    with pytest.raises(ValueError, match="shape"):
-        solve(problem, SequentialDual(), warm=np.zeros(3))
-    with pytest.raises(ValueError, match="not finite"):
-        solve(problem, SequentialDual(), warm=np.full(problem.n_duals, np.nan))
