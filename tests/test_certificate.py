@@ -446,8 +446,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/binary.py", "problems/regression.py", "problems/one_class.py",
         "problems/rounding.py", "training/stream.py", "problems/kernel.py",
         "problems/kernel_boxes.py", "problems/batch.py", "problems/logistic.py",
-        "problems/kernel_matrix.py", "problems/huber.py",
-        "problems/kernel_nu.py", "problems/elastic_net.py",
+        "problems/kernel_matrix.py", "problems/kernel_nu.py", "problems/elastic_net.py",
         "solvers/kernel/base.py",
         "solvers/kernel/pairs.py",  # proved by the core
         "estimators/_libsvm.py",  # infinite bounds, which claim nothing

@@ -267,7 +267,7 @@ def test_damaged_files_are_refused(change, message, tmp_path):
     ],
 )
 def test_steps_of_a_file_rise(table, ends):
-    from dualgap.models.calibration_files import set_calibration
+    from dualgap.models.files import set_calibration
 
     X, y = rows(2)
     given = {

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .decided import Decided
+from .ball import Decided
 
 __all__ = ["Decided"]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..answers.decided import TOLERANCES, Decided
+from ..answers.ball import TOLERANCES, Decided
 from ..answers.kernel_regions import refuse_new_rows
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .certification import certify as certify
     from .changed_rows import WhatIf as WhatIf
+    from .changed_rows import influence as influence
     from .changed_rows import what_if as what_if
     from .compression import compress as compress
     from .explanations import ShapleyValues as ShapleyValues
     from .explanations import shapley_values as shapley_values
     from .files import load_model as load_model
     from .files import save_model as save_model
-    from .influential_rows import influence as influence
     from .leave_one_out import ErrorBounds as ErrorBounds
     from .leave_one_out import cv_bounds as cv_bounds
     from .leave_one_out import loo_bounds as loo_bounds
@@ -33,11 +33,10 @@ _HOME = {
     name: module
     for module, names in {
         ".certification": ("certify",),
-        ".changed_rows": ("WhatIf", "what_if"),
+        ".changed_rows": ("WhatIf", "influence", "what_if"),
         ".compression": ("compress",),
         ".explanations": ("ShapleyValues", "shapley_values"),
         ".files": ("load_model", "save_model"),
-        ".influential_rows": ("influence",),
         ".leave_one_out": ("ErrorBounds", "cv_bounds", "loo_bounds"),
         ".onnx": ("register_skl2onnx", "to_onnx"),
         ".peers": (

@@ -8,8 +8,11 @@ support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``
 record contains the kernel with gamma as a number. After `bound_optimum` the tensors
 whose names begin with ``optimum.`` hold the region (``region_files.py``).
 
-The file of a CalibratedClassifier is its model's file, with the tensors of
-``calibration_files.py``.
+The file of a CalibratedClassifier is its model's file, with the tensors of its
+calibrators. ``calibration.sigmoid`` has a slope and an offset for each,
+``calibration.temperature`` the factor, and ``calibration.isotonic`` the decisions and
+probabilities of all steps, whose calibrators end before the rows in
+``calibration.ends``. ``calibration.folds`` is the number of folds.
 
 LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
 SVR, NuSVR and OneClassSVM are written like SVC. These five have no classes.
@@ -33,6 +36,12 @@ from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
 from ..estimators.base import final, own
 from ..estimators.calibration import CalibratedClassifier
+from ..estimators.calibrators import (
+    Calibrator,
+    IsotonicCalibrator,
+    SigmoidCalibrator,
+    TemperatureCalibrator,
+)
 from ..estimators.kernels import KernelModel
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
@@ -42,11 +51,10 @@ from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
 from ..estimators.svc import SVC
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
-from ..losses import LOSSES
+from ..losses import LOSSES, Vector
 from ..problems.reductions import certificate_of
 from ..solvers import SOLVERS
-from .calibration_files import calibration_tensors, set_calibration, taken_calibration
-from .linear_files import (
+from .plain import (
     certificates_of,
     make_linear,
     models_of,
@@ -489,3 +497,82 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     model.certificate_ = certificate_of(model, certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
     model.fit_status_ = int(not all(c.certified for c in certificates))
+
+
+# ------------------------------------------------------------------------ calibrators
+
+_CALIBRATION = "calibration."
+
+
+def calibration_tensors(model: CalibratedClassifier) -> Tensors:
+    """Return the tensors of the calibrators."""
+    rows, tensors = [one.table for one in model.calibrators_], Tensors()
+    if model.method == "isotonic":
+        tensors[f"{_CALIBRATION}ends"] = np.cumsum(
+            [len(own) for own in rows], dtype="<i8"
+        )
+    tensors[f"{_CALIBRATION}{model.method}"] = np.ascontiguousarray(
+        np.vstack(rows), "<f8"
+    )
+    tensors[f"{_CALIBRATION}folds"] = np.array([model.n_splits_], "<i8")
+    return tensors
+
+
+def taken_calibration(tensors: Tensors) -> Tensors:
+    """Take the tensors of calibrators out of a model file's; none without any."""
+    names = [name for name in tensors if name.startswith(_CALIBRATION)]
+    return {name.removeprefix(_CALIBRATION): tensors.pop(name) for name in names}
+
+
+def set_calibration(model: BaseEstimator, given: Tensors) -> CalibratedClassifier:
+    """Return the calibrated classifier of a loaded model."""
+    found = [name for name in _WIDTHS if name in given]
+    if len(found) != 1 or not hasattr(model, "classes_"):
+        raise ValueError(f"the calibration has the tensors {sorted(given)}")
+    method = found[0]
+    classes = len(model.classes_)
+    count = 1 if classes == 2 or method == "temperature" else classes
+    rows = -1 if method == "isotonic" else count
+    expected: dict[str, file.Shape] = {
+        method: (("F64",), (rows, _WIDTHS[method])),
+        "folds": (("I64",), (1,)),
+    }
+    if method == "isotonic":
+        expected["ends"] = (("I64",), (count,))
+    file.expect_tensors(given, expected)
+    folds, table = int(given["folds"][0]), given[method]
+    if folds < 2:
+        raise ValueError(f"the calibration has {folds} folds")
+    made = CalibratedClassifier(model, cv=folds).set_params(method=method)
+    calibrators: list[Calibrator] = []
+    if method == "isotonic":
+        calibrators += _steps(table, given["ends"])
+    elif method == "sigmoid":
+        calibrators += [SigmoidCalibrator(*map(float, row)) for row in table]
+    else:
+        if not table[0, 0] > 0.0:
+            raise ValueError("the temperature of the calibration is not positive")
+        calibrators.append(TemperatureCalibrator(float(table[0, 0])))
+    made.calibrators_, made.n_splits_ = tuple(calibrators), folds
+    made.estimator_, made.classes_ = model, model.classes_
+    return made
+
+
+def _steps(table: Vector, ends: Vector) -> list[IsotonicCalibrator]:
+    """Return calibrators whose decisions rise, and whose probabilities do not fall."""
+    bounds = np.concatenate([[0], ends])
+    if (np.diff(bounds) < 1).any() or bounds[-1] != len(table):
+        raise ValueError("the steps of the calibration do not match their ends")
+    found = [
+        IsotonicCalibrator(*table[a:b].T.copy())
+        for a, b in zip(bounds, ends, strict=False)
+    ]
+    for one in found:
+        valid = (np.diff(one.x) > 0.0).all() and (np.diff(one.y) >= 0.0).all()
+        if not (valid and one.y[0] >= 0.0 and one.y[-1] <= 1.0):
+            raise ValueError("the steps of the calibration do not rise from 0 to 1")
+    return found
+
+
+#: Columns of the tensor of each method.
+_WIDTHS = {"sigmoid": 2, "isotonic": 2, "temperature": 1}

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ..answers.bias import Side
-from ..answers.ellipsoid import Ellipsoid
 from ..answers.kernel_regions import BiasSide, KernelRegion
-from ..answers.regions import FreeBias, LinearRegion
+from ..answers.regions import Ellipsoid, FreeBias, LinearRegion
 from ..data import model_file as file
 from ..data.model_file import Tensors
 from ..data.types import Matrix

@@ -55,10 +55,9 @@ from ..losses import (
     get_residual_loss,
 )
 from ..problems.base import Claim
-from ..problems.huber import HuberProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.reductions import certificate_of
-from ..problems.regression import FreeBiasRegression, RegressionProblem
+from ..problems.regression import FreeBiasRegression, HuberProblem, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
 

@@ -1,14 +1,15 @@
-"""Small problems of all pairs of classes, solved in one call over one kernel matrix.
+"""Small problems, solved in one call over one kernel matrix.
 
-The core solves each pair as one working set of the block solver, in float64
-(src/core/gram/whole.hpp) and proves the result. The ordinary solver trains pairs whose
-accuracy is not proved.
+The core solves each pair of classes as one working set of the block solver, in float64
+(src/core/gram/whole.hpp) and proves the result. It solves the dual of one class alike,
+and one proof follows. The ordinary solver trains problems whose accuracy is not proved.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from ...certificate import Bounds
 from ...kernels.functions import Kernel
 from ...kernels.gram import Gram, row_source
 from ...losses import get_loss
-from ...problems.base import EMPTY
+from ...problems.base import EMPTY, Claim
+from ...problems.batch import SingleBatch
 from ...problems.duals import Made
 from ...problems.kernel import KernelBatch
+from ...problems.kernel_boxes import BoxProblem
 from ...problems.kernel_matrix import score_roundings
 from ..base import Limits, Whole
 from .auto import KernelAuto
@@ -27,8 +30,8 @@ from .block import BlockSolver
 
 
 @dataclass(frozen=True)
-class SmallPairsSettings:
-    """Tuning constants of :func:`solve_pairs`."""
+class SmallSettings:
+    """Tuning constants of :func:`solve_pairs` and :func:`solve_one_class`."""
 
     #: Megabytes of the largest kernel matrix of all rows.
     largest_matrix: float = 32.0
@@ -37,9 +40,11 @@ class SmallPairsSettings:
     #: Roundings of a score per term: the core adds up the products of six rows, and
     #: then adds these sums one by one.
     roundings_per_term: float = 1 / 6
+    #: Most rows of one class: the block solver needs only some rows of a larger matrix.
+    most_one_class_rows: int = 400
 
 
-SETTINGS = SmallPairsSettings()
+SETTINGS = SmallSettings()
 
 
 def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
@@ -113,4 +118,48 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
         bias,
         Made(lambda k: batch.entries(scores, k) + bias[k], pairs),
         table=coef,
+    )
+
+
+def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
+    """Solve a small one-class problem from its first point.
+
+    Returns None if the problem has many rows, the solver is not `KernelAuto`, the core
+    cannot compute the matrix, or `stop` ended the work.
+    """
+    problem = cast(BoxProblem, batch.only)
+    gram = problem.gram
+    if problem.n > SETTINGS.most_one_class_rows or not isinstance(gram, Gram):
+        return None
+    begun = time.perf_counter()
+    if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
+        return None
+    assert isinstance(solver, KernelAuto)
+    source, alpha = dense_source(gram), problem.start()
+    if source is None or alpha is None:
+        return None
+    epochs = core.solve_one_class(
+        source,
+        problem.upper,
+        problem.floor,
+        when_to_end(solver, 1, job),
+        alpha,
+        job.stop,
+    )
+    if not len(epochs):
+        return None
+    proof = problem.prove(Claim(alpha=alpha))
+    assert proof.bias is not None
+    assert proof.decisions is not None
+    return Whole(
+        [EMPTY],
+        [proof.alpha],
+        [proof.certificate.bounds],
+        epochs,
+        np.array([len(epochs)]),
+        time.perf_counter() - begun,
+        BlockSolver.name,
+        [proof.bias],
+        [proof.decisions],
+        problem.floor,
     )
