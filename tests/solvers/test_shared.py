@@ -59,17 +59,21 @@ def bordered(batch):
 
 
 @pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("inverse", ["", "columns", "rows"])
 @pytest.mark.cases(None)
-def test_steps_are_those_of_the_twin(few):
-    batch = squared(3, n=700, d=7, classes=4, C=0.3)
+def test_steps_are_those_of_the_twin(few, inverse):
+    n, d = (120, 200) if inverse == "rows" else (700, 7)
+    batch = squared(3, n=n, d=d, classes=4, C=0.3)
     changes = {} if few else {"active_entries": 0, "active_share": 0.2}
-    changes |= {"gram_rows": 700, "search_accuracy": 0.0}
+    changes |= {"gram_rows": 700, "search_accuracy": 0.0, "rank": 300}
+    changes |= {"inverse_size": 1000 if inverse else 0}
     rows, problems = rows_of(batch, **changes), np.arange(4)
     point = steps.SharedPoint.start(rows, batch, problems, None)
     twins = [
         twin.SharedNewton(
             bordered(batch) * batch.problem(k).y[:, None],
             batch.problem(k).cost,
+            residual=0.0 if inverse and few else 0.1,
         )
         for k in problems
     ]
@@ -426,6 +430,13 @@ def wide():
 
 def test_a_path_of_wide_rows_shares_passes_from_model_to_model(wide, monkeypatch):
     begun, start = [], steps.SharedPoint.start
+    found, eigenvalues = steps.SharedRows.of, []
+
+    def counted(*rows):
+        eigenvalues.append(rows)
+        return found(*rows)
+
+    monkeypatch.setattr(steps.SharedRows, "of", counted)
 
     def seen(rows, batch, problems, W, sample=None):
         begun.append(None if W is None else W.copy())
@@ -439,6 +450,16 @@ def test_a_path_of_wide_rows_shares_passes_from_model_to_model(wide, monkeypatch
     assert second.certificate.certified
     assert begun[0] is None
     np.testing.assert_array_equal(begun[1], np.array(first.w))
+    assert len(eigenvalues) == 1  # are those of every C
+
+
+@pytest.mark.parametrize("C", [1e-3, 1e-2])
+def test_folds_of_several_classes_share_passes_for_small_C(wide, C):
+    X, y = wide
+    batch = batch_of(np.float32(0.2) * X, y, C=C)
+    parts = [(np.where(np.arange(len(y)) % 5 == f, 0.0, 1.0), np.ones(10))
+             for f in range(5)]  # fmt: skip
+    assert chosen(Auto(), batch.weighted(parts), job())
 
 
 @pytest.mark.parametrize("solver", [Auto(), SmoothingNewton()])

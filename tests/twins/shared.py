@@ -30,6 +30,9 @@ class SharedNewton:
         Z, c = self.Z[active], self.c[active]
         precondition = np.linalg.inv(np.eye(len(self.M)) + 2 * c.sum() * self.M)
         r = -self.gradient(self.w)
+        if self.residual == 0.0:  # the exact step
+            H = np.eye(len(r)) + 2 * (Z.T * c) @ Z
+            return np.linalg.solve(H, r)
         s, p = 0 * r, precondition @ r
         left = first = r @ p
         while left > self.residual * first:

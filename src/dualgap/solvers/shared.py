@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -68,10 +68,10 @@ class SharedSettings:
     #: They grow with this power of that mean.
     growth: float = 0.27
     #: They fall no further below this share of that mean.
-    easiest: float = 0.02
+    easiest: float = 0.002
     #: Speed of X'X as a matrix product, relative to a plain product.
     gram_speed: float = 36.0
-    #: Multiply-adds that the calls for a problem cost.
+    #: Multiply-adds that the calls for a problem cost, which grow like passes.
     calls: float = 1.3e7
     #: Multiply-adds that the calls for a block of rows cost in all passes.
     block_calls: float = 2e6
@@ -93,6 +93,8 @@ class SharedSettings:
 
 
 SETTINGS = SharedSettings()
+#: What a batch keeps for other values of C.
+EIGENVALUES = "eigenvalues"
 
 
 class SharedFit:
@@ -279,8 +281,10 @@ def shared_work(batch: LinearBatch) -> float:
     own = SETTINGS.active_products * active + SETTINGS.products * STEPS.wide
     passes = hard * (SETTINGS.products * STEPS.narrow + count * own)
     gram = min(rows.n, STEPS.gram_rows * rows.width) * float(rows.width) ** 2
+    if EIGENVALUES in batch.kept:
+        gram = 0.0
     blocks = math.ceil(rows.n / BLOCKS.block)
-    calls = SETTINGS.calls * count + SETTINGS.block_calls * hard * blocks
+    calls = hard * (SETTINGS.calls * count + SETTINGS.block_calls * blocks)
     return product * passes + gram / SETTINGS.gram_speed + calls
 
 
@@ -364,6 +368,15 @@ def tried_alone(problem: BinaryProblem, limit: float, job: Limits) -> float:
             return math.inf
 
 
+def rows_of(dense: DenseRows, batch: LinearBatch) -> SharedRows | None:
+    """Return the rows with their eigenvalues, which all values of C share."""
+    known = batch.kept.get(EIGENVALUES)
+    if isinstance(known, SharedRows):
+        return replace(known, dense=dense)
+    found = batch.kept[EIGENVALUES] = SharedRows.of(dense)
+    return found
+
+
 def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | None:
     """Solve and prove the problems of a batch together.
 
@@ -383,7 +396,7 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
         with unchecked():
             if are_few(dense.n, dense.width):
                 few = FewRows.of(dense, batch, lambda: job.stop.requested)
-            rows = SharedRows.of(dense) if few is None else few.rows
+            rows = rows_of(dense, batch) if few is None else few.rows
             if rows is None:
                 return None
             fit = SharedFit(rows, batch, job, few)

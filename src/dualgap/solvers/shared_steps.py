@@ -10,7 +10,9 @@ Update     w <- the least P_k in the span of w, s and the constant feature, at n
            a sample of the rows gives H, until the gap no longer falls by half. The
            largest eigenvalues of X'X, times the costs of the active rows, precondition
            all problems. The first w is the ridge solution, or a step from the one of
-           the sample. Problems whose gap is small enough leave.
+           the sample. Where that system took many conjugate gradients and has few
+           active rows or columns, its exact inverse preconditions the next. Problems
+           whose gap is small enough leave.
 Guarantee  P_k never rises but for rounding, and w_k -> w_k*. The dual point is
            a_i = 2 c_i max(0, u_i), and P - D = 1/2 ||grad P||^2.
 Cost       a step of K problems: one or two matrix products of 2 n d K operations, and
@@ -30,9 +32,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,8 @@ from scipy import sparse
 
 from ..losses import Vector
 from ..problems.batch import LinearBatch
-from ..problems.dense import DenseRows, Floats, blocks_of
+from ..problems.dense import DenseRows, Floats
+from .active_rows import Active, Inverse
 from .base import TINY
 
 Numbers = NDArray[np.intp]
@@ -77,6 +80,11 @@ class SharedStepsSettings:
     narrow: float = 1.9
     #: Plain products that a problem adds to a product of several.
     wide: float = 0.053
+    #: Copies get the exact inverse of H where their rows or columns are at most this
+    #: many for each conjugate gradient of the last step,
+    inverse_size: int = 60
+    #: of which a first step counts as this many.
+    first_gradients: float = 3.0
     #: At most this part of the rows is copied.
     active_share: float = 0.5
     #: It may copy this many entries in any case.
@@ -218,24 +226,6 @@ def _dots(A: Vector, B: Vector) -> Vector:
     return np.einsum("ij,ij->i", A, B)
 
 
-class Active(NamedTuple):
-    """Copies of the active rows of a problem."""
-
-    dense: DenseRows
-    X: Floats
-    cost: Floats  # relative costs
-
-    def product(self, p: Vector, size: float) -> Vector:
-        """Return the sum of ``c_i (x_i.p) x_i``, for the largest entry of p."""
-        direction, total = (p / size).astype(self.X.dtype)[None], np.zeros(len(p))
-        for block in blocks_of(len(self.X), kind=self.X.dtype):
-            X = self.X[block]
-            image = self.dense.scores(X, direction)
-            image *= self.cost[block, None]
-            self.dense.add_sums(X, image, total[None])
-        return total * size
-
-
 @dataclass
 class SharedPoint:
     """Problems of a chunk that are not solved yet, and their w."""
@@ -259,6 +249,11 @@ class SharedPoint:
     weight: Vector = field(init=False)
     active: Vector = field(init=False)
     exact: NDArray[np.bool_] = field(init=False)
+    #: Conjugate gradients of the last step of each problem without an exact inverse.
+    made: Vector = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.made = np.full(len(self.W), self.rows.settings.first_gradients)
 
     @classmethod
     def at(
@@ -316,7 +311,7 @@ class SharedPoint:
             self.cost = self.cost[some]
         for name in (
             "problems", "largest", "positive", "residual", "W", "steps", "primal",
-            "dual", "weight", "active",
+            "dual", "weight", "active", "made",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name)[some])
 
@@ -405,17 +400,21 @@ class SharedPoint:
         few = [k for k, size in enumerate(sizes) if size <= most]
 
         def together(group: list[int]) -> None:
-            active = []
-            for k in group:
-                place = np.flatnonzero(self.inside(k))
+            active, inverses = [], {}
+            for j, k in enumerate(group):
+                # Held-out rows of a fold have no cost.
+                place = np.flatnonzero(self.inside(k) & (self._cost(k) > 0))
                 active.append(Active(dense, dense.X[place], self._cost(k)[place]))
+                most = self.rows.settings.inverse_size * self.made[k]
+                if min(len(place), dense.width) <= most:
+                    inverses[j] = active[-1].inverse(2.0 * self.largest[k])
 
             def product(going: Numbers, P: Vector) -> Vector:
                 sizes = _sizes(P)
                 each = zip(going, P, sizes, strict=True)
                 return np.stack([active[j].product(p, size) for j, p, size in each])
 
-            self._gradients(group, product, stopped)
+            self._gradients(group, product, stopped, inverses)
 
         for _ in dense.over(together, grouped(few, sizes, self.rows)):
             pass
@@ -457,31 +456,43 @@ class SharedPoint:
         group: list[int],
         product: Callable[[Numbers, Vector], Vector],
         stopped: Callable[[], bool],
+        inverses: Mapping[int, Inverse | None] = MappingProxyType({}),
     ) -> None:
         """Replace gradients by steps of conjugate gradients, for some problems.
 
         ``product(some, P)`` is the sum of ``c_i (x_i.p) x_i`` over the active rows of
-        each of some problems of the group.
+        each of some problems. Some have inverses, by their place in the group.
         """
         rows, factor, weight = self.rows, 2.0 * self.largest[group], self.weight[group]
         settings = rows.settings
-        R = -self.steps[group]
-        S, Y = np.zeros_like(R), rows.solve(R, weight)
+
+        def solve(some: Numbers, R: Vector) -> Vector:
+            Y = rows.solve(R, weight[some])
+            for y, r, j in zip(Y, R, some.tolist(), strict=True):
+                if inverse := inverses.get(j):
+                    y[:] = inverse.times(r)
+            return Y
+
+        R, made = -self.steps[group], np.zeros(len(group))
+        S, Y = np.zeros_like(R), solve(np.arange(len(group)), R)
         P, H, left = Y.copy(), np.zeros_like(R), _dots(R, Y)
         goal = settings.residual * left
         for _ in range(settings.most_gradients):
             going = np.flatnonzero(left > goal)
             if not len(going) or stopped():
                 break
+            made[going] += 1.0
             H[going] = P[going] + factor[going, None] * product(going, P[going])
             bent = np.maximum(_dots(P[going], H[going]), TINY)
             length = (left[going] / bent)[:, None]
             S[going] += length * P[going]
             R[going] -= length * H[going]
-            Y = rows.solve(R[going], weight[going])
+            Y = solve(going, R[going])
             before, left[going] = left[going], _dots(R[going], Y)
             P[going] = Y + (left[going] / before)[:, None] * P[going]
         self.steps[group] = S
+        plain = [j for j in range(len(group)) if j not in inverses]
+        self.made[np.array(group)[plain]] = made[plain]
 
     def move(self) -> None:
         """Move w to the least P in the span of the step, w and the constant feature."""

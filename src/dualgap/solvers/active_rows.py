@@ -1,0 +1,67 @@
+"""Copies of the active rows of one of many problems that share passes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..losses import Vector
+from ..problems.dense import DenseRows, Floats, blocks_of
+
+
+class Active(NamedTuple):
+    """Copies of the active rows of a problem."""
+
+    dense: DenseRows
+    X: Floats
+    cost: Floats  # relative costs
+
+    def product(self, p: Vector, size: float) -> Vector:
+        """Return the sum of ``c_i (x_i.p) x_i``, for the largest entry of p."""
+        direction, total = (p / size).astype(self.X.dtype)[None], np.zeros(len(p))
+        for block in blocks_of(len(self.X), kind=self.X.dtype):
+            X = self.X[block]
+            image = self.dense.scores(X, direction)
+            image *= self.cost[block, None]
+            self.dense.add_sums(X, image, total[None])
+        return total * size
+
+    def inverse(self, factor: float) -> Inverse | None:
+        """Return ``(I + factor sum c_i x_i x_i')^-1``, if there are rows.
+
+        None also if products overflow.
+        """
+        dense, kind = self.dense, self.X.dtype
+        if not len(self.X):
+            return None
+        scaled = np.empty((len(self.X), dense.width), kind)
+        root = np.sqrt(factor * self.cost.astype(np.float64)).astype(kind)[:, None]
+        np.multiply(self.X, root, out=scaled[:, : dense.d])
+        if dense.constant:
+            scaled[:, dense.d] = dense.constant * root[:, 0]
+        wide = len(scaled) <= dense.width
+        gram = (scaled @ scaled.T if wide else scaled.T @ scaled).astype(np.float64)
+        # Rounding of the products could make eigenvalues negative.
+        largest = float(gram.diagonal().max(initial=0.0))
+        gram[np.diag_indices(len(gram))] += 1.0 + np.finfo(kind).eps * largest
+        root, failed = lapack.dpotrf(gram, lower=1)
+        return None if failed else Inverse(scaled if wide else None, root)
+
+
+class Inverse(NamedTuple):
+    """The matrix ``(I + Z'Z)^-1``, for few rows or columns of Z."""
+
+    #: Z of few rows; None for few columns.
+    Z: Floats | None
+    #: Cholesky factor of ``I + ZZ'``, or of ``I + Z'Z``.
+    factor: Vector
+
+    def times(self, r: Vector) -> Vector:
+        """Return the product with a vector."""
+        if self.Z is None:
+            return np.asarray(lapack.dpotrs(self.factor, r, lower=1)[0])
+        image = (self.Z @ r.astype(self.Z.dtype)).astype(np.float64)
+        inner = lapack.dpotrs(self.factor, image, lower=1)[0]
+        return r - self.Z.T @ inner.astype(self.Z.dtype)
