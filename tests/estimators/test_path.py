@@ -24,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import LinearSVC, LinearSVCCV
+from dualgap import LinearSVC, LinearSVCCV, LogisticRegression
 from dualgap.data import convert
 from dualgap.losses import SmoothedHinge
 from dualgap.model_selection import svm_path
@@ -102,6 +102,44 @@ def test_a_path_of_pairs_is_that_of_single_fits():
             assert other.dual <= one.primal
     with pytest.raises(ValueError, match="class 2 has no row with a positive weight"):
         svm_path(X, y, GRID, class_weight={2: 0.0}, multi_class="ovo")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    ("classes", "solver"),
+    [(2, "auto"), (3, "auto"), (2, "newton"), (3, "newton"), (2, "dcd")],
+)
+@pytest.mark.cases(4)
+def test_a_logistic_path_needs_fewer_epochs_than_its_fits(form, classes, solver):
+    X, y = make(n=300, classes=classes)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    grid, options = np.logspace(-3, 2, 8), {"solver": solver, "tol": 1e-5}
+    path = svm_path(form(X), y, grid[::-1], loss="logistic", sample_weight=weight,
+                    class_weight="balanced", **options)  # fmt: skip
+    fits = [
+        LogisticRegression(C=C, class_weight="balanced", **options).fit(
+            form(X), y, weight
+        )
+        for C in grid[::-1]
+    ]
+    shape = (8, 4) if classes == 2 else (8, 3, 4)
+    assert path.coefs.shape == shape
+    assert path.intercepts.shape == shape[:-1]
+    assert path.relative_gaps.shape == (8,)
+    for one, model in zip(path.certificates, fits, strict=True):
+        assert one.certified
+        assert one.dual <= model.certificate_.primal
+        assert model.certificate_.dual <= one.primal
+    epochs = sum(one.epochs for one in path.certificates)
+    assert epochs < sum(model.n_iter_ for model in fits)
+
+
+def test_a_logistic_path_trains_all_classes_together():
+    X, y = make(classes=3)
+    with pytest.raises(ValueError, match="multi_class='ovo' does not go with loss="):
+        svm_path(X, y, 2, loss="logistic", multi_class="ovo")
+    with pytest.raises(ValueError, match="solver"):
+        svm_path(X, y, 2, loss="logistic", solver="sdca")
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
-from ..data.types import MatrixLike
-from ..losses import Vector
+from ..data.types import MatrixLike, Parameters
+from ..losses import Loss, Vector
+from ..problems.batch import Batch
 from ..problems.elastic_net import least_C
 from ..solvers import Solver
-from ..training.batch import Start, begin, solve_batch, solve_path
+from ..training.batch import Job, Start, begin, solve_batch, solve_path
 from ..training.fit import ctrl_c
-from .base import warn_of_models
-from .input import ROWS, check_rows_and_labels, labelled, refuse_masks, refuse_store
+from ..training.solution import Solutions
+from .base import Estimator, warn_of_models
+from .input import (
+    ROWS,
+    TrainingData,
+    check_rows_and_labels,
+    labelled,
+    refuse_masks,
+    refuse_store,
+)
 from .linear_svc import LinearSVC
 from .logistic import LogisticRegression
-from .parameters import ClassWeight, LossLike
+from .parameters import ClassWeight
 from .search import grid_of
+
+B = TypeVar("B", bound=Batch)
 
 
 class SVMPath(NamedTuple):
@@ -39,9 +50,9 @@ class SVMPath(NamedTuple):
 
     @property
     def relative_gaps(self) -> Vector:
-        """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, m)."""
+        """``(P - D)/D`` of every problem, shape (n_Cs,) or (n_Cs, m)."""
         gaps = [[part.relative_gap for part in c.parts] for c in self.certificates]
-        return np.array(gaps).reshape(self.intercepts.shape)
+        return np.array(gaps)[:, 0] if len(gaps[0]) == 1 else np.array(gaps)
 
 
 def svm_path(
@@ -49,7 +60,8 @@ def svm_path(
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
-    loss: LossLike = "squared_hinge",
+    loss: Loss
+    | Literal["hinge", "squared_hinge", "smoothed_hinge", "logistic"] = "squared_hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
@@ -68,7 +80,9 @@ def svm_path(
     """Train linear SVMs for many values of C, each with a certificate.
 
     The values are trained in increasing order. Each fit starts from the dual variables
-    of the previous one, scaled to the new box, which saves most of the work.
+    of the previous one, scaled to the new box, which saves most of the work. With the
+    logistic loss the models are those of :class:`LogisticRegression`, and each fit
+    starts from the previous model.
 
     Parameters
     ----------
@@ -79,13 +93,19 @@ def svm_path(
     Cs : int or array-like of shape (n_Cs,), default=10
         Values of C in any order; an int means that many values, evenly spaced in their
         logarithm from 1e-4 to 1e4.
-    loss, tol, atol, max_iter, fit_intercept, intercept_scaling, penalize_intercept, \
+    loss : {"squared_hinge", "hinge", "smoothed_hinge", "logistic"} or Loss, \
+default="squared_hinge"
+        Loss of :class:`LinearSVC` or :class:`LogisticRegression`.
+    tol, atol, max_iter, fit_intercept, intercept_scaling, penalize_intercept, \
 class_weight, random_state
-        As in :class:`LinearSVC`, for every C.
+        As in :class:`LinearSVC`, for every C. The logistic loss never penalises the
+        intercept, so that `intercept_scaling` and `penalize_intercept` have no effect.
     solver : str or Solver, default="auto"
-        Solver that keeps dual variables: "auto", "dcd" or "sdca".
+        Solver that keeps dual variables: "auto", "dcd" or "sdca". For the logistic
+        loss a solver of :class:`LogisticRegression`.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        More than two classes are trained one versus the rest or one versus one.
+        More than two classes are trained one versus the rest or one versus one. The
+        logistic loss trains them together (softmax), as one problem.
     time_limit : float, optional
         Seconds for the whole path. Models that were not trained in time keep their
         starting point; their certificates have the status "time_limit".
@@ -116,6 +136,7 @@ class_weight, random_state
     See Also
     --------
     LinearSVCCV : Linear classifier that chooses C by cross-validation along such paths.
+    l1_path : The same with an L1 norm.
 
     References
     ----------
@@ -136,42 +157,96 @@ class_weight, random_state
     """
     grid = grid_of(Cs)
     refuse_store(X, "svm_path", "fit LinearSVC(warm_start=True) on the store, C by C")
-    model = LinearSVC(
-        loss=loss,
-        solver=solver,
-        tol=tol,
-        atol=atol,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        fit_intercept=fit_intercept,
-        intercept_scaling=intercept_scaling,
-        penalize_intercept=penalize_intercept,
-        class_weight=class_weight,
-        multi_class=multi_class,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
+    options: Parameters = {
+        "solver": solver,
+        "tol": tol,
+        "atol": atol,
+        "max_iter": max_iter,
+        "time_limit": time_limit,
+        "fit_intercept": fit_intercept,
+        "class_weight": class_weight,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+    }
+    model: LinearSVC | LogisticRegression
+    if isinstance(loss, str) and loss == "logistic":
+        if multi_class != "ovr":
+            raise ValueError(
+                f"multi_class={multi_class!r} does not go with loss='logistic', which "
+                "trains all classes together; leave it out"
+            )
+        model = LogisticRegression(**options)
+    else:
+        model = LinearSVC(
+            loss=loss,
+            intercept_scaling=intercept_scaling,
+            penalize_intercept=penalize_intercept,
+            multi_class=multi_class,
+            **options,
+        )
     model._validate_params()
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
     stop = begin(time_limit)
     X, y = check_rows_and_labels(X, y, **ROWS)
     job = model._job(stop)
-    batch, of_all = model._problems(labelled(class_weight, X, y, sample_weight), job)
+    data = labelled(class_weight, X, y, sample_weight)
     order = np.argsort(grid, kind="stable")
-    coefs = np.empty((len(grid), len(batch), X.shape[1]))
-    intercepts = np.empty((len(grid), len(batch)))
-    certificates: dict[int, Certificate] = {}
-    path = solve_path(batch, grid[order], of_all, job)
     with ctrl_c(stop):  # also between two fits
-        for at, found in zip(order, path, strict=True):
-            coefs[at], intercepts[at] = batch.coef(found.w)
-            certificates[at] = found.certificate
-    if len(batch) == 1:
+        found = list(_trained(model, data, grid[order], job))
+    ordered = [found[k] for k in np.argsort(order)]
+    coefs, intercepts = (np.array([one[k] for one in ordered]) for k in range(2))
+    if intercepts.shape[1] == 1:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
-    ordered = [certificates[k] for k in range(len(grid))]
-    warn_of_path("svm_path", grid, ordered, batch.names)
-    return SVMPath(grid, coefs, intercepts, ordered)
+    certificates = [one.certificate for one in ordered]
+    warn_of_path("svm_path", grid, certificates, ordered[0].names)
+    return SVMPath(grid, coefs, intercepts, certificates)
+
+
+class _Trained(NamedTuple):
+    """Model of one C."""
+
+    coef: ArrayLike
+    intercept: ArrayLike
+    certificate: Certificate
+    #: Names of its problems.
+    names: Sequence[str]
+
+
+def _trained(
+    model: LinearSVC | LogisticRegression, data: TrainingData, Cs: Vector, job: Job
+) -> Iterator[_Trained]:
+    """Yield the models of rising values of C."""
+    if isinstance(model, LinearSVC):
+        batch, solver = model._problems(data, job)
+        for one in solve_path(batch, Cs, solver, job):
+            yield _Trained(*batch.coef(one.w), one.certificate, batch.names)
+        return
+    several, _ = model._problems(data, job)
+    for now, one in along_models(model, several, Cs, job):
+        kept = model._attributes(data, now, one.w)
+        own = kept["coef_"], kept["intercept_"], one.certificate
+        yield _Trained(*own, several.names)
+
+
+def along_models(
+    model: Estimator[B], batch: B, Cs: Vector, job: Job
+) -> Iterator[tuple[B, Solutions]]:
+    """Yield the problems of each C and their solutions, from the models of the last C.
+
+    The solver is chosen for each C.
+    """
+    warm: Start | None = None
+    for C in map(float, Cs):
+        now = cast(B, batch.at(C))
+        found = solve_batch(now, model._solver(now, job), job, warm, at_once=False)
+        warm = _start_from(found.w)
+        yield now, found
+
+
+def _start_from(models: Sequence[Vector]) -> Start:
+    """Return what starts each problem from the model of the last C."""
+    return lambda k, _: models[k]
 
 
 def warn_of_path(
@@ -317,18 +392,14 @@ def l1_path(
     stop = begin(time_limit)
     data = model._read(X, y, sample_weight)
     job = model._job(stop)
-    batch, solver = model._problems(data, job)
+    batch, _ = model._problems(data, job)
     least = min(least_C(batch.problem(k)) for k in range(len(batch)))
     if isinstance(Cs, (int, Integral)):
         grid = least * np.geomspace(1.0, _REACH, len(grid))
     order = np.argsort(grid, kind="stable")
     coefs, intercepts, certificates, zeros = [], [], [], []
-    warm: Start | None = None
     with ctrl_c(stop):  # also between two fits
-        for C in grid[order]:
-            now = batch.at(float(C))
-            found = solve_batch(now, solver, job, warm, at_once=False)
-            warm = _start_from(found.w)
+        for now, found in along_models(model, batch, grid[order], job):
             certificates.append(found.certificate)
             kept = model._attributes(data, now, found.w)
             coefs.append(kept["coef_"])
@@ -343,8 +414,3 @@ def l1_path(
     ordered = [certificates[k] for k in given]
     warn_of_path("l1_path", grid, ordered, batch.names)
     return L1Path(grid, tables[0], tables[1], ordered, tables[2], least)
-
-
-def _start_from(models: Sequence[Vector]) -> Start:
-    """Return what starts each problem from the model of the last C."""
-    return lambda k, _: models[k]
