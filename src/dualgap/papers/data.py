@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 import lzma
 import os
 import re
@@ -20,11 +19,12 @@ from scipy import sparse
 from ..data.svmlight import load_svmlight
 from ..data.types import Array, Matrix
 from ..losses import Vector
+from .names import kept
 
 Data = tuple[Matrix, Vector]
 #: Training rows, their labels, test rows, their labels.
 Parts = tuple[Matrix, Array, Matrix, Array]
-_KEPT = json.loads(Path(__file__).with_name("sets.json").read_text("utf-8"))
+_KEPT = kept("sets")
 #: Files of the real sets, and what sets are, where the name does not say it.
 FILES: dict[str, list[str]] = _KEPT["files"]
 WORDS: dict[str, str] = _KEPT["words"]
@@ -171,8 +171,6 @@ SETS: dict[str, Callable[[], Data]] = {
     "digits": digits,
     "generated": lambda: rcv1_like(3000, 2000, 40),
 }
-#: Sets of a quick run, which need no files.
-QUICK = ("breast-cancer", "generated")
 
 
 def require(names: Iterable[str]) -> None:

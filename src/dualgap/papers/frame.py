@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from ..solvers import get_solver
 from ..solvers.base import Solver
 from . import data
 from .data import worded
-from .names import MODULES
+from .names import MODULES, kept
 from .page import Page, Row, Rows, Verdict
 from .pictures import Panel, draw
 
@@ -40,44 +40,26 @@ class Budget:
 class Paper:
     """Experiments of one paper.
 
-    - `sets`: the data sets of the published page, and the paper's sets for which they
-      stand in.
+    - `settings`: what `settings.json` has of it.
     - `parts`: for each table or figure, by the name that ``--table`` takes, the
       function that measures it on a set.
     - `verdicts` judges the paper's claims in `claims.json` by all results.
     - `rows` yields the rows of a set, each with the name of its table. Those in
       `published` follow where a table has rows. `tables` are made of all results.
-    - `values` of all results, and `settings`, called s, are the other things that the
-      page shows: the template of the module's name in `pages/`.
+    - `values` of all results, and the settings, called s, are the other things that
+      the page shows: the template of the module's name in `pages/`.
     - `draw` yields the panels of the picture, in `columns`.
     """
 
-    sets: Mapping[str, str]
+    settings: SimpleNamespace
     parts: Mapping[str, Callable[[str, Budget], object]]
     verdicts: Callable[[list[Parameters], Parameters], list[Verdict]]
     rows: Callable[[str, Parameters], Rows]
     published: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tables: Callable[[Parameters], Mapping[str, list[Row]]] = lambda sets: {}
     values: Callable[[Parameters], Mapping[str, object]] = lambda sets: {}
-    settings: object = None
     draw: Callable[[Parameters], Iterable[Panel]] = lambda sets: ()
     columns: int = 3
-    budget: Budget = Budget(5, 60.0)
-    quick: Budget = Budget(2, 2.0, quick=True)
-    quick_sets: tuple[str, ...] = data.QUICK
-    #: Tables that the published run leaves out, by set: they would take hours.
-    skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def kept(name: str) -> Parameters:
-    """Return what a JSON file of this folder holds by paper."""
-    return json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
-
-
-def settings(paper: str) -> SimpleNamespace:
-    """Return the settings of a paper's runs and verdicts, which have words there."""
-    found = kept("settings")[paper].items()
-    return SimpleNamespace(**{name: value for name, (value, _) in found})
 
 
 def solvers(table: Mapping[str, tuple[str, Parameters]]) -> dict[str, Solver]:
@@ -134,10 +116,9 @@ def page_of(name: str, results: Parameters) -> Page:
         total = sum(bool(part) for found in sets.values() for part in found.values())
         run += f" Processor time of {len(seconds)} of the {total} tables of a set: "
         run += f"{sum(seconds):,.0f} s."
-    words = [
-        f"{worded(one)}, for {paper.sets[one]}" if paper.sets.get(one) else worded(one)
-        for one in sets
-    ]
+    others = paper.settings.published_run["sets"]
+    words = [worded(one) + f", for {others.get(one)}" * bool(others.get(one))
+             for one in sets]  # fmt: skip
     path = Path(__file__).with_name("pages") / f"{MODULES[name]}.md"
     template = path.read_text("utf-8").format(
         s=paper.settings, run=run, data="; ".join(words), **paper.values(sets)
@@ -203,13 +184,13 @@ def reproduce(
         words += [word for one in given if one for word in (f"--{option}", f"{one}")]
     tables = _chosen("table", tables, [*paper.parts], [*paper.parts])
     files = [one for one in sets if Path(one).is_file()]
-    known = [*dict.fromkeys([*paper.sets, *paper.quick_sets, *data.SETS, *files])]
-    default = paper.quick_sets if quick else [*paper.sets]
-    skipped = {} if sets else paper.skipped
-    sets = _chosen("data set or file", sets, known, default)
+    whole, less = paper.settings.published_run, paper.settings.quick_run
+    run = less if quick else whole
+    known = [*dict.fromkeys([*whole["sets"], *less["sets"], *data.SETS, *files])]
+    skipped = {} if sets else run.get("skipped", {})
+    sets = _chosen("data set or file", sets, known, [*run["sets"]])
     data.require(sets)
-    budget = paper.quick if quick else paper.budget
-    budget = replace(budget, seeds=seeds or budget.seeds)
+    budget = Budget(seeds or run["seeds"], run["limit"], quick)
     folder = None if output is None else Path(output)
     results: Parameters = {"sets": {}}
     if folder is not None and keep:
@@ -223,8 +204,8 @@ def reproduce(
                 f"{path} has {results['seeds']} seeds, not {budget.seeds}; give as "
                 "many, or another output folder"
             )
-    run = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
-    results = {**run, **results}
+    about = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
+    results = {**about, **results}
     for one, table in itertools.product(sets, tables):
         found = results["sets"].setdefault(one, {})
         if table in found or table in skipped.get(one, ()):

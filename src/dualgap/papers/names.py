@@ -1,4 +1,14 @@
-"""Names of the papers whose experiments are here."""
+"""Names of the papers whose experiments are here, and what files hold about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..data.types import Parameters
 
 #: The papers by name, and the modules of their experiments.
 MODULES = {
@@ -9,3 +19,14 @@ MODULES = {
     "sdca2013": "sdca2013",
     "nanculef2014": "nanculef2014",
 }
+
+
+def kept(name: str) -> Parameters:
+    """Return what a JSON file of this folder holds."""
+    return json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
+
+
+def settings(paper: str) -> SimpleNamespace:
+    """Return the settings of a paper's runs and verdicts, which have words there."""
+    found = kept("settings")[paper].items()
+    return SimpleNamespace(**{name: value for name, (value, _) in found})

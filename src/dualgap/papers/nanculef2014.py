@@ -22,8 +22,9 @@ from ..kernel import RBF, KernelProblem, KernelSolver, Polynomial
 from ..kernels.functions import resolve_gamma
 from ..training.progress import EpochInfo
 from .data import COLLECTIONS, parts_of, some
-from .frame import Budget, Paper, published, settings
+from .frame import Budget, Paper, published
 from .measure import scores, span, spread, two_digits, walk
+from .names import settings
 from .page import Finding, Row, Rows, Verdict, tally
 from .pictures import Line, Panel
 from .rank_tests import WORDS, friedman_row, wilcoxon_row
@@ -521,13 +522,11 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets=dict.fromkeys(SETS, ""),
     parts={
         **{stop: partial(measure, stop=stop, kernel="Gaussian") for stop in STOPS},
         "polynomial": partial(measure, stop="1 sample", kernel="polynomial"),
         **{part: partial(prove, kernel=kernel) for part, kernel in PROOFS.items()},
     },
     verdicts=verdicts, values=values, rows=rows, tables=tables,
-    draw=draw, budget=Budget(3, SETTINGS.longest), quick=Budget(1, 2.0, quick=True),
-    quick_sets=("breast-cancer", "digits"),
+    draw=draw,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from functools import cached_property
 from math import comb
 
 from ..data.types import Parameters
+from .names import settings
 
 #: Whether a claim holds on a set, None where that is open, and what was measured.
 Finding = tuple[bool | None, str]
@@ -29,19 +30,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class PageSettings:
-    """Thresholds of the verdicts, and sizes of tables."""
-
-    #: Share of the cases on a set that must agree, for or against a claim.
-    agree: float = 0.8
-    #: Fewest sets of a sign test: with fewer no p is below 0.05.
-    fewest: int = 5
-    #: Most rows of a table that is open to the reader, or claims with their numbers.
-    most: int = 15
-
-
-SETTINGS = PageSettings()
+SETTINGS = settings("page")
 
 
 def tally(cases: Iterable[bool]) -> Finding:

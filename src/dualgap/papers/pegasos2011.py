@@ -11,19 +11,19 @@ from ..data.types import Parameters
 from ..solvers import NORMA, Pegasos
 from ..solvers.base import Solver
 from .data import halves
-from .frame import Budget, Paper, printed, settings, solvers
+from .frame import Budget, Paper, printed, solvers
 from .measure import Training, error, lasting
+from .names import settings
 from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
 
-STAND_INS = {"imdb": "astro-ph", "rcv1-like": "CCAT", "covtype": "cov1"}
+SETTINGS = settings("pegasos2011")
 #: The paper's Table 1, and its lambda and accuracy by our sets.
 TABLE = printed("pegasos2011", "1")
 CASES = {one: (float(TABLE[other]["lambda"]), float(TABLE[other]["accuracy"]))
-         for one, other in STAND_INS.items()}  # fmt: skip
+         for one, other in SETTINGS.published_run["sets"].items()}  # fmt: skip
 #: lambda and accuracy of other sets.
 OTHERS = (1e-4, 0.01)
-SETTINGS = settings("pegasos2011")
 METHODS = solvers(SETTINGS.methods)
 #: Labels of solvers: sampling and projection, or the output.
 Solvers = list[tuple[tuple[str | bool | None, ...], Solver]]
@@ -162,7 +162,6 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets=STAND_INS,
     parts={
         "1": compare,
         "batches": batches,

@@ -15,8 +15,9 @@ from ..losses import Vector
 from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
-from .frame import Budget, Paper, published, settings
+from .frame import Budget, Paper, published
 from .measure import scores, span, walk
+from .names import settings
 from .page import Findings, Row, Rows, judged
 
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
@@ -186,8 +187,6 @@ def rows(name: str, found: Parameters) -> Rows:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets=dict.fromkeys(CASES, ""),
     parts={"2": measure},
     verdicts=partial(judged, judge=judge), rows=rows,
-    budget=Budget(3, 300.0), quick=Budget(2, 5.0, quick=True), quick_sets=("digits",),
 )  # fmt: skip

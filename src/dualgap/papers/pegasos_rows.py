@@ -15,10 +15,11 @@ from ..solvers import NORMA, SDCA, Pegasos, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper, settings
+from .frame import Budget, Paper
 from .measure import Training, span
+from .names import settings
 from .page import Finding, Findings, Rows, judged, tally
-from .pegasos2011 import CASES, OTHERS, STAND_INS
+from .pegasos2011 import CASES, OTHERS
 from .pictures import Line, Panel
 
 METHODS: dict[str, Callable[[int], Solver]] = {
@@ -177,12 +178,10 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets=STAND_INS,
     parts={"rows": count},
     verdicts=partial(judged, judge=judge), rows=rows,
     values=lambda sets: {
         "most": max(found["rows"]["most"] for found in sets.values())
     },
-    draw=draw, budget=Budget(3, np.inf), quick=Budget(1, np.inf, quick=True),
-    quick_sets=("generated",),
+    draw=draw,
 )  # fmt: skip

@@ -15,8 +15,9 @@ from ..solvers import SDCA, Pegasos
 from ..solvers.base import Solver
 from ..training import solve
 from .data import halves
-from .frame import Budget, Paper, settings, solvers
+from .frame import Budget, Paper, solvers
 from .measure import Training, after, error, span
+from .names import settings
 from .page import Findings, Rows, judged, tally
 from .pictures import Line, Panel
 
@@ -219,12 +220,10 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets={"imdb": "astro-ph and CCAT", "covtype": "cov1"},
     parts={
         "order": partial(traces, cases=[(k, 0.0, one) for k, one in ORDERS.items()]),
         "smoothing": partial(traces, cases=[(g, g, SDCA()) for g in SETTINGS.gammas]),
         "errors": errors, "crossing": crossing, "absolute": absolute,
     },
     verdicts=partial(judged, judge=judge), rows=rows, draw=draw, columns=4,
-    quick=Budget(1, 2.0, quick=True),
 )  # fmt: skip

@@ -15,8 +15,9 @@ from ..solvers import SGDm, SGDs, get_solver
 from ..solvers.base import Solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper, printed, settings, solvers
+from .frame import Budget, Paper, printed, solvers
 from .measure import Training, lasting, span
+from .names import settings
 from .page import Finding, Findings, Row, Rows, Verdict, judged, of_share, tally
 from .pictures import Line, Panel
 
@@ -372,12 +373,6 @@ def draw(sets: Parameters) -> Iterator[Panel]:
 
 PAPER = Paper(
     settings=SETTINGS,
-    sets={"a9a": "", "w8a": "", "imdb": "Realsim", "cov1": "the whole of Covertype"},
-    skipped={
-        "w8a": ("stop",),
-        "imdb": ("1", "order", "stop", "kkt"),
-        "cov1": ("1", "order", "stop", "kkt"),
-    },
     parts={
         "1": first_table,
         **{part: partial(times, C, methods) for _, C, parts in CASES[:3]
@@ -393,6 +388,5 @@ PAPER = Paper(
         **{"tables" + "".join(parts): [*figures_of(parts).values()][:2]
            for *_, parts in CASES},
     },
-    draw=draw, budget=Budget(15, 10.0), quick=Budget(2, 0.5, quick=True),
-    quick_sets=("breast-cancer",),
+    draw=draw,
 )  # fmt: skip
