@@ -364,22 +364,6 @@ def test_the_size_of_a_dual_point_that_is_scaled_does_not_matter(size):
 # The record.
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Certificate(primal=1.0, dual=1.0),
-        lambda: Certificate(1.0, 1.0),
-        lambda: Certificate((1.0, 1.0, 0.0)),
-        lambda: Certificate(bounds=1.0, epochs=3),
-    ],
-)
-def test_plain_numbers_are_no_certificate(make):
-    with pytest.raises(
-        TypeError, match=r"made by a proof, .*problem\.certify\(\.\.\.\)"
-    ):
-        make()
-
-
 def test_the_values_of_a_certificate_cannot_be_replaced():
     certificate = by_hand(3.0, 2.0)
     for name in ("primal", "dual", "rounding"):

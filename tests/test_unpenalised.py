@@ -245,21 +245,6 @@ def test_a_dual_point_off_the_constraint_is_refused_and_repaired():
     assert certificate.dual <= best.primal
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"fit_intercept": False}, "needs fit_intercept=True"),
-        ({"intercept_scaling": 2.0}, r"intercept_scaling=2\.0 has no effect"),
-    ],
-)
-def test_contradictions_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        small(**options)
-    X, y, _ = small()
-    with pytest.raises(ValueError, match=message):
-        LinearSVC(penalize_intercept=False, **options).fit(X, y)
-
-
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_solver_certifies_or_refuses(name):
     _, _, problem = small()

@@ -298,30 +298,6 @@ def test_kernels_that_python_computes_leave_nothing_behind():
     assert out.stderr == ""
 
 
-def test_refusals():
-    X = np.ones((1000, 2))
-    with pytest.raises(ValueError, match=r"cache_size=0\.001 does not hold two rows"):
-        Gram(X, Linear(), cache_size=0.001)
-    for size in (0, -1, "much"):
-        with pytest.raises(ValueError, match="cache_size"):
-            Gram(X, Linear(), cache_size=size)
-    match = "two rows of 1000 values for each of 3 threads; give 1 or more"
-    with pytest.raises(ValueError, match=match):
-        Pairs(X, Linear(), [0, 400, 1000], cache_size=0.02, threads=3)
-    gram = Gram(X, Linear())
-    for indices in ([], [1000], [-1], [0.5], [[1]]):
-        with pytest.raises(ValueError, match="indices"):
-            gram.subset(indices)
-    with pytest.raises(ValueError, match="NaN"):
-        Gram(np.array([[np.nan]]), Linear())
-    with pytest.raises(ValueError, match="range of float32"):
-        Gram(np.array([[1e25], [-1e25]]), Linear())
-    with pytest.raises(ValueError, match="0 rows"):
-        Gram(np.zeros((0, 2)), Linear())
-    with pytest.raises(TypeError, match="list"):
-        Gram([[1.0]], Linear())
-
-
 def test_columns_named_twice_are_summed():
     X = sparse.csr_matrix(
         (np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])),

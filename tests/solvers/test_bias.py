@@ -342,13 +342,3 @@ def test_search_runs_one_epoch_longer_each_time():
     np.testing.assert_array_equal(
         moves[1:] / moves[:-1], np.where(moves[1:] * moves[:-1] > 0, 2.0, -0.5)
     )
-
-
-def test_pegasos_refuses_the_other_kind_of_bias():
-    X, y, _ = rows("balanced")
-    for intercept in (False, True):
-        penalised = Problem(X, y, 1.0, fit_intercept=intercept)
-        with pytest.raises(ValueError, match="is for penalize_intercept=False"):
-            solve(penalised, Pegasos(bias="search"))
-    with pytest.raises(ValueError, match=r"Pegasos\(bias='search'\)"):
-        solve(free(X, y, 1.0), Pegasos())

@@ -301,14 +301,6 @@ def test_float32_is_left_where_its_rounding_shows():
     assert not few.single
 
 
-def test_other_matrices_of_blas_are_refused():
-    bench = make()
-    functions, p = algebra()[0], bench.problem
-    rows = core.SomeRows([p.rows], p.y, p.cost, np.zeros(p.width), 0.0)
-    with pytest.raises(ValueError, match="SciPy's BLAS"):
-        core.Interior(rows, p.core_loss, 1.0, False, core.Team(1), functions[::-1])
-
-
 # --- rows that occur more than once ----------------------------------------------
 
 

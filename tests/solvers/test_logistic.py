@@ -125,17 +125,9 @@ def test_hard_data_end_at_the_accuracy(name, classes, C):
     assert found.certified, found
 
 
-def test_one_row_one_class_and_codes_that_are_none():
+def test_one_row_of_one_class():
     found = fit(LogisticProblem(np.array([[2.0]]), [1], 3.0)).certificate
     assert found.certified
-    with pytest.raises(ValueError, match="class 0 has no row with a positive weight"):
-        LogisticProblem(np.array([[2.0]]), [1], 3.0, fit_intercept=True)
-    with pytest.raises(ValueError, match="number the 2 classes from 0"):
-        LogisticProblem(np.eye(2), [0, 2], classes=2)
-    with pytest.raises(ValueError, match="give one class per row"):
-        LogisticProblem(np.eye(2), [0, 1, 1])
-    with pytest.raises(ValueError, match="start cold"):
-        fit(LogisticProblem(np.eye(2), [0, 1]), warm=np.zeros(5))
 
 
 def test_limits_keep_the_best_model_with_its_certificate():
@@ -314,14 +306,6 @@ def test_every_alpha_is_a_dual_point(free):
     wrong = problem.outcome(problem.scores(problem.table(best.w))).wrong
     found = problem.prove(Claim(best.w, wrong * problem.cost)).certificate
     assert found.dual == pytest.approx(best.certificate.dual, rel=1e-9)
-
-
-def test_dual_descent_is_for_two_classes():
-    X, codes = data(3)
-    with pytest.raises(ValueError, match="there are 3 classes; use solver='newton'"):
-        solve(LogisticProblem(X, codes), LogisticDCD())
-    with pytest.raises(ValueError, match="start cold"):
-        solve(LogisticProblem(np.eye(2), [0, 1]), LogisticDCD(), warm=np.zeros(5))
 
 
 def test_the_choice_counts_the_cost_of_both_methods():

@@ -11,7 +11,6 @@ from dualgap.data import RowStore, convert
 from dualgap.papers.twins import SDCATwin
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import (
-    DCD,
     NORMA,
     SDCA,
     SGDQN,
@@ -243,11 +242,6 @@ def test_a_checkpoint_keeps_the_budget(tmp_path, record):
     again = fit(200, **file)
     np.testing.assert_array_equal(again.w, whole.w)
     assert again.certificate.updates == whole.certificate.updates
-
-
-def test_other_solvers_have_no_budget():
-    with pytest.raises(TypeError, match="max_steps"):
-        DCD(max_steps=5)
 
 
 def test_the_estimator_takes_a_budget_per_problem():

@@ -9,7 +9,7 @@ from scipy import sparse
 from dualgap import LinearSVR, core
 from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
-from dualgap.problems import OneClassProblem, RegressionProblem
+from dualgap.problems import RegressionProblem
 from dualgap.solvers import solver_for
 from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
@@ -171,16 +171,3 @@ def test_the_estimator_takes_either():
         dual = fit.dual_coef_[0] @ X[fit.support_]
         apart = np.linalg.norm(fit.coef_ - dual)
         assert apart <= np.sqrt(2.1 * fit.certificate_.gap) + 1e-7
-
-
-def test_what_it_cannot_solve_is_refused():
-    X, y, _ = data()
-    with pytest.raises(ValueError, match="use solver='dcd'"):
-        LinearSVR(solver="newton").fit(X, y)
-    with pytest.raises(ValueError, match="is for regression problems"):
-        solve(OneClassProblem(X), ResidualNewton())
-    wide = RegressionProblem(
-        sparse.csr_matrix((3, 10_001)), y[:3], loss=SquaredEpsilonInsensitive()
-    )
-    with pytest.raises(ValueError, match="10001 features"):
-        solve(wide, ResidualNewton("factor"))

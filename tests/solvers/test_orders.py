@@ -67,13 +67,3 @@ def test_every_row_is_as_likely():
     core.Random(9).draw(order, 7)
     counts = np.bincount(order, minlength=7)
     assert 0.3 < ((counts - 10_000.0) ** 2 / 10_000).sum() < 25  # 6 degrees
-
-
-def test_unusable_arguments_are_refused():
-    rng = core.Random(0)
-    with pytest.raises(ValueError, match="positive"):
-        rng.below(0)
-    with pytest.raises(ValueError, match="positive"):
-        rng.draw(np.empty(3, dtype=np.uint32), 0)
-    with pytest.raises(TypeError):
-        rng.shuffle(np.arange(3))

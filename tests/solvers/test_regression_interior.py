@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes, load_wine
 
 from dualgap import LinearSVR
 from dualgap.certificate import Status
-from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.losses import EpsilonInsensitive
 from dualgap.problems import RegressionProblem
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
@@ -97,14 +97,3 @@ def test_the_end_is_reached_or_said(solver):
     exact = solve(problem, solver, tol=1e-18)
     assert exact.certificate.status is Status.STALLED
     assert exact.certificate.relative_gap < 1e-9
-
-
-def test_what_it_cannot_train_is_refused():
-    X, y, _ = data()
-    squared = RegressionProblem(X, y, loss=SquaredEpsilonInsensitive())
-    with pytest.raises(ValueError, match="use solver='dcd' or 'newton' for it"):
-        solve(squared, RegressionInterior())
-    wide = RegressionProblem(sparse.csr_matrix((2, 3000)), y[:2])
-    for solver, most in ((RegressionInterior(), 2000), (SmoothingRegression(), 2500)):
-        with pytest.raises(ValueError, match=f"3000 features, more than {most}; use"):
-            solve(wide, solver)

@@ -325,9 +325,3 @@ def test_a_fit_that_is_interrupted_keeps_its_model_and_a_proof(epoch):
     assert best.dual <= certificate.primal <= 2.0 * best.primal
     assert certificate.dual <= best.primal
     np.testing.assert_allclose(problem.primal(solution.w), certificate.primal, 1e-12)
-
-
-def test_refusals():
-    problem = Problem(np.eye(7), np.array([1, -1] * 3 + [1]))
-    with pytest.raises(ValueError, match="max_features=5; use solver='dcd'"):
-        solve(problem, SmoothingNewton(max_features=5))

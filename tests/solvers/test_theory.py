@@ -635,7 +635,5 @@ def test_losses_are_accepted_or_refused_with_a_remedy(name, loss):
         solve(bench.problem, get_solver(remedy), max_iter=1)
 
 
-def test_a_batch_of_more_than_n_rows_is_refused():
-    with pytest.raises(ValueError, match=r"batch_size=41.*40"):
-        solve(make(n=40).problem, Pegasos(batch_size=41))
+def test_a_batch_may_be_of_all_rows():
     assert solve(make(n=40).problem, Pegasos(batch_size=40), max_iter=1)

@@ -1118,63 +1118,6 @@ def test_a_restart_at_the_optimum_takes_one_pass(problem, best, solver, monkeypa
     assert (warm == first.alpha).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (
-            {"tol": 0.0},
-            "tol=0.0 is out of range; give a positive relative gap, such as 1e-3",
-        ),
-        ({"tol": -1e-3}, "tol=-0.001 is out of range; give a positive"),
-        ({"tol": math.nan}, "tol=nan is out of range; give a positive"),
-        ({"tol": math.inf}, "tol=inf is out of range; give a positive"),
-        ({"atol": -1e-3}, "atol=-0.001 is out of range; give a positive gap P - D"),
-        ({"atol": math.nan}, "atol=nan is out of range; give a positive gap"),
-        ({"atol": math.inf}, "atol=inf is out of range; give a positive gap"),
-        ({"max_iter": 0}, "max_iter=0 is too small; give 1 or more"),
-        ({"max_iter": -5}, "max_iter=-5 is too small; give 1 or more"),
-        ({"max_iter": math.nan}, "max_iter=nan is not a whole number"),
-        ({"time_limit": 0.0}, "time_limit=0.0 is not positive; give seconds, or None"),
-        ({"time_limit": -1}, "time_limit=-1 is not positive; give seconds"),
-        ({"time_limit": math.nan}, "time_limit=nan is not positive; give seconds"),
-        ({"check_every": 0}, "check_every=0 is too small; give 1 or more, or None"),
-        (
-            {"check_every": math.nan},
-            "check_every=nan is not a whole number",
-        ),
-        (
-            {"random_state": -1},
-            "random_state=-1 is not a seed; give an integer from 0 to",
-        ),
-        ({"random_state": 2**64}, "random_state=18446744073709551616 is not a seed"),
-        (
-            {"random_state": 0.5},
-            "random_state=0.5 is not a seed; give an integer from 0 to",
-        ),
-        (
-            {"random_state": None},
-            "random_state=None is not a seed; give an integer from 0 to",
-        ),
-    ],
-)
-def test_bad_arguments_are_refused_before_any_work(problem, options, text):
-    class Unstarted(Scripted):
-        def start(self, problem, rng, warm):
-            raise AssertionError("work was begun")
-
-    with pytest.raises(ValueError, match=f"^{text}"):
-        solve(problem, Unstarted(((None, None),)), **options)
-
-
-def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
-    with pytest.raises(
-        TypeError, match=r"solver='dcd' is not .*dualgap\.solvers\.SOLVERS\['dcd'\]"
-    ):
-        solve(problem, "dcd")
-    with pytest.raises(TypeError, match=r"^solver of type ndarray is not a "):
-        solve(problem, problem.y)
-
-
 def test_epoch_info_has_a_relative_gap():
     info = EpochInfo(1, 0.1, 3.0, 2.0, False, 5)
     assert info.relative_gap == relative_gap(3.0, 2.0) == 0.5

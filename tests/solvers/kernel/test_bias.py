@@ -9,16 +9,13 @@ from sklearn.svm import LinearSVC as SklearnLinearSVC
 
 from dualgap import SVC, certify, compress, core, load_model, save_model
 from dualgap.kernel import (
-    KERNEL_SOLVERS,
     RBF,
     KernelPegasos,
     KernelProblem,
     Nystroem,
-    get_kernel_solver,
 )
 from dualgap.models import write_libsvm
 from dualgap.papers.twins import KernelPegasosTwin
-from dualgap.training import solve
 
 from .data import form, make, optimum, values
 
@@ -77,17 +74,6 @@ def test_bounds_are_the_objective_and_its_dual(loss, bias, constant):
     P = 0.5 * coef @ K @ coef + 0.5 * b * b
     P += problem.cost @ problem.loss.value(y * (K @ coef + b))
     assert problem.certify_model(coef, b).primal == pytest.approx(P, rel=1e-9)
-
-
-def test_a_model_with_a_bias_is_not_one_of_a_problem_without():
-    X, y = make(20, 3, 2)
-    problem = KernelProblem(X, y, kernel=RBF(0.5), fit_intercept=False)
-    with pytest.raises(ValueError, match=r"bias=0.5, but the problem has no bias"):
-        problem.certify_model(np.ones(20), 0.5)
-    with pytest.raises(ValueError, match="penalize_intercept=False needs an intercept"):
-        KernelProblem(
-            X, y, kernel=RBF(0.5), fit_intercept=False, penalize_intercept=False
-        )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
@@ -246,29 +232,6 @@ def test_nystroem_trains_every_kind_of_bias(loss, bias, constant):
     proof = certify(model, X, y, tol=0.05)
     assert proof.dual <= best.upper * (1 + 1e-9)
     assert best.lower * (1 - 1e-9) <= proof.primal
-
-
-@pytest.mark.parametrize("name", sorted({*KERNEL_SOLVERS} - {"kernel-pegasos"}))
-def test_other_solvers_refuse_a_problem_without_a_bias(name):
-    X, y = make(20, 3, 5)
-    problem = KernelProblem(X, y, kernel=RBF(0.5), fit_intercept=False)
-    text = r"fit_intercept=False: solver='.*' needs a bias; use solver='kernel-pegasos'"
-    with pytest.raises(ValueError, match=text):
-        solve(problem, get_kernel_solver(name))
-    with pytest.raises(ValueError, match=text):
-        SVC(solver=name, loss="squared_hinge", fit_intercept=False).fit(X, y)
-
-
-def test_what_kernel_pegasos_cannot_train_is_refused():
-    X, y = make(20, 3, 5)
-    with pytest.raises(ValueError, match="'kernel-pegasos' penalises the bias"):
-        svc({"penalize_intercept": False}).fit(X, y)
-    with pytest.raises(ValueError, match="penalize_intercept=True: solver='auto' does"):
-        SVC(penalize_intercept=True).fit(X, y)
-    with pytest.raises(ValueError, match="needs an intercept; use fit_intercept=True"):
-        svc({"fit_intercept": False, "penalize_intercept": False}).fit(X, y)
-    with pytest.raises(ValueError, match=r"batch_size=21 is more than the 20 rows"):
-        SVC(solver=KernelPegasos(batch_size=21)).fit(X, y)
 
 
 def test_the_default_bias_of_other_solvers_is_as_before():

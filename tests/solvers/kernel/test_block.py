@@ -597,13 +597,3 @@ def test_a_stop_is_heard_and_leaves_a_certificate():
     assert solution.certificate.status is Status.INTERRUPTED
     assert math.fsum(solution.alpha * y) == 0.0
     assert solution.certificate.primal >= solution.certificate.dual
-
-
-def test_problems_of_the_wrong_kind_are_refused():
-    X, y = points(np.random.default_rng(20), 10, 2)
-    with pytest.raises(ValueError, match="penalize_intercept=True: solver='block'"):
-        solve(KernelProblem(X, y, kernel=RBF(), loss="hinge"), BlockSolver())
-    with pytest.raises(ValueError, match="penalize_intercept=False: solver='swap'"):
-        solve(KernelProblem(X, y, kernel=RBF(), penalize_intercept=False), SWAP())
-    with pytest.raises(ValueError, match="smoothed_hinge"):
-        solve(KernelProblem(X, y, kernel=RBF(), loss="smoothed_hinge"), BlockSolver())

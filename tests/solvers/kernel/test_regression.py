@@ -12,7 +12,6 @@ from sklearn.svm import SVR, OneClassSVM
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
-    SWAP,
     BlockSolver,
     Gram,
     KernelAuto,
@@ -244,22 +243,3 @@ def test_fits_end_when_told_and_bound_what_they_can():
         assert few.certificate.status is Status.EPOCH_LIMIT
         assert few.certificate.dual <= best.certificate.primal
         assert few.certificate.primal >= best.certificate.dual
-
-
-def test_what_does_not_fit_is_refused():
-    X, y, _ = data(20, 2)
-    problem = KernelRegression(X, y, kernel=RBF(0.5))
-    with pytest.raises(ValueError, match="for kernel-regression use 'auto', 'block'"):
-        solve(problem, SWAP())
-    with pytest.raises(ValueError, match="outside its box"):
-        problem.certify(np.full(20, 2.0))
-    with pytest.raises(ValueError, match="give a kernel"):
-        KernelRegression(X, y)
-    with pytest.raises(ValueError, match="has its kernel already"):
-        KernelOneClass(problem.gram, kernel=RBF(0.5))
-    with pytest.raises(ValueError, match="epsilon="):
-        KernelRegression(X, y, kernel=RBF(0.5), epsilon=-1.0)
-    with pytest.raises(ValueError, match="nu="):
-        KernelOneClass(X, 0.0, kernel=RBF(0.5))
-    with pytest.raises(ValueError, match="indefinite"):
-        KernelOneClass(np.diag([1.0, -1.0]), kernel=Precomputed())

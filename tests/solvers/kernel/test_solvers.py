@@ -297,19 +297,6 @@ def test_an_error_in_a_kernel_function_comes_through():
         solve(KernelProblem(X, y, kernel=Callable(kernel)), SWAP())
 
 
-def test_refusals():
-    X, y = make(30, 2, 0)
-    problem = KernelProblem(X, y, kernel=RBF(0.5), loss="hinge")
-    with pytest.raises(ValueError, match=r"'hinge': solver='swap' .*squared_hinge"):
-        solve(problem, SWAP())
-    with pytest.raises(ValueError, match="is for kernel and kernel-simplex"):
-        solve(Problem(X, y, loss="squared_hinge"), SWAP())
-    with pytest.raises(ValueError, match="give a kernel"):
-        KernelProblem(X, y)
-    with pytest.raises(ValueError, match="has its kernel already"):
-        KernelProblem(Gram(X, Linear()), y, kernel=Linear())
-
-
 def test_one_class_and_one_row():
     X, _ = make(12, 2, 0)
     for rows, y in ((X, np.ones(12)), (X[:1], [-1]), (X[:2], [1, -1])):

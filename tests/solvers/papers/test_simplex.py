@@ -235,10 +235,3 @@ def test_bounds_hold_at_any_point():
         g = K @ a - p
         assert found.gap == pytest.approx(a @ g - g.min(), rel=1e-9)
     assert problem.lowest <= box.dual(np.full(30, 1 / 30))
-
-
-def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"linear: .*\(4,\)|shape"):
-        KernelSimplex(np.identity(4), np.ones(3), kernel=Precomputed())
-    with pytest.raises(ValueError, match="indefinite"):
-        KernelSimplex(np.diag([1.0, -1.0]), kernel=Precomputed())
