@@ -41,18 +41,9 @@ def test_labels_that_may_change_are_told_apart(options):
 def test_without_a_region():
     call("train", "data", "model", "--tol", "0.05")
     assert call("predict", "data", "model", "--undecided", "?").stdout
-    call("train", "data", "model", "--no-penalize-intercept")
-    assert "bound_optimum" in refused("predict", "data", "model", "--undecided", "?")
 
 
 def test_refusals():
-    call("train", "data", "model", "--task", "regression", "--bounds")
-    assert "classification" in refused("predict", "data", "model", "--undecided", "?")
-    for options in (
-        ("train", "data", "m", "--task", "one-class", "--bounds"),
-        ("predict", "data", "model", "--undecided", "?", "--scores"),
-    ):
-        assert refused(*options, status=2)
     for task in ("classification", "regression"):
         options = ("--task", task, "--kernel", "sigmoid", "--gamma", "1e-6", "--bounds")
         told = refused("train", "data", "m", *options, status=2)

@@ -71,23 +71,3 @@ def test_files_of_liblinear() -> None:
     assert "is a file of LIBLINEAR" in refused("report", "data", "m")
     call("report", "data", "m", "--C", "0.5")
     assert "near the optimum" in Path("report.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["moved", "model"], "DATA is not the training data of the model"),
-        (["longer", "model"], "it has 61 examples instead of 60"),
-        (["data", "model", "-o", "data"], "data is the input"),
-        (["data", "model", "-o", "notes"], "notes exists and is not an HTML page"),
-        (["data", "model", "-o", "nowhere/x"], "no such folder"),
-        (["data", "none"], "No such file"),
-    ],
-)
-def test_wrong_reports_are_refused(arguments: list[str], text: str) -> None:
-    write("data", [-1, 1])
-    write("moved", [-1, 1], seed=1)
-    write("longer", [-1, 1], n=61)
-    Path("notes").write_text("Do not lose this.")
-    call("train", "data", "model")
-    assert text in refused("report", *arguments)

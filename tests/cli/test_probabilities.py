@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dualgap import SVC, CalibratedClassifier, LinearSVC, calibrated, load_model
-from dualgap.data import convert, load_svmlight
+from dualgap.data import load_svmlight
 
-from .running import call, refused, write
+from .running import call, write
 
 
 @pytest.mark.parametrize("options", [[], ["--kernel", "rbf", "--bounds"]])
@@ -66,33 +65,9 @@ def test_all_commands_judge_the_labels_of_the_largest_probability(labels):
     assert (decisions != labels).any()  # else the test shows nothing
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("train", "-b", "1", "data", "model"), ("predict", "-b", "0", "data", "model"),
-     ("predict", "data", "model", "--proba", "1")],
-)  # fmt: skip
-def test_values_of_flags_are_refused(arguments):
+def test_folds_that_did_not_converge_are_told():
     write("data", [-1, 1])
-    call("train", "data", "model", "-b")
-    before = Path("model").read_bytes()
-    assert "takes no value; leave " in refused(*arguments, status=2)
-    assert Path("model").read_bytes() == before
-
-
-def test_what_has_no_probabilities():
-    write("data", [-1, 1])
-    call("train", "data", "model")
-    told = refused("predict", "data", "model", "--proba")
-    assert "model has no probabilities; train it with --probability" in told
-    told = refused("predict", "data", "model", "--probability", "--scores", status=2)
-    assert "exclude each other" in told
-    write("few", [1, 2, 3], n=12)
-    told = refused("train", "few", "other", "--proba")
-    assert "label 1 has 4 rows, but --probability needs 5" in told
     options = ("--solver", "sgd-s", "--loss", "hinge", "--max-iter", "1")
     told = call("train", "data", "other", "-b", "-q", *options, status=3).stderr
     assert told.startswith("Warning: 5 of 5 models did not converge. Worst: fold ")
     assert "Stopped at --max-iter: raise it, scale the columns, or raise --tol." in told
-    convert("data", "store")
-    told = refused("train", "store", "other", "--probability")
-    assert "is a store, which --probability cannot use" in told

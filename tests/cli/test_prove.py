@@ -10,7 +10,7 @@ import pytest
 from dualgap import load_model
 from dualgap_check import Proof, check
 
-from .running import call, refused, write
+from .running import call, write
 
 
 def checked(proof: str, data: str | None = None) -> int:
@@ -91,14 +91,3 @@ def test_words_and_missing_values_are_proved_as_numbers(
     proof = Proof(Path("proof").read_bytes())
     assert len(check(proof)) == 1
     assert (proof.d, proof.scaled) == (5, scaled)
-
-
-def test_what_has_no_proof_is_refused() -> None:
-    write("data", [-1, 1])
-    call("train", "data", "kernel", "--kernel", "laplacian", "--quiet")
-    assert "laplacian has no proof file" in refused(
-        "prove", "data", "kernel", "-o", "proof"
-    )
-    call("train", "data", "model", "--quiet")
-    assert "is the input" in refused("prove", "data", "model", "-o", "data")
-    assert "not a proof" in refused("prove", "data", "model", "-o", "kernel")

@@ -139,9 +139,6 @@ def test_quantiles(kernel):
     told = refused("prove", "data", "model", "proof")
     assert "quantile has no proof file; dualgap certify proves the gap" in told
     assert "within" in call("certify", "data", "model").stdout
-    text = "--quantile needs --loss quantile."
-    given = ("train", "data", "model", *how[:2], "--quantile", "0.9")
-    assert text in refused(*given, status=2)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -162,12 +159,6 @@ def test_nu(task):
     theirs = svmutil.svm_load_model("peer")
     values = svmutil.svm_predict(labels, X, theirs, "-q")[0]
     np.testing.assert_allclose(values, found.predict(X), rtol=1e-5)
-    for extra in (("--bounds",), ("--loss", "hinge"), ("--epsilon", "0.1")):
-        sentence = refused("train", "data", "model", *how, *extra, status=2)
-        assert f"{extra[0]} is not for --nu." in sentence
-    if task == "classification":
-        sentence = refused("train", "data", "model", *how, "--C", "2", status=2)
-        assert "--C is not for --nu." in sentence
 
 
 def test_inspect_tells_targets_from_classes():
@@ -182,71 +173,6 @@ def test_labels_of_one_class_are_judged():
     )
     call("train", "labelled", "model", "--task", "one-class", "--nu", "0.1")
     assert "accuracy" in call("predict", "labelled", "model").stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--task", "regresion"), "Did you mean 'regression'"),
-        (
-            ("--epsilon", "0.1"),
-            "--epsilon is not for --task classification, but for --task regression.",
-        ),
-        (("--nu", "0.1"), "--nu needs --kernel."),
-        (("--loss", "epsilon_insensitive"), "but for --task regression; use squared_h"),
-        (("--task", "one-class", "--C", "1"), "--C is not for --task one-class"),
-        (("--task", "one-class", "--epsilon", "1"), "but for --task regression"),
-        (("--task", "regression", "--nu", "0.1"), "--nu needs --kernel."),
-        (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
-        (
-            ("--task", "regression", "--solver", "sdca"),
-            "use auto, dcd, interior-point, newton, smoothing-newton.",
-        ),
-        (
-            ("--task", "regression", "--kernel", "rbf", "--solver", "dcd"),
-            "use auto, block.",
-        ),
-        (("--task", "regression", "--gamma", "1"), "--gamma needs --kernel"),
-        (("--task", "regression", "--kernel", "rbf", "--degree", "2"), "--kernel poly"),
-        (("--task", "regression", "--class-weight", "balanced"), "is not for"),
-        (("--task", "regression", "--checkpoint", "file"), "is not for"),
-        (
-            ("--task", "regression", "--no-penalize-intercept"),
-            "is not for --task regression, but for --task classification",
-        ),
-        (
-            ("--task", "one-class", "--no-intercept"),
-            "--no-intercept is not for --task one",
-        ),
-    ],
-)
-def test_options_that_do_not_fit(options, message):
-    write()
-    assert message in refused("train", "data", "model", *options, status=2)
-
-
-def test_files_of_peers_need_what_they_do_not_say():
-    X, y = write()
-    liblinearutil.save_model("peer", liblinearutil.train(y, X, "-s 12 -q"))
-    assert "which does not contain C" in refused("certify", "data", "peer")
-    assert "which does not contain epsilon" in refused(
-        "certify", "data", "peer", "--C", "1"
-    )
-    assert "has no nu" in refused(
-        "certify", "data", "peer", "--C", "1", "-p", "0.1", "--nu", "0.1"
-    )
-
-
-def test_targets_train_no_classifier():
-    write()
-    told = refused("train", "data", "model")
-    assert told.endswith("; dualgap train --task regression predicts numbers\n")
-    call("train", "data", "m", "--task", "regression")
-    told = refused("path", "data")
-    assert "; dualgap train --task regression predicts numbers" in told
-    call("convert", "data", "store")
-    told = refused("train", "store", "model")
-    assert "from the file that the store was made from" in told
 
 
 def test_predictions_without_targets_are_not_scored():

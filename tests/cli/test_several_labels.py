@@ -16,7 +16,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from dualgap import LinearSVC, load_model
 from dualgap.data import load_svmlight
 
-from .running import call, refused
+from .running import call
 
 NAMES = ("art", "news", "sport")
 
@@ -86,36 +86,3 @@ def test_the_reader_agrees_with_scikit_learn() -> None:
         load_svmlight(io.BytesIO(b"1,2 1:3\n1,2 x\n"), multilabel=True)
     with pytest.raises(ValueError, match="multilabel"):
         load_svmlight("data", multilabel=1.5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        (["--kernel", "rbf"], 2, "--kernel is not for --several-labels"),
-        (["--task", "regression"], 2, "--several-labels is not for --task regression"),
-        (["--probability"], 2, "--probability is not for --several-labels"),
-        (["--multi-class", "ovo"], 2, "--multi-class is not for --several-labels"),
-        (["--class-weight", "balanced"], 2, "--class-weight is not for --several"),
-    ],
-)
-def test_what_goes_with_one_label_is_refused(arguments, status, text) -> None:
-    write()
-    given = ("train", "data", "m", "--several-labels", *arguments)
-    assert text in refused(*given, status=status)
-
-
-def test_messages_name_the_option() -> None:
-    write()
-    told = refused("train", "data", "m")
-    assert "several labels a line need dualgap train --several-labels" in told
-    Path("t.csv").write_text("a,y\n1,p\n2,q\n")
-    told = refused("train", "t.csv", "m", "--several-labels")
-    assert "t.csv is not svmlight text; leave --several-labels out" in told
-    Path("none").write_text(" 1:1\n 2:1\n")
-    assert "none has no labels" in refused("train", "none", "m", "--several-labels")
-    call("train", "data", "m", "--several-labels")
-    for command in ("prove", "report"):
-        told = refused(command, "data", "m", "out")
-        assert "has several labels per example" in told
-    assert "train a model for each label" in refused("export", "m", "x.ll")
-    assert "--undecided is for" in refused("predict", "data", "m", "--undecided", "?")

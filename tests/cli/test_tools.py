@@ -27,7 +27,7 @@ from dualgap import (
     save_model,
 )
 from dualgap.cli.options import in_options
-from dualgap.data import RowStore, convert
+from dualgap.data import RowStore
 from dualgap.models import write_liblinear
 
 from .running import call, refused, write
@@ -213,58 +213,6 @@ def test_a_search_without_time_chooses_nothing() -> None:
     assert "dualgap: --time-limit 1e-09 was reached before any candidate was" in told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        (["path", "data", "--C", "a"], 2, "positive numbers, such as 0.1,1"),
-        (["path", "data", "--C", "1", "--n-Cs", "3"], 2, "exclude each other"),
-        (["path", "data", "-s", "3"], 2, "choose the problem"),
-        (["path", "data", "--cv", "3"], 2, "dualgap tune DATA --cv FOLDS"),
-        (["path", "data", "--solver", "pegasos"], 2, "keeps no dual variables"),
-        (["tune", "data", "data", "--cv", "3"], 1, "is the input"),
-        (["tune", "data", "-o", "other"], 1, "not a model file"),
-        (["path", "one"], 1, "has only one class"),
-        (["tune", "data", "--kernel", "rbf", "--picture", "a.png"], 2, "not for --k"),
-        (["tune", "data", "--gamma", "1"], 2, "--gamma needs --kernel"),
-        (["tune", "data", "--kernel", "linear", "--gamma", "1"], 2, "not linear"),
-        (["tune", "data", "--nu", "0.1"], 2, "--nu needs --kernel"),
-        (["tune", "data", "--epsilon", "0.1"], 2, "but for --task regression"),
-        (["tune", "data", "--kernel", "rbf", "--nu", "2"], 2, "above 0 and at most 1"),
-        (
-            ["tune", "data", "--kernel", "rbf", "--nu", "0.1", "--C", "1"],
-            2,
-            "--C is not for --nu",
-        ),
-        (
-            ["tune", "data", "--kernel", "rbf", "--nu", "0.1", "--n-Cs", "3"],
-            2,
-            "--n-Cs is not for --nu",
-        ),
-        (
-            ["tune", "data", "--task", "regression", "--time-limit", "1"],
-            2,
-            "--time-limit is not for --task regression; try fewer",
-        ),
-        (["tune", "data", "--task", "regression", "--cv", "40"], 1, "give at most 30"),
-        (
-            ["tune", "data", "--task", "regression", "--quantile", "0.9"],
-            2,
-            "--quantile needs --loss quantile",
-        ),
-        (
-            ["tune", "data", "--task", "regression", "--picture", "a.png"],
-            2,
-            "not for --task regression",
-        ),
-    ],
-)
-def test_wrong_paths_are_refused(arguments: list[str], status: int, text: str) -> None:
-    write("data", [-1, 1])
-    write("other", [-1, 1])
-    write("one", [1])
-    assert text in refused(*arguments, status=status)
-
-
 # ----------------------------------------------------------------------------- certify
 
 
@@ -329,26 +277,6 @@ def test_models_of_libsvm(labels: list[int], options: str) -> None:
         assert -1e-9 <= c["relative_gap"] <= 1e-3
     write("other", labels, seed=1)
     assert "is not among the examples" in refused("certify", "other", "m", "--C", "2")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["data", "data"], "is not a model file of dualgap, LIBLINEAR or LIBSVM"),
-        (["data", "model", "--C", "1"], "leave --C out"),
-        (["other", "model"], "give the training labels"),
-        (["moved", "model"], "moved is not the training data of model: the"),
-        (["longer", "model"], "it has 61 examples instead of 60"),
-        (["data", "none"], "No such file"),
-    ],
-)
-def test_what_cannot_be_certified_is_refused(arguments: list[str], text: str) -> None:
-    write("data", [-1, 1])
-    write("other", [1, 2])
-    write("moved", [-1, 1], seed=1)
-    write("longer", [-1, 1], n=61)
-    call("train", "data", "model")
-    assert text in refused("certify", *arguments)
 
 
 # ------------------------------------------------------------------------------ export
@@ -429,60 +357,7 @@ def test_onnx_graphs_are_written(
     assert Path("out.onnx").read_bytes() == b"graph"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "text"),
-    [
-        (["model", "out", "--format", "libsvm"], 1, "for kernel models"),
-        (["kernel", "out", "--format", "liblinear"], 1, "for linear models"),
-        (["model", "out", "--format", "pmml"], 2, "pmml is invalid; give liblinear, l"),
-        (["model", "out.pmml"], 2, "choose the format with --format"),
-        (["model", "out.libsvm"], 1, "for kernel models"),
-        (["model", "data"], 1, "is not a model file"),
-        (["model", "model"], 1, "is the input"),
-        (["halves", "out"], 1, "whole numbers"),
-    ],
-)
-def test_wrong_exports_are_refused(
-    arguments: list[str], status: int, text: str
-) -> None:
-    X, y = write("data", [-1, 1])
-    save_model(LinearSVC().fit(X, y), "model")
-    save_model(SVC().fit(X, y), "kernel")
-    halves = LinearSVC().fit(X, np.where(y > 0, "a", "b"))
-    halves.classes_ = np.array([0.5, 1.5])
-    save_model(halves, "halves")
-    assert text in refused("export", *arguments, status=status)
-
-
 # ------------------------------------------------------------------------------ stores
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["path", "store"], "which path cannot use"),
-        (["tune", "store"], "which tune cannot use"),
-        (["certify", "store", "model"], "which certify cannot use"),
-        (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
-        (["train", "store", "out", "--penalty", "l1"], "which --penalty l1 cannot use"),
-        (["train", "store", "out", "--several-labels"], "--several-labels cannot use"),
-        (
-            ["train", "store", "out", "--task", "regression"],
-            "which --task regression cannot use",
-        ),
-        (["train", "store", "out", "--n-features", "9"], "has 6 features, not 9"),
-        (["train", "store", "out", "--one-based"], "is a store, not svmlight text"),
-        (["train", "folder", "out"], "folder: is a folder, not a data file"),
-    ],
-)
-def test_stores_are_refused_where_they_do_not_fit(
-    arguments: list[str], text: str
-) -> None:
-    X, y = write("data", [-1, 1])
-    convert([(X, y)], "store")
-    save_model(LinearSVC().fit(X, y), "model")
-    Path("folder").mkdir()
-    assert text in refused(*arguments)
 
 
 def test_what_convert_made_is_told_in_a_sentence() -> None:
