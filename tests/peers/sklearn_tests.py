@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import sys
 import types
 from pathlib import Path
@@ -28,6 +29,23 @@ import dualgap
 _ITERATIONS = 10_000  # for LIBSVM's -1, no limit
 
 
+def behind(name: str, **given: Any) -> Any:
+    """Return the constructor of scikit-learn's class, with other defaults."""
+    found = inspect.signature(getattr(sklearn.svm, name).__init__)
+    signature = found.replace(parameters=[
+        p.replace(default=given.get(p.name, p.default))
+        for p in found.parameters.values()
+    ])  # fmt: skip
+
+    def init(self, *args, **options):
+        bound = signature.bind(self, *args, **options)
+        bound.apply_defaults()
+        vars(self).update(list(bound.arguments.items())[1:])
+
+    init.__signature__ = signature
+    return init
+
+
 class _Linear:
     """scikit-learn's constructor over ours; what it lacks is left at its default."""
 
@@ -38,32 +56,11 @@ class _Linear:
     checkpoint_every = 60.0
     penalize_intercept = True
     atol = 0.0
+    solver = "auto"
 
 
 class LinearSVC(_Linear, dualgap.LinearSVC):
-    solver = "auto"
-
-    def __init__(
-        self,
-        penalty="l2",
-        loss="squared_hinge",
-        *,
-        dual="auto",
-        tol=1e-3,
-        C=1.0,
-        multi_class="ovr",
-        fit_intercept=True,
-        intercept_scaling=1,
-        class_weight=None,
-        verbose=0,
-        random_state=None,
-        max_iter=_ITERATIONS,
-    ):
-        self.penalty, self.loss, self.dual, self.tol = penalty, loss, dual, tol
-        self.C, self.multi_class, self.fit_intercept = C, multi_class, fit_intercept
-        self.intercept_scaling, self.class_weight = intercept_scaling, class_weight
-        self.verbose, self.random_state = verbose, random_state
-        self.max_iter = max_iter
+    __init__ = behind("LinearSVC", tol=1e-3, max_iter=_ITERATIONS, dual="auto")
 
     def fit(self, X, y, sample_weight=None):
         if self.multi_class == "crammer_singer":
@@ -72,26 +69,7 @@ class LinearSVC(_Linear, dualgap.LinearSVC):
 
 
 class LinearSVR(_Linear, dualgap.LinearSVR):
-    solver = "auto"
-
-    def __init__(
-        self,
-        *,
-        epsilon=0.0,
-        tol=1e-3,
-        C=1.0,
-        loss="epsilon_insensitive",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        dual="auto",
-        verbose=0,
-        random_state=None,
-        max_iter=_ITERATIONS,
-    ):
-        self.epsilon, self.tol, self.C, self.loss = epsilon, tol, C, loss
-        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
-        self.dual, self.verbose, self.random_state = dual, verbose, random_state
-        self.max_iter = max_iter
+    __init__ = behind("LinearSVR", tol=1e-3, max_iter=_ITERATIONS, dual="auto")
 
 
 class _Kernel:
@@ -149,73 +127,15 @@ class SVC(_Kernel, dualgap.SVC):
     loss = "hinge"
     fit_intercept = True
     penalize_intercept = None
-
-    def __init__(
-        self,
-        *,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability=False,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=_ITERATIONS,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=0,
-    ):
-        self.C, self.kernel, self.degree, self.gamma = C, kernel, degree, gamma
-        self.coef0, self.shrinking, self.probability = coef0, shrinking, probability
-        self.tol, self.cache_size, self.class_weight = tol, cache_size, class_weight
-        self.verbose, self.max_iter, self.break_ties = verbose, max_iter, break_ties
-        self.decision_function_shape = decision_function_shape
-        self.random_state = random_state
+    __init__ = behind("SVC", probability=False, max_iter=_ITERATIONS, random_state=0)
 
 
 class SVR(_Kernel, dualgap.SVR):
-    def __init__(
-        self,
-        *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        C=1.0,
-        epsilon=0.1,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=_ITERATIONS,
-    ):
-        self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
-        self.tol, self.C, self.epsilon, self.shrinking = tol, C, epsilon, shrinking
-        self.cache_size, self.verbose, self.max_iter = cache_size, verbose, max_iter
+    __init__ = behind("SVR", max_iter=_ITERATIONS)
 
 
 class OneClassSVM(_Kernel, dualgap.OneClassSVM):
-    def __init__(
-        self,
-        *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        nu=0.5,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=_ITERATIONS,
-    ):
-        self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
-        self.tol, self.nu, self.shrinking = tol, nu, shrinking
-        self.cache_size, self.verbose, self.max_iter = cache_size, verbose, max_iter
+    __init__ = behind("OneClassSVM", max_iter=_ITERATIONS)
 
 
 OURS = (LinearSVC, LinearSVR, SVC, SVR, OneClassSVM)
