@@ -19,7 +19,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
 import dualgap.problems.batch as module
@@ -223,13 +222,6 @@ def exact(**options):
     return LinearSVC(**{**defaults, **options})
 
 
-def test_another_seed_takes_another_path():
-    X, y = make()
-    model = LinearSVC(solver="dcd")
-    first = model.set_params(random_state=0).fit(X, y).coef_
-    assert not np.array_equal(first, model.set_params(random_state=1).fit(X, y).coef_)
-
-
 @pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5, 2: 3.0}, "balanced"])
 def test_of_several_classes_only_the_positive_one_has_its_weight(class_weight):
     """The other classes have weight 1, as in LIBLINEAR."""
@@ -295,14 +287,6 @@ def test_rows_are_used_in_place(dtype, layout, seen, caplog):
         assert np.shares_memory(used, X)
     assert model.coef_.dtype == model.intercept_.dtype == np.float64
     assert_true_certificates(model, X, y)
-
-
-def test_a_memory_map_is_used_in_place(tmp_path, seen):
-    X, y = make()
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    LinearSVC(random_state=0).fit(mapped, y)
-    assert np.shares_memory(seen[-1], mapped)
 
 
 def test_one_row_per_class_and_one_feature():
@@ -418,26 +402,6 @@ def test_the_first_class_to_fail_stops_the_others():
     assert not hasattr(model, "classes_")
 
 
-def test_on_epoch_is_told_every_epoch_and_can_stop():
-    X, y = make(n=2000, classes=3)
-    told = []
-
-    def on_epoch(label, info):
-        told.append((label, info.epoch, info.final))
-        return label == "b" and info.epoch == 5
-
-    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=20, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="2 of 3 classes|3 of 3 classes"):
-        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
-    statuses = [c.status for c in model.certificate_]
-    assert statuses == [Status.EPOCH_LIMIT, Status.INTERRUPTED, Status.INTERRUPTED]
-    epochs = {label: [e for who, e, _ in told if who == label] for label in "abc"}
-    assert epochs["a"] == [*range(1, 21), 20]
-    assert epochs["b"] == [1, 2, 3, 4, 5, 5]
-    assert epochs["c"] == [0]
-    assert [label for label, _, final in told if final] == ["a", "b", "c"]
-
-
 # scikit-learn's habits
 
 
@@ -451,14 +415,6 @@ def test_the_text_of_a_model():
         "                      output='last'),\n"
         "          tol=0.01)"
     )
-
-
-def test_grid_search():
-    X, y = make(classes=3)
-    grid = {"C": [0.1, 1.0], "loss": ["hinge", SmoothedHinge()], "solver": ["sdca"]}
-    search = GridSearchCV(LinearSVC(random_state=0), grid, cv=3).fit(X, y)
-    assert len(search.cv_results_["params"]) == 4
-    assert all(c.certified for c in search.best_estimator_.certificate_)
 
 
 def test_sparse_coefficients_predict_the_same():

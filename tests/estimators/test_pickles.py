@@ -97,18 +97,6 @@ def test_a_pickle_predicts_and_proves_as_before(model: Any, tmp_path: Any) -> No
             assert certify(other, rows, y).primal == certify(final, rows, y).primal
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), LinearOneClassSVM(nu=0.9)])
-def test_copies_in_memory_keep_the_dual_variables(model: Any) -> None:
-    model, X, y = fitted(model)
-    for again in (copy.copy(model), copy.deepcopy(model)):
-        np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
-        assert again.set_params(warm_start=True).fit(X, y).n_iter_ == 0
-    deep = copy.deepcopy([model, model])
-    assert deep[0] is deep[1] is not model
-    assert not np.shares_memory(deep[0].dual_coef_, model.dual_coef_)
-    assert not hasattr(clone(model), "coef_")
-
-
 def test_partial_fit_goes_on_from_copies_and_pickles() -> None:
     model, X, y = fitted(LinearSVC(random_state=0))
     told = []

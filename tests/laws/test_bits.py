@@ -44,7 +44,7 @@ def test_listeners_hear_every_epoch_and_change_no_bit(name: str) -> None:
     subject, heard = SUBJECTS[name], []
     y = subject.target(X, NAMES)
     plain = subject.make(max_iter=30).fit(X, y)
-    told = subject.make(max_iter=30)
+    told = subject.make(max_iter=30, verbose=2)
     told._fit(X, y, on_epoch=lambda label, info: heard.append((label, info)))
     assert bits(told, X) == bits(plain, X)
     final = [info for _, info in heard if info.final]
