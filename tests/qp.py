@@ -230,15 +230,17 @@ class Box(NamedTuple):
         quadratic = a @ self.K @ a + (self.delta * a) @ a
         return float(self.p @ a - self.epsilon * np.abs(a).sum() - quadratic / 2)
 
-    def primal(self, a: Vector, b: float) -> float:
-        """P of ``f = Ka + b``; the loss is the conjugate of the box and delta."""
-        r = self.p - self.K @ a - b
+    def loss(self, r: Vector) -> float:
+        """Loss of residuals: the conjugate of the box and delta."""
         up, down = np.maximum(r - self.epsilon, 0), np.maximum(-r - self.epsilon, 0)
         if np.isinf(self.hi).any():
             used = self.hi > 0
-            loss = ((up**2 + down**2)[used] / (2 * self.delta[used])).sum()
-        else:
-            loss = self.hi @ up - self.lo @ down
+            return ((up**2 + down**2)[used] / (2 * self.delta[used])).sum()
+        return self.hi @ up - self.lo @ down
+
+    def primal(self, a: Vector, b: float) -> float:
+        """P of ``f = Ka + b``."""
+        loss = self.loss(self.p - self.K @ a - b)
         return float(a @ self.K @ a / 2 + loss + b * (self.total or 0.0))
 
     def best_bias(self, a: Vector) -> float:

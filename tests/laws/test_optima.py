@@ -1,0 +1,190 @@
+"""Certificates are true against a generic solver: P and D of the very points, P*."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap.kernel import (
+    RBF,
+    BlockSolver,
+    KernelAuto,
+    KernelOneClass,
+    KernelRegression,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
+from dualgap.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive
+from dualgap.problems import OneClassProblem, RegressionProblem
+from dualgap.solvers.newton import ResidualNewton
+from dualgap.solvers.regression import PairDescent, RegressionDCD
+from dualgap.solvers.regression_interior import OneClassInterior, RegressionInterior
+from dualgap.solvers.smoothing_regression import SmoothingRegression
+from dualgap.training import solve
+
+from .. import qp
+from ..solvers.data import LAYOUTS
+
+KERNELS = [RBF(gamma=0.5), Laplacian(gamma=0.3), Polynomial(2, 0.5, 1.0), Linear()]
+
+
+def data(rng: Any, n: int, d: int = 6, hollow: bool = False) -> tuple[Any, Any, Any]:
+    """Return rows with zeros, targets with outliers, and weights, some of them 0."""
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    if hollow:
+        X[::7] = 0.0
+    y = X @ rng.normal(size=d) + 0.4 * rng.standard_t(3, size=n)
+    weight = rng.uniform(0.2, 3.0, n)
+    weight[rng.choice(n, max(n // 8, 1), replace=False)] = 0.0
+    weight[0] = 1.0
+    return X, y, weight
+
+
+def check(
+    problem: Any, solution: Any, form: qp.Box, scores: Any, norm: float, tol: float
+) -> None:
+    """Check the box, P and D of the points from outside, and the optimum between."""
+    certificate, alpha, b = solution.certificate, solution.alpha, solution.bias or 0.0
+    assert certificate.certified
+    assert (alpha >= form.lo).all()
+    assert (alpha <= form.hi).all()
+    if form.total is not None:
+        most = max(form.total, problem.cost.max())
+        assert abs(math.fsum(alpha) - form.total) <= 1e-13 * most
+    P = 0.5 * norm + form.loss(form.p - scores - b) + b * (form.total or 0.0)
+    D = form.dual(alpha)
+    terms = np.abs(form.p).max() + (np.abs(form.K) @ np.abs(alpha)).max()
+    rounding = 1e-13 * (np.abs(alpha).sum() * terms + abs(P)) + 1e-300
+    assert -rounding <= certificate.primal - P <= rounding + certificate.rounding
+    assert -rounding <= D - certificate.dual <= rounding + certificate.rounding
+    if problem.cost.max() > 1e5:  # more than the generic solver can do
+        return
+    lower, upper = form.optimum()
+    slack = 1e-8 * abs(upper) + rounding + 1e-9 * (form.total is None)
+    if problem.kind in ("regression", "one-class") and problem.cost.max() < 10.0:
+        assert upper - lower <= 1e-6 * abs(upper) + 1e-9
+    assert certificate.primal >= lower - slack
+    assert certificate.dual <= upper + slack
+    size = max(abs(upper), getattr(problem, "floor", 0.0))
+    assert certificate.primal - upper <= tol * size + slack
+
+
+ABSOLUTE = [EpsilonInsensitive(epsilon) for epsilon in (0.0, 0.2, 5.0)]
+SQUARED = [SquaredEpsilonInsensitive(epsilon) for epsilon in (0.0, 0.2, 5.0)]
+PINBALL = [Pinball(q) for q in (1e-3, 0.1, 0.5, 0.8)]
+#: Solvers of linear regression, their losses and their values of C.
+LINEAR: list[tuple[Any, list[Any], list[float]]] = [
+    (RegressionDCD(), ABSOLUTE + SQUARED + PINBALL, [1e-3, 0.1, 3.0]),
+    (RegressionInterior(), ABSOLUTE + PINBALL, [1e-3, 0.1, 3.0, 1e3]),
+    (SmoothingRegression(), ABSOLUTE, [1e-3, 0.1, 3.0, 1e3]),
+    (ResidualNewton("factor"), SQUARED, [1e-3, 1.0, 1e6]),
+    (ResidualNewton("gradients"), SQUARED, [1e-3, 1.0, 1e6]),
+]
+
+
+@pytest.mark.cases(25)
+@pytest.mark.parametrize("constant", [0.0, 0.7])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("solver", "loss", "C"),
+    [(s, loss, C) for s, losses, Cs in LINEAR for loss in losses for C in Cs],
+    ids=repr,
+)
+def test_linear_regression(
+    solver: Any, loss: Any, C: float, layout: str, constant: float
+) -> None:
+    for seed, n in enumerate((9, 40, 70)):
+        X, y, weight = data(np.random.default_rng(seed), n, hollow=seed == 1)
+        X = LAYOUTS[layout](X)
+        problem = RegressionProblem(
+            X, y, C, loss=loss, sample_weight=weight, fit_intercept=constant > 0.0,
+            intercept_scaling=constant or 1.0,
+        )  # fmt: skip
+        solution = solve(problem, solver, tol=1e-5, max_iter=100_000)
+        X = (X.toarray() if sparse.issparse(X) else X).astype(float)
+        X = np.column_stack([X, np.full(n, constant)]) if constant else X
+        w, v = solution.w, X.T @ solution.alpha
+        # w is w(alpha), or as near as the gap says.
+        apart = (w - v) @ (w - v)
+        assert apart <= 2.1 * solution.certificate.gap + 1e-20 + 1e-26 * C * C
+        if solver.name in ("dcd", "interior-point"):
+            np.testing.assert_allclose(w, v, atol=1e-10 * np.abs(v).max())
+        if solver.name != "dcd":
+            assert solution.certificate.epochs < 40
+        form = qp.Box(
+            X @ X.T, y, problem.lower, problem.upper, loss.epsilon, problem.delta
+        )
+        check(problem, solution, form, X @ w, w @ w, 1e-5)
+
+
+@pytest.mark.cases(9)
+@pytest.mark.parametrize(
+    "solver",
+    [
+        PairDescent(),
+        OneClassInterior()._with_settings(first_pairs=0, free_pairs=0),
+        OneClassInterior(),
+    ],
+)
+@pytest.mark.parametrize("nu", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_linear_one_class(solver: Any, nu: float, weighted: bool) -> None:
+    for seed, n in enumerate((9, 40, 70)):
+        X, _, weight = data(np.random.default_rng(seed), n)
+        X, weight = X + 0.5, weight if weighted else np.ones(n)
+        problem = OneClassProblem(X, nu, sample_weight=weight)
+        solution = solve(problem, solver, tol=1e-7)
+        w, v = solution.w, X.T @ solution.alpha
+        total = nu * weight.sum()
+        if solver.name == "pairs":
+            np.testing.assert_allclose(w, v, rtol=1e-10, atol=1e-13 * total)
+        assert (w - v) @ (w - v) <= 2.0 * solution.certificate.gap + 1e-20 * total**2
+        form = qp.Box(X @ X.T, np.zeros(n), 0 * weight, weight, total=total)
+        check(problem, solution, form, X @ w, w @ w, 1e-7)
+
+
+#: Kinds of kernel problems with a free bias.
+KINDS: dict[str, Callable[..., Any]] = {
+    **{f"epsilon={e}": lambda X, y, C, e=e, **o: KernelRegression(
+        X, y, C, epsilon=e, **o) for e in (0.0, 0.1, 1.0)},
+    **{f"quantile={loss.quantile}": lambda X, y, C, loss=loss, **o: KernelRegression(
+        X, y, C, loss=loss, **o) for loss in PINBALL},
+    **{f"nu={nu}": lambda X, y, C, nu=nu, **o: KernelOneClass(X, nu, **o)
+       for nu in (0.05, 0.5, 1.0)},
+}  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("solver", [BlockSolver(), KernelAuto()])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernel_problems_with_a_free_bias(kind: str, kernel: Any, solver: Any) -> None:
+    rng, plane = np.random.default_rng(3), kind.startswith("nu")
+    for _ in range(8):
+        n, tol = int(rng.integers(4, 60)), float(10.0 ** rng.uniform(-6, -1))
+        X, y, weight = data(rng, n, int(rng.integers(1, 6)))
+        if plane and kernel.name == "linear":  # there is a plane, and P* is not 0
+            X = X + 2.0
+        C = float(10.0 ** rng.uniform(-3, 3))
+        problem = KINDS[kind](X, y + 10.0, C, kernel=kernel, sample_weight=weight)
+        solution = solve(problem, solver, tol=tol)
+        K, alpha = kernel.block(X, slice(0, n), dtype=np.float64), solution.alpha
+        target = np.zeros(n) if plane else y + 10.0
+        form = qp.Box(
+            K, target, problem.lower, problem.upper, problem.epsilon,
+            total=problem.total,
+        )  # fmt: skip
+        if plane:
+            assert solution.certificate.dual <= 1e-12 * problem.floor
+        check(problem, solution, form, K @ alpha, alpha @ K @ alpha, tol)
+        # No breakpoint is a better bias.
+        best = form.primal(alpha, form.best_bias(alpha))
+        assert best >= form.primal(alpha, solution.bias) * (1 - 1e-12) - 1e-12 * abs(
+            alpha
+        ).sum() * (1.0 + np.abs(K).max() * np.abs(alpha).sum())
