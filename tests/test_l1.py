@@ -283,24 +283,6 @@ def test_any_model_has_bounds(loss, bias):
             assert primal(problem, w) <= found.primal <= primal(problem, w) * 1.00001
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_layouts_give_the_same_optimum(layout, loss):
-    X, codes = wide()
-    X = np.float32(X) * (abs(X) > 0.4)
-    problems = [ElasticNetProblem(f(X), codes, loss=loss) for f in (layout, np.float64)]
-    first, second = (solve(p, ProximalNewton(), tol=1e-9).certificate for p in problems)
-    assert first.certified
-    assert abs(first.primal - second.primal) <= 2e-9 * second.primal
-
-
-def test_indices_of_64_bits():
-    X, codes = wide()
-    X = sparse.csr_matrix(X * (abs(X) > 0.4))
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    assert LinearSVC(penalty="l1").fit(X, codes).certificate_.certified
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("bias", BIASES)
 def test_zeros_that_are_proved_are_zeros(loss, bias):

@@ -240,15 +240,6 @@ def test_several_classes_are_one_versus_rest():
     assert np.mean(model.predict(X) == fitted.predict(X)) > 0.97
 
 
-def test_threads_do_not_matter():
-    X, y = data(classes=4)
-    one, two = (
-        learn(LinearSVC(random_state=1, n_jobs=jobs), batches(X, y), range(4), 3)
-        for jobs in (1, 2)
-    )
-    assert np.array_equal(one.coef_, two.coef_)
-
-
 def test_batches_of_one_class_and_a_class_without_weight():
     X, y = data(classes=3)
     order = np.argsort(y, kind="stable")

@@ -94,14 +94,6 @@ def test_a_warm_start_and_an_early_end(direction):
     assert np.isfinite(ended.certificate.relative_gap)
 
 
-def test_targets_inside_the_tube_need_no_model():
-    X, y, _ = data()
-    problem = RegressionProblem(X, y, loss=SquaredEpsilonInsensitive(100.0))
-    solution = solve(problem, ResidualNewton())
-    assert solution.certificate.certified
-    assert not solution.w.any()
-
-
 def test_auto_goes_by_the_shape_and_the_loss():
     X, y, _ = data(n=2000, d=10)
     for n, loss, C, kind in (

@@ -132,15 +132,6 @@ def test_a_foreign_model_is_certified_from_its_weights_alone():
         problem.certify(alpha=np.full(len(y), 0.6))
 
 
-def test_targets_inside_the_tube_need_no_model():
-    X, y, _ = data()
-    problem = RegressionProblem(X, y, loss=EpsilonInsensitive(100.0))
-    solution = solve(problem, RegressionDCD())
-    assert solution.certificate.certified
-    assert solution.certificate.primal == solution.certificate.dual == 0.0
-    assert not solution.w.any()
-
-
 #: `pairs`, the interior point alone, and after some pairs.
 PLANES = [
     PairDescent(),

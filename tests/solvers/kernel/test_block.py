@@ -395,17 +395,6 @@ def test_dual_values_never_fall_and_the_equality_is_exact():
         assert math.fsum(state.alpha() * y) == 0.0
 
 
-def test_float32_sparse_and_dense_agree():
-    rng = np.random.default_rng(8)
-    X, y = points(rng, 500, 12)
-    X[rng.random(X.shape) < 0.85] = 0.0
-    X = X.astype(np.float32).astype(np.float64)
-    forms = [X, X.astype(np.float32), sparse.csr_matrix(X)]
-    forms.append(sparse.csr_matrix(X.astype(np.float32)))
-    values = [fit(hinge(form, y, 10.0), 1e-8).certificate.dual for form in forms]
-    np.testing.assert_allclose(values, values[0], rtol=1e-6)
-
-
 def test_kernels_that_python_computes():
     rng = np.random.default_rng(9)
     X, y = points(rng, 300, 4)

@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn import svm
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
-from threadpoolctl import threadpool_limits
 
 from dualgap import SVC, core
 from dualgap.certificate import Bounds
@@ -279,18 +278,6 @@ def test_rows_of_weight_0_do_not_count():
     other = SVC(gamma=model._fitted_kernel.gamma).fit(X[weight > 0], y[weight > 0])
     np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
     np.testing.assert_array_equal(model.intercept_, other.intercept_)
-
-
-def test_threads_change_no_bit():
-    X, y = load_wine(return_X_y=True)
-    X = scale(X)
-    one = SVC().fit(X, y)
-    with threadpool_limits(2, "blas"):
-        others = [SVC(n_jobs=2).fit(X, y), SVC(n_jobs=None).fit(X, y)]
-    for other in others:
-        np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
-        np.testing.assert_array_equal(one.intercept_, other.intercept_)
-        assert one.certificate_.bounds == other.certificate_.bounds
 
 
 def test_what_is_not_small_goes_to_the_loop():
