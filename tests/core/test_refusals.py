@@ -95,6 +95,33 @@ def kernel_rows(kernel="rbf"):
     return core.KernelRows(ROWS, form, None, True, 1)
 
 
+def block(*chosen, shape):
+    """Write kernel values of rows, or of rows and columns, into an array."""
+    values = kernel_rows().cross if len(chosen) > 1 else kernel_rows().rows
+    return values(*chosen, np.empty(shape, np.float32), core.Stop())
+
+
+def master(matrix, n):
+    return core.solve_master(matrix, np.ones(n), np.full(n, 0.5), 0.1, core.Stop())
+
+
+def small(H, n):
+    H = np.asarray(H, np.float32)
+    return core.solve_small(H, np.full(n, 0.5), np.zeros(n), 0.1, 1, core.Stop())
+
+
+def parse(threads):
+    content = np.frombuffer(b"1 1:1\n", np.uint8)
+    return core.parse_svmlight(content, threads, None, False, False, False)
+
+
+def segments(size):
+    return core.crc32c_segments(np.ones(5, np.uint8), size)
+
+
+WIDER = core.dense_rows(np.ones((N, D + 1)), 0.0)
+
+
 def gram():
     return core.Gram(kernel_rows(), N)
 
@@ -163,29 +190,19 @@ RIGHT = {
     "multiclass_feasible": lambda: crammer_singer(2, [0, 1] * 3),
     "stochastic_gradient_epoch": lambda: gradient(core.BiasRule.step, bias=np.zeros(1)),
     "sgd_qn_epoch": lambda: sgd_qn(2),
-    "solve_master": lambda: core.solve_master(
-        np.eye(2), np.ones(2), np.full(2, 0.5), 0.1, core.Stop()
-    ),
-    "KernelRows.rows": lambda: kernel_rows().rows(
-        order(), np.empty((N, 32), np.float32), core.Stop()
-    ),
-    "KernelRows.cross": lambda: kernel_rows().cross(
-        order(), order(2), np.empty((N, 32), np.float32), core.Stop()
-    ),
+    "solve_master": lambda: master(np.eye(2), 2),
+    "KernelRows.rows": lambda: block(order(), shape=(N, 32)),
+    "KernelRows.cross": lambda: block(order(), order(2), shape=(N, 32)),
     "Gram.row": lambda: gram().row(N - 1, np.empty(N, np.float32)),
     "frank_wolfe": frank_wolfe,
     "frank_wolfe_sampled": sampled,
     "kernel_pegasos": kernel_pegasos,
-    "solve_small": lambda: core.solve_small(
-        np.eye(2, dtype=np.float32), np.full(2, 0.5), np.zeros(2), 0.1, 1, core.Stop()
-    ),
+    "solve_small": lambda: small(np.eye(2), 2),
     "kernel_times": lambda: kernel_times([2, N]),
     "Interior": lambda: yielding([(ROWS, None)]),
     "Random.below": lambda: core.Random(0).below(3),
-    "crc32c_segments": lambda: core.crc32c_segments(np.ones(5, np.uint8), 2),
-    "parse_svmlight": lambda: core.parse_svmlight(
-        np.frombuffer(b"1 1:1\n", np.uint8), 1, None, False, False, False
-    ),
+    "crc32c_segments": lambda: segments(2),
+    "parse_svmlight": lambda: parse(1),
 }
 
 
@@ -215,54 +232,17 @@ WRONG = [
     ("class 2 of 2", lambda: crammer_singer(2, [0, 1, 2] * 2), "does not exist"),
     ("class -1", lambda: crammer_singer(2, [0, 1, -1] * 2), "does not exist"),
     ("no bias", lambda: gradient(core.BiasRule.step), "this rule needs a bias"),
-    (
-        "bias of a batch and the squared hinge",
-        lambda: gradient(core.BiasRule.batch, SQUARED, np.zeros(1)),
-        "the bias of a batch is for the hinge",
-    ),
+    ("bias of a batch and the squared hinge",
+     lambda: gradient(core.BiasRule.batch, SQUARED, np.zeros(1)),
+     "the bias of a batch is for the hinge"),
     ("no skip", lambda: sgd_qn(0), "skip must be positive"),
-    (
-        "more planes than the matrix has",
-        lambda: core.solve_master(np.eye(2), np.ones(3), np.ones(3), 0.1, core.Stop()),
-        "beta does not fit gram",
-    ),
-    (
-        "no planes",
-        lambda: core.solve_master(np.eye(2), np.ones(0), np.ones(0), 0.1, core.Stop()),
-        "beta does not fit gram",
-    ),
-    (
-        "matrix of few rows",
-        lambda: core.solve_master(
-            np.eye(3)[:2], np.ones(3), np.ones(3), 0.1, core.Stop()
-        ),
-        "beta does not fit gram",
-    ),
+    ("more planes", lambda: master(np.eye(2), 3), "beta does not fit gram"),
+    ("no planes", lambda: master(np.eye(2), 0), "beta does not fit gram"),
+    ("few rows", lambda: master(np.eye(3)[:2], 3), "beta does not fit gram"),
     ("unknown kernel", lambda: kernel_rows("cubic"), "kernel: cubic"),
-    (
-        "kernel rows into few rows",
-        lambda: kernel_rows().rows(order(), np.empty((2, 32), np.float32), core.Stop()),
-        "out does not fit",
-    ),
-    (
-        "kernel rows into few columns",
-        lambda: kernel_rows().rows(order(), np.empty((N, N), np.float32), core.Stop()),
-        "out does not fit",
-    ),
-    (
-        "kernel values into few rows",
-        lambda: kernel_rows().cross(
-            order(), order(2), np.empty((2, 32), np.float32), core.Stop()
-        ),
-        "out does not fit",
-    ),
-    (
-        "kernel values into few columns",
-        lambda: kernel_rows().cross(
-            order(), order(2), np.empty((N, 2), np.float32), core.Stop()
-        ),
-        "out does not fit",
-    ),
+    *((f"kernel values into {shape}", lambda shape=shape, own=own: block(
+        *own, shape=shape), "out does not fit")
+      for own in ((order(),), (order(), order(2))) for shape in ((2, 32), (N, 2))),
     ("unknown method", lambda: frank_wolfe("newton"), "method: newton"),
     ("no active rows", lambda: frank_wolfe(size=0), "size does not fit active"),
     ("more active rows", lambda: frank_wolfe(size=N + 1), "size does not fit active"),
@@ -276,70 +256,23 @@ WRONG = [
     ("Pegasos: more rows than there are", lambda: kernel_pegasos(N + 1), "size"),
     ("Pegasos: few sums of slopes", lambda: kernel_pegasos(most=N - 1), "most"),
     ("Pegasos: few margins in a sum", lambda: kernel_pegasos(sums=N - 1), "r"),
-    (
-        "matrix of few columns",
-        lambda: core.solve_small(
-            *(np.ones((3, 2), np.float32), np.ones(3), np.ones(3), 0.1, 1, core.Stop())
-        ),
-        "a does not fit H",
-    ),
-    (
-        "small matrix of few rows",
-        lambda: core.solve_small(
-            *(np.ones((2, 3), np.float32), np.ones(3), np.ones(3), 0.1, 1, core.Stop())
-        ),
-        "a does not fit H",
-    ),
-    (
-        "an empty small problem",
-        lambda: core.solve_small(
-            *(np.ones((2, 2), np.float32), np.ones(0), np.ones(0), 0.1, 1, core.Stop())
-        ),
-        "a does not fit H",
-    ),
+    ("matrix of few columns", lambda: small(np.ones((3, 2)), 3), "a does not fit H"),
+    ("matrix of few rows", lambda: small(np.ones((2, 3)), 3), "a does not fit H"),
+    ("an empty problem", lambda: small(np.ones((2, 2)), 0), "a does not fit H"),
     ("parts that overlap", lambda: kernel_times([4, 2]), "ends"),
     ("parts beyond the rows", lambda: kernel_times([2, N + 1]), "ends"),
-    (
-        "rows of two widths",
-        lambda: interior([ROWS, core.dense_rows(np.ones((N, D + 1)), 0.0)]),
-        "rows of different widths",
-    ),
-    ("too few blocks", lambda: yielding([]), "blocks of other rows than before"),
-    (
-        "too many blocks",
-        lambda: yielding([(ROWS, None), (ROWS, None)]),
-        "blocks of other rows than before",
-    ),
-    (
-        "blocks of another width",
-        lambda: yielding([(core.dense_rows(np.ones((N, D + 1)), 0.0), None)]),
-        "blocks of other rows than before",
-    ),
-    (
-        "another BLAS",
-        lambda: interior([ROWS], algebra=ALGEBRA[::-1]),
-        "SciPy's BLAS is not the one that is known: void",
-    ),
+    ("rows of two widths", lambda: interior([ROWS, WIDER]), "rows of different widths"),
+    *((name, lambda blocks=blocks: yielding(blocks), "blocks of other rows than before")
+      for name, blocks in (("too few blocks", []), ("too many", [(ROWS, None)] * 2),
+                           ("blocks of another width", [(WIDER, None)]))),
+    ("another BLAS", lambda: interior([ROWS], algebra=ALGEBRA[::-1]),
+     "SciPy's BLAS is not the one that is known: void"),
     ("no threads", lambda: core.Team(0), "threads must be positive"),
     ("nothing to draw from", lambda: core.Random(0).below(0), "n must be positive"),
-    (
-        "nothing to draw orders from",
-        lambda: core.Random(0).draw(order(), 0),
-        "n must be positive",
-    ),
-    (
-        "empty segments",
-        lambda: core.crc32c_segments(np.ones(5, np.uint8), 0),
-        "segment must be at least 1",
-    ),
-    (
-        "a parser without threads",
-        lambda: core.parse_svmlight(
-            np.frombuffer(b"1 1:1\n", np.uint8), 0, None, False, False, False
-        ),
-        "n_threads must be at least 1",
-    ),
-]
+    ("no orders", lambda: core.Random(0).draw(order(), 0), "n must be positive"),
+    ("empty segments", lambda: segments(0), "segment must be at least 1"),
+    ("a parser without threads", lambda: parse(0), "n_threads must be at least 1"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
