@@ -251,13 +251,6 @@ def test_a_store_that_changes_while_it_is_open_is_refused(store):
         list(store)
 
 
-def test_a_file_that_is_cut_short_is_refused(store):
-    with open(store.file("indices"), "rb+") as file:
-        file.truncate(100)
-    with pytest.raises(ValueError, match="has 100 bytes, expected"):
-        RowStore.open(store.path)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
