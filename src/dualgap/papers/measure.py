@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ..solvers import get_solver
 from ..solvers.base import Solver
 from ..training import Solution, solve
 from ..training.progress import EpochInfo
+from .page import Row
 
 
 def walk(
@@ -153,6 +154,11 @@ def scores(kernel: Kernel, X: Matrix, coefs: Array, test: Matrix) -> Array:
     for rows in np.array_split(np.arange(X.shape[0]), -(-X.shape[0] // 1000)):
         found += coefs[:, rows] @ kernel.block(X, rows, test)
     return found
+
+
+def filled(layout: Mapping[str, str], *numbers: object, **values: object) -> Row:
+    """Return a row whose columns are texts with places for values."""
+    return {c: text.format(*numbers, **values) for c, text in layout.items()}
 
 
 def span(values: Array | Sequence[float], text: str) -> str:

@@ -23,7 +23,7 @@ from ..kernels.functions import resolve_gamma
 from ..training.progress import EpochInfo
 from .data import COLLECTIONS, parts_of, some
 from .frame import Budget, Paper, published
-from .measure import scores, span, spread, two_digits, walk
+from .measure import filled, scores, span, spread, two_digits, walk
 from .names import settings
 from .page import Finding, Row, Rows, Verdict, tally
 from .pictures import Line, Panel
@@ -461,30 +461,22 @@ def figures(found: Parameters) -> Iterator[Row]:
     """Yield the figures of each stop and method, and the gap to the best bound."""
     for kernel in (STOPS, ["polynomial"]):
         parts = {key: found[key] for key in kernel if found.get(key)}
-        best = max([0.0, *(part["bound"] for part in parts.values()),
-                    *(f.get("dual", 0.0) for part in parts.values()
-                      for cell in part["fits"].values() for f in cell)])  # fmt: skip
-        for stop, part in parts.items():
-            for method, cell in part["fits"].items():
-                row: dict[str, object] = {"stop": stop, "method": method}
-                row["seeds"] = len(cell)
-                if cell and not ended(part, method):
-                    row["CPU seconds"] = f"stopped after {part['limit']:g}"
-                elif cell:
-                    gaps = [100.0 * (f["primal"] / best - 1.0) for f in cell]
-                    millions = [1e-6 * f["values"] for f in cell]
-                    told = {key: spread([f[key] for f in cell])
-                            for key in ("steps", "cpu", "support")}  # fmt: skip
-                    row |= {
-                        "steps": "" if "CVM" in method else told["steps"],
-                        "kernel values, millions": spread(millions),
-                        "CPU seconds": told["cpu"],
-                        "accuracy, %": f"{100 * middle(part, method, 'accuracy'):.2f}",
-                        "learned": learned(part, [method]),
-                        "support vectors": told["support"],
-                        "gap, %": spread(gaps),
-                    }
-                yield row
+        cells = [(stop, part, *cell) for stop, part in parts.items()
+                 for cell in part["fits"].items()]  # fmt: skip
+        proved = [f.get("dual", 0.0) for *_, cell in cells for f in cell]
+        best = max([0.0, *proved, *(part["bound"] for part in parts.values())])
+        for stop, part, method, cell in cells:
+            row: Row = {"CPU seconds": f"stopped after {part['limit']:g}"}
+            if ended(part, method):
+                told = {key: spread([f[key] for f in cell])
+                        for key in ("steps", "cpu", "support")}  # fmt: skip
+                told["values"] = spread([1e-6 * f["values"] for f in cell])
+                told["gap"] = spread([100.0 * (f["primal"] / best - 1.0) for f in cell])
+                told["steps"] *= "CVM" not in method
+                row = filled(
+                    SETTINGS.figures, learned=learned(part, [method]), **told,
+                    accuracy=100 * middle(part, method, "accuracy"))  # fmt: skip
+            yield {"stop": stop, "method": method, "seeds": len(cell), **row}
 
 
 def rows(name: str, found: Parameters) -> Rows:
@@ -495,13 +487,9 @@ def rows(name: str, found: Parameters) -> Rows:
     for table, stops in TABLES.items():
         yield from ((table, row) for row in seconds(found, stops))
     yield from (("figures", row) for row in figures(found))
-    part = next((found[stop] for stop in STOPS if found.get(stop)), None)
-    if part is not None:
-        keys = {"rows": "rows", "columns": "d", "classes": "classes",
-                "rows of the largest pair": "largest", "C": "C"}  # fmt: skip
-        found = {label: part[key] for label, key in keys.items()}
-        found["gamma"] = f"{part['gamma']:.3g}"
-        yield "sets", found | {"majority, %": f"{100 * part['majority']:.2f}"}
+    if parts := [found[stop] for stop in STOPS if found.get(stop)]:
+        share = 100 * parts[0]["majority"]
+        yield "sets", filled(SETTINGS.sizes, share=share, **parts[0])
 
 
 def draw(sets: Parameters) -> Iterator[Panel]:

@@ -16,7 +16,7 @@ from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
 from .frame import Budget, Paper, published
-from .measure import scores, span, walk
+from .measure import filled, scores, span, walk
 from .names import settings
 from .page import Findings, Row, Rows, judged
 
@@ -169,17 +169,13 @@ def rows(name: str, found: Parameters) -> Rows:
     gamma, lam, accuracy = found["settings"]
     taken, slack, errors, train, test = np.array(found["reference"]).T
     printed = f" ({CASES[name][0]:,.0f})" if name in CASES else ""
-    yield "references", {
-        "rows (published)": f"{train[0]:,.0f}{printed}", "test rows": f"{test[0]:,.0f}",
-        "gamma": f"{gamma:.3g}", "lambda": f"{lam:g}", "accuracy": f"{accuracy:g}",
-        "P − P\\* ≤": f"{slack.max():.2g}", "seconds": f"{np.median(taken):.0f}",
-        "test error %": span(errors, ".2f"),
-    }  # fmt: skip
-    columns = {"seconds": ".2g", "test error %": ".2f", "epochs": ".0f",
-               "kernel rows": ".0f"}  # fmt: skip
+    yield "references", filled(
+        SETTINGS.references, gamma=gamma, lam=lam, accuracy=accuracy, train=train[0],
+        test=test[0], printed=printed, slack=slack.max(), seconds=np.median(taken),
+        wrong=span(errors, ".2f"))  # fmt: skip
     for label in METHODS:
         row = {"method": label}
-        for at, (column, text) in enumerate(columns.items()):
+        for at, (column, text) in enumerate(SETTINGS.columns.items()):
             if values := [run[at] for run in found[label]]:
                 row[column] = f"{np.median(values):{text}} ({span(values, text)})"
         yield "ranges", row

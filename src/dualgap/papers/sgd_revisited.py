@@ -16,7 +16,7 @@ from ..solvers.base import Solver
 from ..training import solve
 from .data import load
 from .frame import Budget, Paper, printed, solvers
-from .measure import Training, lasting, span
+from .measure import Training, filled, lasting, span
 from .names import settings
 from .page import Finding, Findings, Row, Rows, Verdict, judged, of_share, tally
 from .pictures import Line, Panel
@@ -26,6 +26,7 @@ MPU = "MPU (reconstructed)"
 FIRST = printed("sgd-revisited", "1")
 #: Seconds and epochs of each run, None for one that ended at the limit.
 Runs = list[tuple[float | None, int] | None]
+UNITS = ("seconds", "epochs")
 SETTINGS = settings("sgd-revisited")
 CASES, NAMES, STAND_INS = SETTINGS.cases, SETTINGS.names, SETTINGS.stand_ins
 SGD, LINEAR, SINGLE, ORDERS = (
@@ -143,7 +144,7 @@ def column(runs: Runs, unit: str) -> Vector:
 
     A run without seconds was made beside other work, which does not change its epochs.
     """
-    at = 0 if unit == "seconds" else 1
+    at = UNITS.index(unit)
     found = np.array([run[at] if run else np.inf for run in runs], dtype=float)
     return found[~np.isnan(found)]
 
@@ -268,29 +269,22 @@ def verdicts(claims: list[Parameters], sets: Parameters) -> list[Verdict]:
 
 def cell(runs: Runs, limit: float) -> str:
     """Return the median seconds (and epochs) of a cell of the paper's tables."""
-    seconds, epochs = (np.median(column(runs, unit)) for unit in ("seconds", "epochs"))
+    seconds, epochs = (np.median(column(runs, unit)) for unit in UNITS)
     late = sum(run is None for run in runs)
     if not np.isfinite(seconds):
         return f"> {limit:g} ({late} of {len(runs)})"
-    text = f"{seconds:.2g} ({epochs:.0f})"
-    return text + f", {late} of {len(runs)} at the limit" if late else text
+    told = f", {late} of {len(runs)} at the limit" * bool(late)
+    return f"{seconds:.2g} ({epochs:.0f})" + told
 
 
-def ranges(name: str, found: Parameters) -> Iterator[Row]:
-    """Yield the ranges over the seeds, beside T as it was published."""
-    for place, C, parts in CASES:
-        figures = figures_of(parts).get(NAMES.get(name, ""), {})
-        for label, runs in runs_of(found, parts).items():
-            seconds, T = column(runs, "seconds"), column(runs, "epochs")
-            known = numbers(figures.get(label, ""))[1]
-            shown = "" if np.isnan(known) or name in STAND_INS else f"{known:.0f}"
-            yield {
-                "C": f"{C:g}", "method": label + ", single" * (place == "Table 8"),
-                "seconds": f"{np.median(seconds):.2g}", "range": span(seconds, ".2g"),
-                "runs": len(seconds), "T": f"{np.median(T):.0f}",
-                "range of T": span(T, ".0f"), "all runs": len(runs),
-                "published T": shown,
-            }  # fmt: skip
+def ranges(runs: Runs, text: str) -> Row:
+    """Return the ranges over the seeds, beside T of a printed cell."""
+    (seconds, T), known = (column(runs, u) for u in UNITS), numbers(text)[1]
+    return {
+        "seconds": f"{np.median(seconds):.2g}", "range": span(seconds, ".2g"),
+        "runs": len(seconds), "T": f"{np.median(T):.0f}", "range of T": span(T, ".0f"),
+        "all runs": len(runs), "published T": "" if np.isnan(known) else f"{known:.0f}",
+    }  # fmt: skip
 
 
 def rows(name: str, found: Parameters) -> Rows:
@@ -299,17 +293,17 @@ def rows(name: str, found: Parameters) -> Rows:
     Runs with the paper's own stop have T, the accuracy there, and the exact looks at J.
     """
     for solver, c in found.get("1", {}).items():
-        yield "first", {
-            "solver": solver, "T": f"{c['epochs']:,}", "J": f"{c['primal']:.4f}",
-            "L_T": f"{c['dual']:.4f}", "rel. gap": f"{c['relative_gap']:.1e}",
-            "s": f"{c['seconds']:.1f}",
-        }  # fmt: skip
-    for *_, parts in CASES:
+        yield "first", filled(SETTINGS.first, **{**c, "solver": solver})
+    for place, C, parts in CASES:
         if runs := runs_of(found, parts):
             limit = max(found[part]["limit"] for part in parts if part in found)
             cells = {label: cell(some, limit) for label, some in runs.items()}
             yield "tables" + "".join(parts), cells
-    yield from (("ranges", row) for row in ranges(name, found))
+        figures = figures_of(parts).get(NAMES.get(name, ""), {})
+        for label, some in runs.items():
+            known = "" if name in STAND_INS else figures.get(label, "")
+            method = label + ", single" * (place == "Table 8")
+            yield "ranges", {"C": f"{C:g}", "method": method, **ranges(some, known)}
     if study := found.get("stays"):
         yield "lasting", {label: " / ".join(lasting(some))
                           for label, some in study.items() if some}  # fmt: skip
@@ -323,13 +317,9 @@ def rows(name: str, found: Parameters) -> Rows:
         row = stops.setdefault((solver, tol), {"solver": solver, "eps": f"{tol:g}"})
         row[f"f = {f:g}"] = f"{T:.0f}, {100 * accuracy:.2g} %, {exact:.0f}"
     yield from (("stop", row) for row in stops.values())
-    for T, low, high, right, norm in found.get("kkt", ())[::4]:
-        yield "optimality", {
-            "T": T, "alpha near 0, %": f"{100 * low:.1f}",
-            "near C, %": f"{100 * high:.1f}",
-            "as at the optimum, %": f"{100 * right:.1f}",
-            "norm over bound": f"{norm:.3f}",
-        }  # fmt: skip
+    for T, *shares, norm in found.get("kkt", ())[::4]:
+        percent = (100 * share for share in shares)
+        yield "optimality", filled(SETTINGS.optimality, T, *percent, norm)
 
 
 def tables(sets: Parameters) -> dict[str, list[Row]]:
