@@ -177,7 +177,7 @@ ROOMS = {
     "estimators": 10848,
     "kernels": 1625,
     "models": 6264,
-    "papers": 3413,
+    "papers": 3300,
     "plot": 908,
     "problems": 6809,
     "solvers": 11269,

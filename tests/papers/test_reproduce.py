@@ -187,7 +187,7 @@ def test_what_cannot_be_reproduced_is_refused(
 
 def test_a_quick_run_is_not_added_to_the_results_of_a_full_one(tmp_path):
     (tmp_path / "pegasos2011.json").write_text('{"quick":false,"sets":{}}')
-    with pytest.raises(ValueError, match="of a full run; give another output folder"):
+    with pytest.raises(ValueError, match=r"has a full run .* not a quick run"):
         reproduce("pegasos2011", quick=True, output=tmp_path, keep=True)
 
 
@@ -195,7 +195,7 @@ def test_a_run_is_not_added_to_the_results_of_other_seeds(tmp_path):
     """The page says how many there are, of all its tables."""
     path = tmp_path / "sdca2013.json"
     path.write_text('{"quick":true,"seeds":3,"sets":{}}')
-    with pytest.raises(ValueError, match="has 3 seeds, not 1; give as many, or anoth"):
+    with pytest.raises(ValueError, match=r"with 3 seeds, not a .* with 1 seeds; give"):
         reproduce("sdca2013", quick=True, output=tmp_path, keep=True)
 
 

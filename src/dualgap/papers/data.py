@@ -30,6 +30,8 @@ FILES: dict[str, list[str]] = _KEPT["files"]
 WORDS: dict[str, str] = _KEPT["words"]
 #: The sets of Nanculef et al. 2014 by collection.
 COLLECTIONS: dict[str, list[str]] = _KEPT["collections"]
+#: Divisors of features in sets with dense rows.
+DENSE: dict[str, float] = _KEPT["dense"]
 
 
 def packed(name: str) -> Path:
@@ -240,10 +242,6 @@ def kdd99(train: str, test: str) -> Parts:
     return X, y, X_t, y_t
 
 
-#: Divisors of features in sets with dense rows.
-DENSE = {"letter": 1.0, "pendigits": 100.0, "shuttle": 1.0}
-
-
 @functools.lru_cache(maxsize=1)
 def parts_of(name: str) -> Parts:
     """Return the training and test rows of a set of Nanculef et al., or of another.
@@ -268,15 +266,13 @@ def parts_of(name: str) -> Parts:
         X, X_t, y, y_t = *np.split(X.toarray(), [35_000]), *np.split(y, [35_000])
     elif name in ("usps", "mnist"):
         X, y, X_t, y_t = images(name)
-        factor = 1 / 255 if name == "mnist" else 0.001
-        X, X_t = X * factor, X_t * factor
+        X, X_t = (x * (1 / 255 if name == "mnist" else 0.001) for x in (X, X_t))
     else:
         X, y, X_t, y_t = read(*FILES[name])
     if name in DENSE:
         X, X_t = X.toarray() / DENSE[name], X_t.toarray() / DENSE[name]
     if name == "shuttle":
-        scaler = MinMaxScaler((-1, 1)).fit(X)
-        X, X_t = scaler.transform(X), scaler.transform(X_t)
+        X, X_t = map(MinMaxScaler((-1, 1)).fit(X).transform, (X, X_t))
     return X, y, X_t, y_t
 
 

@@ -17,9 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+from .. import kernel
+from .. import solvers as linear
 from ..data.types import Parameters
-from ..solvers import get_solver
-from ..solvers.base import Solver
 from . import data
 from .data import worded
 from .names import MODULES, kept
@@ -62,10 +62,12 @@ class Paper:
     columns: int = 3
 
 
-def solvers(table: Mapping[str, tuple[str, Parameters]]) -> dict[str, Solver]:
-    """Return the solvers of a table of settings by label, with their options."""
-    return {label: type(get_solver(name))(**options)
-            for label, (name, options) in table.items()}  # fmt: skip
+def solvers(table: Parameters, **options: object) -> Parameters:
+    """Return the solvers of a table of settings by label, with more options."""
+    return {
+        label: (getattr(kernel, name, None) or getattr(linear, name))(**own, **options)
+        for label, (name, own) in table.items()
+    }
 
 
 def published(paper: str, table: str) -> Parameters:
@@ -155,6 +157,8 @@ def reproduce(
 ) -> Page:
     """Run the experiments of a paper, and return the page.
 
+    Wrong names, and files that are missing, are refused with what there is.
+
     Parameters
     ----------
     name : str
@@ -171,13 +175,6 @@ def reproduce(
         table; nothing is written without.
     keep : bool, default=False
         Measure only what the results in `output` lack.
-
-    Raises
-    ------
-    ValueError
-        If there is no such paper, table or data set; it lists what there is.
-    FileNotFoundError
-        If a file, or the real data, are missing.
     """
     paper, words = paper_of(name), ["dualgap", "reproduce", name, *["--quick"] * quick]
     for option, given in (("table", tables), ("data", sets), ("seeds", [seeds])):
@@ -192,20 +189,19 @@ def reproduce(
     data.require(sets)
     budget = Budget(seeds or run["seeds"], run["limit"], quick)
     folder = None if output is None else Path(output)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     results: Parameters = {"sets": {}}
     if folder is not None and keep:
         path = folder / f"{MODULES[name]}.json"
         results = json.loads(path.read_text("utf-8")) if path.exists() else results
-        if results.get("quick", quick) != quick:
-            kind = "full" if quick else "quick"
-            raise ValueError(f"{path} is of a {kind} run; give another output folder")
-        if results.get("seeds", budget.seeds) != budget.seeds:
-            raise ValueError(
-                f"{path} has {results['seeds']} seeds, not {budget.seeds}; give as "
-                "many, or another output folder"
-            )
     about = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
     results = {**about, **results}
+    was, now = (f"a {'quick' if r['quick'] else 'full'} run with {r['seeds']} seeds"
+                for r in (results, about))  # fmt: skip
+    if was != now:
+        words = [f"{path} has {was}, not {now};", "give the same, or another folder"]
+        raise ValueError(" ".join(words))
     for one, table in itertools.product(sets, tables):
         found = results["sets"].setdefault(one, {})
         if table in found or table in skipped.get(one, ()):
@@ -217,25 +213,13 @@ def reproduce(
         spent = results.setdefault("cpu", {}).setdefault(one, {})
         spent[table] = round(time.process_time() - begun, 1)
         if folder is not None:
-            keep_results(folder, name, results)
+            text = json.dumps(results, separators=(",", ":")) + "\n"
+            (folder / f"{MODULES[name]}.json").write_text(text, "utf-8")
     page = page_of(name, results)
     if folder is not None:
-        keep_results(folder, name, results)
-        write(folder, page, paper)
+        panels = [*paper.draw(results["sets"])]
+        drawn = draw(folder / f"{page.name}.png", panels, paper.columns)
+        texts = {f"{page.name}.md": page.text(beside=True, picture=drawn)} | page.files
+        for file, text in texts.items():
+            (folder / file).write_text(text, "utf-8")
     return page
-
-
-def keep_results(folder: Path, name: str, results: Parameters) -> None:
-    """Write the results alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, separators=(",", ":")) + "\n"
-    (folder / f"{MODULES[name]}.json").write_text(text, "utf-8")
-
-
-def write(folder: Path, page: Page, paper: Paper) -> None:
-    """Write a page with its tables, and its picture if matplotlib is installed."""
-    panels = [*paper.draw(page.results["sets"])]
-    drawn = draw(folder / f"{page.name}.png", panels, paper.columns)
-    files = {f"{page.name}.md": page.text(beside=True, picture=drawn), **page.files}
-    for name, text in files.items():
-        (folder / name).write_text(text, "utf-8")

@@ -8,37 +8,33 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 
-from .. import kernel as kernels
 from ..certificate import Status
 from ..data.types import Array, Matrix, Parameters
 from ..estimators import SVC
-from ..kernel import RBF, KernelProblem, KernelSolver, Polynomial
+from ..kernel import RBF, CoreVector, KernelProblem, Polynomial, SWAP2o
 from ..kernels.functions import resolve_gamma
+from ..solvers.base import Solver
 from ..training.progress import EpochInfo
 from .data import COLLECTIONS, parts_of, some
-from .frame import Budget, Paper, published
+from .frame import Budget, Paper, published, solvers
 from .measure import filled, scores, span, spread, two_digits, walk
 from .names import settings
 from .page import Finding, Row, Rows, Verdict, tally
 from .pictures import Line, Panel
-from .rank_tests import WORDS, friedman_row, wilcoxon_row
+from .rank_tests import compared
 
 SETS = [name for names in COLLECTIONS.values() for name in names]
 EQUAL = "CVM, equal"
-FAST: dict[str, Callable[..., KernelSolver]] = {
-    "FW": kernels.FW, "MFW": kernels.MFW, "SWAP": kernels.SWAP,
-    "SWAP-2o": partial(kernels.SWAP2o, ranking="paper"),
-}  # fmt: skip
-METHODS = {"CVM": kernels.CoreVector, EQUAL: kernels.CoreVector, **FAST}
 KERNELS = ("Gaussian", "polynomial")
 SETTINGS = settings("nanculef2014")
 STOPS: dict[str, Parameters] = SETTINGS.stops
+FAST, METHODS = [*SETTINGS.fast], [*SETTINGS.cvm, *SETTINGS.fast]
 Kind = RBF | Polynomial
 
 
@@ -57,13 +53,13 @@ def looser(C: float) -> float:
     return 2.0 * (2.0 + 1.0 / (2.0 * C))
 
 
-def solver_of(method: str, stop: str, C: float) -> KernelSolver:
+def solver_of(method: str, stop: str, C: float) -> Solver:
     """Return a method with its stop."""
     options = {"stop": "sampled", "initial_point": "random", **STOPS[stop]}
     eps = SETTINGS.small if stop == "small eps" else SETTINGS.eps
     if method == EQUAL:
         eps /= looser(C)
-    return METHODS[method](eps=eps, **options)
+    return solvers(SETTINGS.cvm | SETTINGS.fast, eps=eps, **options)[method]
 
 
 class KernelTraining:
@@ -107,7 +103,7 @@ class KernelTraining:
         """
         left, dual = limit, 0.0
         for problem in self.problems():
-            found, seconds = walk(problem, kernels.SWAP2o(), tol=1e-2, limit=left)
+            found, seconds = walk(problem, SWAP2o(), tol=1e-2, limit=left)
             dual, left = dual + max(found.certificate.dual, 0.0), left - seconds
         counts = np.unique(self.y_t, return_counts=True)[1]
         return {
@@ -191,12 +187,12 @@ def prove(name: str, budget: Budget, kernel: str) -> Parameters:
     most = SETTINGS.rows
     (X, y), (X_t, y_t) = some(X, y, most), some(X_t, y_t, most)
     limit, fits = min(SETTINGS.limit, budget.limit), {}
-    exact = {"CVM": partial(kernels.CoreVector, sample=None)}
-    for method, make in (exact | FAST).items():
+    exact = {"CVM": CoreVector(sample=None), **solvers(SETTINGS.fast)}
+    for method, solver in exact.items():
         model = SVC(
             C=1.0, loss="squared_hinge", max_iter=10**9, time_limit=limit,
             kernel=kernel_of(kernel, resolve_gamma("mean-distance", X)),
-            tol=SETTINGS.gap, solver=make(), cache_size=1000, random_state=0,
+            tol=SETTINGS.gap, solver=solver, cache_size=1000, random_state=0,
         )  # fmt: skip
         begun = time.process_time()
         with warnings.catch_warnings():
@@ -208,11 +204,6 @@ def prove(name: str, budget: Budget, kernel: str) -> Parameters:
             "accuracy": float(np.mean(model.predict(X_t) == y_t)),
         }]  # fmt: skip
     return {"limit": limit, "rows": X.shape[0], "majority": 0.0, "fits": fits}
-
-
-PROOFS = {f"proved, {kernel}": kernel for kernel in KERNELS}
-#: Tables of seconds, and the stops or kernels that each has.
-TABLES = {"seconds": ["1 sample"], "others": [*STOPS][1:], "proved": [*PROOFS]}
 
 
 def cell_of(part: Parameters, method: str) -> list[Parameters]:
@@ -379,17 +370,15 @@ def test_rows(sets: Parameters, learned_only: bool) -> list[dict[str, str]]:
     for what in ("time", "accuracy"):
         for methods in ([EQUAL, *FAST], [EQUAL, "MFW", "SWAP", "SWAP-2o"]):
             words = "the five differ" if "FW" in methods else "all but FW differ"
-            column = [values[what, m] for m in methods]
-            rows.append((what, words, "", friedman_row(column)))
+            told = compared([values[what, m] for m in methods])
+            rows.append({"of": what, "comparison": words, "the paper": "", **told})
     for what, a, b, side, paper in published("nanculef2014", "tests")["rows"]:
         for baseline in (b, EQUAL) if b == "CVM" else (b,):
-            words = WORDS.get((what, side), "{} and {} differ").format(a, baseline)
-            pair = values[what, a], values[what, baseline]
-            rows.append((what, words, paper, wilcoxon_row(*pair, side)))
-    return [
-        {"of": what, "comparison": words, "the paper": paper, **told}
-        for what, words, paper, told in rows
-    ]
+            words = SETTINGS.comparisons.get(f"{what}, {side}", "{} and {} differ")
+            told = compared([values[what, m] for m in (a, baseline)], side)
+            words = words.format(a, baseline)
+            rows.append({"of": what, "comparison": words, "the paper": paper, **told})
+    return rows
 
 
 def tables(sets: Parameters) -> dict[str, list[Row]]:
@@ -397,7 +386,8 @@ def tables(sets: Parameters) -> dict[str, list[Row]]:
 
     There are no tests with too few sets.
     """
-    where = {key: "Web" if key in TABLES["others"] else "all" for key in PAPER.parts}
+    web = SETTINGS.tables["others"]
+    where = {key: "Web" if key in web else "all" for key in PAPER.parts}
     absent = {key: ", ".join(n for n in of(title, sets) if not sets[n].get(key))
               for key, title in where.items()}  # fmt: skip
     every, some = test_rows(sets, False), test_rows(sets, True)
@@ -484,7 +474,7 @@ def rows(name: str, found: Parameters) -> Rows:
 
     Among them are the data, what was chosen, and the larger class's share of test rows.
     """
-    for table, stops in TABLES.items():
+    for table, stops in SETTINGS.tables.items():
         yield from ((table, row) for row in seconds(found, stops))
     yield from (("figures", row) for row in figures(found))
     if parts := [found[stop] for stop in STOPS if found.get(stop)]:
@@ -513,7 +503,7 @@ PAPER = Paper(
     parts={
         **{stop: partial(measure, stop=stop, kernel="Gaussian") for stop in STOPS},
         "polynomial": partial(measure, stop="1 sample", kernel="polynomial"),
-        **{part: partial(prove, kernel=kernel) for part, kernel in PROOFS.items()},
+        **{f"proved, {kernel}": partial(prove, kernel=kernel) for kernel in KERNELS},
     },
     verdicts=verdicts, values=values, rows=rows, tables=tables,
     draw=draw,

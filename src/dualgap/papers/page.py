@@ -22,14 +22,6 @@ Row = Mapping[str, object]
 Findings = Iterator[tuple[str, Finding]]
 Rows = Iterator[tuple[str, Row]]
 
-#: Verdicts in words, and how several are told; "holds on some" has numbers.
-KINDS = {
-    "holds": "hold", "holds on some": "hold on some sets",
-    "does not hold": "do not hold", "open": "are open",
-    "not measured": "are not measured",
-}  # fmt: skip
-
-
 SETTINGS = settings("page")
 
 
@@ -157,8 +149,9 @@ class Page:
     def counts(self) -> str:
         """The number of claims by their verdicts."""
         some = "holds on some"
-        kinds = Counter(v.word if v.word in KINDS else some for v in self.verdicts)
-        told = [f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind]]
+        words = SETTINGS.kinds
+        kinds = Counter(v.word if v.word in words else some for v in self.verdicts)
+        told = [f"{kinds[kind]} {text}" for kind, text in words.items() if kinds[kind]]
         return f"{len(self.verdicts)} claims: {', '.join(told)}."
 
     @property
@@ -171,11 +164,7 @@ class Page:
         if not self.verdicts:
             return []
         rows: list[Row] = [verdict.short() for verdict in self.verdicts]
-        text = (
-            "A claim with several cases on a set holds there if "
-            f"{100 * SETTINGS.agree:.0f} % of them agree, fails if as many do not, and "
-            "is open otherwise."
-        )
+        text = SETTINGS.below.format(100 * SETTINGS.agree)
         if not self.many:
             return [markdown(rows), text + "\n"]
         if beside:
@@ -184,10 +173,7 @@ class Page:
                 told = f"{verdict.place}: {verdict.word.removeprefix('holds on ')}"
                 places.setdefault(verdict.claim, []).append(told)
             rows = [{"claim": c, "verdicts": "; ".join(v)} for c, v in places.items()]
-            text += (
-                f" [Each claim with its numbers]({self.name}_claims.csv) has p of a "
-                f"sign test over the sets too, if {SETTINGS.fewest} or more decide."
-            )
+            text += SETTINGS.numbers.format(self.name, SETTINGS.fewest)
         return [self.counts + "\n", markdown(rows, "All claims"), text + "\n"]
 
     def section(self, text: str, beside: bool) -> str:

@@ -22,8 +22,6 @@ SETTINGS = settings("pegasos2011")
 TABLE = printed("pegasos2011", "1")
 CASES = {one: (float(TABLE[other]["lambda"]), float(TABLE[other]["accuracy"]))
          for one, other in SETTINGS.published_run["sets"].items()}  # fmt: skip
-#: lambda and accuracy of other sets.
-OTHERS = (1e-4, 0.01)
 METHODS = solvers(SETTINGS.methods)
 #: Labels of solvers: sampling and projection, or the output.
 Solvers = list[tuple[tuple[str | bool | None, ...], Solver]]
@@ -40,7 +38,7 @@ class PegasosTraining(Training):
     """The training problem of a set, with the paper's lambda and accuracy."""
 
     def __init__(self, name: str) -> None:
-        self.lam, self.accuracy = CASES.get(name, OTHERS)
+        self.lam, self.accuracy = CASES.get(name, SETTINGS.others)
         X, y, self.test, self.labels = halves(name, shuffled=False)
         super().__init__(X, y, 1.0 / (self.lam * len(y)), SETTINGS.resolution)
 
@@ -119,8 +117,8 @@ def judge(name: str, found: Parameters) -> Findings:
 def rows(name: str, found: Parameters) -> Rows:
     """Yield the rows of the tables."""
     if study := found.get("1"):
-        row = {key: f"{value:g}" for key, value in zip(
-            ("lambda", "accuracy"), CASES.get(name, OTHERS), strict=True)}  # fmt: skip
+        lam, accuracy = CASES.get(name, SETTINGS.others)
+        row = {"lambda": f"{lam:g}", "accuracy": f"{accuracy:g}"}
         for label, runs in study["runs"].items():
             row[label] = f"> {study['limit']:g} s"
             if runs:

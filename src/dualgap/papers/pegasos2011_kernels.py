@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from ..data.types import Matrix, Parameters
-from ..kernel import RBF, KernelPegasos, KernelProblem
+from ..kernel import RBF, KernelProblem
 from ..kernels.functions import resolve_gamma
 from ..losses import Vector
 from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
-from .frame import Budget, Paper, published
+from .frame import Budget, Paper, published, solvers
 from .measure import filled, scores, span, walk
 from .names import settings
 from .page import Findings, Row, Rows, judged
@@ -23,19 +23,13 @@ from .page import Findings, Row, Rows, judged
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
 PRINTED = published("pegasos2011", "sets")["rows"]
 CASES = {name: [*map(float, cells)] for name, cells in PRINTED.items()}
-METHODS = {
-    "Pegasos, permutations": KernelPegasos(),
-    "Pegasos, draws": KernelPegasos(sampling="random"),
-    "Pegasos, draws, average": KernelPegasos(sampling="random", output="average"),
-    "Pegasos, batches of 64": KernelPegasos(batch_size=64),
-}
-FIRST, DRAWS, AVERAGE, _ = METHODS
 SETTINGS = settings("pegasos2011-kernels")
-Split = tuple[Matrix, Vector, Matrix, Vector]
+METHODS = solvers(SETTINGS.methods)
+FIRST, DRAWS, AVERAGE, _ = METHODS
 
 
 @lru_cache(maxsize=1)
-def split(name: str, seed: int = 0) -> Split:
+def split(name: str, seed: int = 0) -> data.Parts:
     """Return training and test rows; USPS is split at random by a seed.
 
     Images are the digit 8 against the others. Rows of USPS have unit norm.
@@ -86,11 +80,10 @@ def measure(name: str, budget: Budget) -> Parameters:
     gamma, lam, accuracy = chosen(name)
     for seed in range(1 if name == "mnist" else budget.seeds):
         X, y, test, labels = split(name, seed if name == "usps" else 0)
-        C = 1.0 / (lam * len(y))
-
         # each has an empty cache of kernel rows
-        problem = partial(KernelProblem, X, y, C, kernel=RBF(gamma), loss="hinge",
-                          fit_intercept=False, cache_size=SETTINGS.cache)  # fmt: skip
+        problem = partial(KernelProblem, X, y, 1.0 / (lam * len(y)), kernel=RBF(gamma),
+                          loss="hinge", fit_intercept=False,
+                          cache_size=SETTINGS.cache)  # fmt: skip
         if seed == 0 or name == "usps":
             begun, whole = time.process_time(), problem()
             near, limit = SETTINGS.reference / lam, SETTINGS.longer * budget.limit
@@ -139,12 +132,11 @@ def judge(name: str, found: Parameters) -> Findings:
         off = max(abs(value - error) for value in own)
         yield "same", (off <= SETTINGS.near * error,
                        f"{span(own, '.2f')} against {error:g}")  # fmt: skip
-    ratio = middle(found, AVERAGE, 2) / middle(found, DRAWS, 2)
-    if np.isfinite(ratio):
-        yield "averages", (ratio > 1.0, f"{ratio:.1f}")
-    ratio = middle(found, DRAWS, 0) / middle(found, FIRST, 0)
-    if np.isfinite(ratio):
-        yield "draws", (ratio > 1.0, f"{ratio:.2f}")
+    for key, a, b, at, digits in (("averages", AVERAGE, DRAWS, 2, ".1f"),
+                                  ("draws", DRAWS, FIRST, 0, ".2f")):  # fmt: skip
+        ratio = middle(found, a, at) / middle(found, b, at)
+        if np.isfinite(ratio):
+            yield key, (ratio > 1.0, format(ratio, digits))
 
 
 def beside(name: str, table: str) -> Row:

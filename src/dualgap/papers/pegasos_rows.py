@@ -11,22 +11,17 @@ from scipy import sparse
 from ..data.types import Matrix, Parameters
 from ..losses import Vector
 from ..problems import BinaryProblem
-from ..solvers import NORMA, SDCA, Pegasos, get_solver
-from ..solvers.base import Solver
+from ..solvers import get_solver
 from ..training import solve
 from .data import load
-from .frame import Budget, Paper
+from .frame import Budget, Paper, solvers
 from .measure import Training, span
 from .names import settings
 from .page import Finding, Findings, Rows, judged, tally
-from .pegasos2011 import CASES, OTHERS
+from .pegasos2011 import CASES
+from .pegasos2011 import SETTINGS as PEGASOS
 from .pictures import Line, Panel
 
-METHODS: dict[str, Callable[[int], Solver]] = {
-    "Pegasos": lambda T: Pegasos(sampling="random", projection=True, max_steps=T),
-    "SDCA": lambda T: SDCA(order="random", max_steps=T),
-    "NORMA": lambda T: NORMA(max_steps=T),
-}
 SETTINGS = settings("pegasos-rows")
 
 
@@ -48,18 +43,17 @@ def constant_steps(
     return scale * v
 
 
-def method_steps(
-    problem: BinaryProblem, make: Callable[[int], Solver], T: int, seed: int
-) -> Vector:
+def method_steps(problem: BinaryProblem, label: str, T: int, seed: int) -> Vector:
     """Return w after T steps of a method, which come before its tol."""
-    return solve(problem, make(T), tol=1e-9, max_iter=10**6, random_state=seed).w
+    solver = solvers(SETTINGS.methods, max_steps=T)[label]
+    return solve(problem, solver, tol=1e-9, max_iter=10**6, random_state=seed).w
 
 
 def steps(
     name: str, n: int, seeds: int, budgets: Sequence[int]
 ) -> dict[str, list[int]]:
     """Return the steps that every method needs, one number a seed; [] if too many."""
-    lam, accuracy = CASES.get(name, OTHERS)
+    lam, accuracy = CASES.get(name, PEGASOS.others)
     X, y = load(name)
     # The rows of covtype are sorted in parts, the rows of imdb by label.
     rows = np.random.default_rng(0).permutation(len(y))[:n]
@@ -80,8 +74,8 @@ def steps(
         return found
 
     problem = train.problem
-    found = {label: least(partial(method_steps, problem, make), seeds, budgets)
-             for label, make in METHODS.items()}  # fmt: skip
+    found = {label: least(partial(method_steps, problem, label), seeds, budgets)
+             for label in SETTINGS.methods}  # fmt: skip
     short = [T for T in budgets if T <= SETTINGS.loop][::2]
     constant = (least(partial(constant_steps, X, y, lam, eta), 1, short)
                 for eta in SETTINGS.sizes)  # fmt: skip
@@ -144,7 +138,7 @@ def judge(name: str, found: Parameters) -> Findings:
         if known:
             yield key, tally(pegasos.get(n, np.inf) < other.get(n, np.inf)
                              for n in known)  # fmt: skip
-    lam, accuracy = CASES.get(name, OTHERS)
+    lam, accuracy = CASES.get(name, PEGASOS.others)
     most, limit = max(pegasos.values(), default=np.inf), 1.0 / (lam * accuracy)
     told = f"{most:,.0f}" if most < np.inf else f"more than {tried:,}"
     ends = SETTINGS.logarithm * limit
@@ -180,8 +174,6 @@ PAPER = Paper(
     settings=SETTINGS,
     parts={"rows": count},
     verdicts=partial(judged, judge=judge), rows=rows,
-    values=lambda sets: {
-        "most": max(found["rows"]["most"] for found in sets.values())
-    },
+    values=lambda sets: {"most": max(one["rows"]["most"] for one in sets.values())},
     draw=draw,
 )  # fmt: skip

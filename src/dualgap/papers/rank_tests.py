@@ -7,20 +7,14 @@ SciPy's exact distribution of signed ranks allows neither ties nor zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..data.types import Array
-from ..losses import Vector
 from .page import SETTINGS
 
-#: What a comparison says, by what is compared and the alternative.
-WORDS = {
-    ("time", "less"): "{} is faster than {}",
-    ("accuracy", "greater"): "{} is more accurate than {}",
-}
 #: Shares of the same number of test rows differ in the last bits where they are equal.
 DECIMALS = 12
 
@@ -76,24 +70,20 @@ def friedman(samples: ArrayLike) -> float:
     return float(stats.f.sf(ratio, methods - 1, (methods - 1) * (sets - 1)))
 
 
-def row_of(counts: str, sets: int, p: Callable[[], float]) -> dict[str, str]:
-    """Return counts, p, and what it shows at 5 %, if there are enough sets."""
+def compared(values: ArrayLike, alternative: str = "") -> dict[str, str]:
+    """Return on how many sets the first of two is ahead, p, and what is shown at 5 %.
+
+    Without an alternative all methods are compared, on the sets with all values.
+    """
+    values = np.asarray(values)
+    values = values[:, np.isfinite(values).all(axis=0)]
+    sets = values.shape[1]
+    ahead, test = f"{sets}", partial(friedman, values)
+    if alternative:
+        a, b = values
+        first = (a > b if alternative == "greater" else a < b).sum()
+        ahead, test = f"{first} of {sets}", partial(wilcoxon, a, b, alternative)
     if sets < SETTINGS.fewest:
-        return {"ahead": counts, "p": "", "here": "too few sets"}
-    here = "shown" if (value := p()) < 0.05 else "not shown"
-    return {"ahead": counts, "p": f"{value:.2g}", "here": here}
-
-
-def friedman_row(values: Sequence[Vector]) -> dict[str, str]:
-    """Return the number of sets with all values, and p of Friedman's test."""
-    whole = np.array(values)[:, np.isfinite(values).all(axis=0)]
-    return row_of(f"{whole.shape[1]}", whole.shape[1], lambda: friedman(whole))
-
-
-def wilcoxon_row(a: Vector, b: Vector, alternative: str) -> dict[str, str]:
-    """Return on how many sets a is below b, p, and what is shown at 5 %."""
-    both = np.isfinite(a) & np.isfinite(b)
-    a, b = a[both], b[both]
-    first = (a > b if alternative == "greater" else a < b).sum()
-    counts = f"{first} of {len(a)}"
-    return row_of(counts, len(a), lambda: wilcoxon(a, b, alternative))
+        return {"ahead": ahead, "p": "", "here": "too few sets"}
+    here = "shown" if (p := test()) < 0.05 else "not shown"
+    return {"ahead": ahead, "p": f"{p:.2g}", "here": here}

@@ -137,13 +137,12 @@ def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims."""
     if study := found.get("smoothing"):
         known = [(lam, gamma, *rates(trace)) for lam, gamma, trace in study["traces"]]
-        linear = [second >= SETTINGS.linear * first for *_, first, second in known]
-        smooth = [bool(gamma) for _, gamma, *_ in known]
+        linear = [(gamma, second >= SETTINGS.linear * first)
+                  for _, gamma, first, second in known]  # fmt: skip
         yield "promised", tally(min(ends) >= predicted(lam, gamma, study)
                                 for lam, gamma, *ends in known if gamma)  # fmt: skip
-        pairs = [*zip(linear, smooth, strict=True)]
-        yield "linear", tally(straight for straight, gamma in pairs if gamma)
-        yield "slower", tally(not straight for straight, gamma in pairs if not gamma)
+        yield "linear", tally(straight for gamma, straight in linear if gamma)
+        yield "slower", tally(not straight for gamma, straight in linear if not gamma)
     if study := found.get("order"):
         ends: dict[float, dict[str, float]] = {}
         for lam, label, trace in study["traces"]:

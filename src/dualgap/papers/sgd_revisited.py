@@ -29,9 +29,7 @@ Runs = list[tuple[float | None, int] | None]
 UNITS = ("seconds", "epochs")
 SETTINGS = settings("sgd-revisited")
 CASES, NAMES, STAND_INS = SETTINGS.cases, SETTINGS.names, SETTINGS.stand_ins
-SGD, LINEAR, SINGLE, ORDERS = (
-    solvers(table) for table in (SETTINGS.sgd, SETTINGS.linear, SETTINGS.single,
-                                 SETTINGS.orders))  # fmt: skip
+SGD, LINEAR = solvers(SETTINGS.sgd), solvers(SETTINGS.linear)
 
 
 @functools.lru_cache(maxsize=1)
@@ -164,9 +162,8 @@ def figures_of(parts: list[str]) -> dict[str, dict[str, str]]:
 def numbers(text: str) -> tuple[float, float]:
     """Return the seconds and T of a printed cell; not a number where there is none."""
     found = re.match(r"([\d.]+)(?: \((\d+)\))?$", text)
-    if not found:
-        return np.nan, np.nan
-    return float(found[1]), float(found[2] or np.nan)
+    seconds, T = found.groups() if found else (None, None)
+    return float(seconds or np.nan), float(T or np.nan)
 
 
 def share_faster(a: Vector, b: Vector) -> float:
@@ -219,17 +216,6 @@ def published_epochs(name: str, found: Parameters) -> Findings:
             yield key, tally(cases)
 
 
-def growth(found: Parameters) -> dict[str, float]:
-    """Return the seconds at C = 10 over those at C = 1 of SGD-m and linear SVMs."""
-    low, high = (
-        {label: np.median(column(cell, "seconds"))
-         for label, cell in runs_of(found, parts).items()
-         if label in ("SGD-m", "SVMperf", "OCAS", "DCD", MPU)}
-        for *_, parts in CASES[:2]
-    )  # fmt: skip
-    return {m: float(high[m] / low[m]) for m in low.keys() & high.keys()}
-
-
 def judge(name: str, found: Parameters) -> Findings:
     """Yield what a set shows of the claims that do not compare two methods."""
     if "1" in found:
@@ -244,10 +230,15 @@ def judge(name: str, found: Parameters) -> Findings:
             told = f"{J - 1:+.0e} and {L - 1:+.0e}, T {T:.2f} times"
             yield "same", (near and abs(T - 1) <= SETTINGS.off, told)
     yield from published_epochs(name, found)
-    grown = growth(found)
+    low, high = (
+        {label: np.median(column(cell, "seconds"))
+         for label, cell in runs_of(found, parts).items()} for *_, parts in CASES[:2]
+    )  # fmt: skip
+    grown = {m: high[m] / low[m] for m in ("SVMperf", "OCAS", "DCD", MPU, "SGD-m")
+             if m in low and m in high}  # fmt: skip
     own = grown.pop("SGD-m", np.nan)
     if grown and not np.isnan(own):
-        yield "grows", tally(ratio < own for ratio in grown.values())
+        yield "grows", tally(bool(ratio < own) for ratio in grown.values())
     if runs := found.get("stays"):
         yield "lasting", tally(
             last is not None and last <= SETTINGS.good * T
@@ -367,8 +358,8 @@ PAPER = Paper(
         "1": first_table,
         **{part: partial(times, C, methods) for _, C, parts in CASES[:3]
            for part, methods in zip(parts, (SGD, LINEAR), strict=True)},
-        "8": partial(times, 1.0, SINGLE, dtype=np.float32),
-        "order": partial(times, 1.0, ORDERS),
+        "8": partial(times, 1.0, solvers(SETTINGS.single), dtype=np.float32),
+        "order": partial(times, 1.0, solvers(SETTINGS.orders)),
         "stays": stays, "stop": stop, "kkt": kkt,
     },
     verdicts=verdicts, rows=rows, tables=tables,

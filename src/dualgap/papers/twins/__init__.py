@@ -11,20 +11,11 @@ from .core_vector import CoreVectorTwin
 from .frank_wolfe import FrankWolfeTwin
 from .kernel_pegasos import KernelPegasosTwin
 from .losses import Phi
-from .pegasos import NORMATwin, PegasosTwin
-from .pegasos_bias import BatchBias, SubgradientBias
+from .pegasos import BatchBias, NORMATwin, PegasosTwin, SubgradientBias
 from .sdca import SDCATwin
 from .sgd import SGDTwin
 
 __all__ = [
-    "BatchBias",
-    "CoreVectorTwin",
-    "FrankWolfeTwin",
-    "KernelPegasosTwin",
-    "NORMATwin",
-    "PegasosTwin",
-    "Phi",
-    "SDCATwin",
-    "SGDTwin",
-    "SubgradientBias",
-]
+    "BatchBias", "CoreVectorTwin", "FrankWolfeTwin", "KernelPegasosTwin", "NORMATwin",
+    "PegasosTwin", "Phi", "SDCATwin", "SGDTwin", "SubgradientBias",
+]  # fmt: skip

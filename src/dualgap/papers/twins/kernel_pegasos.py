@@ -17,15 +17,9 @@ class KernelPegasosTwin:
     """Pegasos in the coefficients of the rows; a step counts the errors of its rows."""
 
     def __init__(
-        self,
-        K: Array,
-        y: Array,
-        lam: float,
-        slope: Callable[[Array], Array],
-        omega: Array,
-        offset: int = 0,
-        budget: int | None = None,
-    ):
+        self, K: Array, y: Array, lam: float, slope: Callable[[Array], Array],
+        omega: Array, offset: int = 0, budget: int | None = None,
+    ):  # fmt: skip
         self.K, self.y, self.lam, self.slope, self.omega = K, y, lam, slope, omega
         self.s, self.t, self.budget = np.zeros(len(y)), offset, budget
         self.past: list[Array] = []  # coefficients of w_1, w_2, ...
