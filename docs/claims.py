@@ -80,7 +80,8 @@ def judge(row: dict[str, Any]) -> tuple[str, str]:
     cases = re.fullmatch(r"([\d,]+) of ([\d,]+)", found[1])
     if cases and "verdict" not in row:
         return tally(*(int(n.replace(",", "")) for n in cases.groups())), found[1]
-    return row["verdict"], row.get("number", found[1].replace(" | ", ", "))
+    told = ", ".join(found.groups()).replace(" | ", ", ")
+    return row["verdict"], row.get("number", told)
 
 
 def evidence(row: dict[str, Any]) -> str:
