@@ -22,15 +22,15 @@ AnyRows make_csr(Array<const V> values, Array<const I> indices, Array<const P> i
   if (values.shape(0) != indices.shape(0))
     throw std::invalid_argument("values and indices differ in length");
   return AnyRows(CsrRows<V, I>(values.data(), indices.data(), Pointers(indptr.data()),
-                               static_cast<Index>(indptr.shape(0)) - 1, d, constant),
-                 static_cast<Index>(values.shape(0)),
+                               indptr.length() - 1, d, constant),
+                 values.length(),
                  {nb::cast(values), nb::cast(indices), nb::cast(indptr)});
 }
 
 template <class V>
 AnyRows make_dense(Table<const V> values, double constant) {
-  const auto n = static_cast<Index>(values.shape(0));
-  const auto d = static_cast<Index>(values.shape(1));
+  const auto n = values.length();
+  const auto d = values.columns();
   return AnyRows(DenseRows<V>(values.data(), n, d, constant), n * d,
                  {nb::cast(values)});
 }
@@ -108,14 +108,14 @@ void bind_tools(nb::module_ &m) {
       .def(
           "shuffle",
           [](Random &self, Array<Order> order) {
-            self.shuffle(order.data(), static_cast<Index>(order.shape(0)));
+            self.shuffle(order.data(), order.length());
           },
           "order"_a)
       .def(
           "draw",
           [](Random &self, Array<Order> order, std::uint32_t n) {
             if (n == 0) throw std::invalid_argument("n must be positive");
-            self.draw(order.data(), static_cast<Index>(order.shape(0)), n);
+            self.draw(order.data(), order.length(), n);
           },
           "order"_a, "n"_a)
       .def(
@@ -128,6 +128,19 @@ void bind_tools(nb::module_ &m) {
       .def_prop_rw("state", &Random::state, &Random::set_state,
                    "Its four words: with them another one goes on as this one.");
 
+  nb::class_<Targets>(m, "Targets",
+                      "Accuracies to reach: the relative gap `goal` while less than "
+                      "`free` work is done, and `tol` after it, or the gap `atol`.")
+      .def(nb::init<double, double, double, double>(), "tol"_a, "atol"_a, "goal"_a,
+           "free"_a);
+  m.def("next_factor", &next_factor, "estimated"_a, "proved"_a, "most"_a,
+        "How many times the target gap a gap may be estimated for the next proof, "
+        "given an estimate and what was proved there.");
+  m.def("gap_at_the_end", &gap_at_the_end, "gap"_a, "before"_a, "lag"_a, "least"_a,
+        "after_sgd"_a,
+        "The gap at the end of a sweep, given its sum over the visits and that of the "
+        "sweep before.");
+
   nb::class_<Stop>(m, "Stop", "Tells running passes to leave, from any thread.")
       .def(nb::init<>())
       .def("request", &Stop::request)
@@ -137,28 +150,23 @@ void bind_tools(nb::module_ &m) {
 
   m.def(
       "squared_norm",
-      [](Array<const double> w) {
-        return squared_norm(w.data(), static_cast<Index>(w.shape(0)));
-      },
-      "w"_a);
+      [](Array<const double> w) { return squared_norm(w.data(), w.length()); }, "w"_a);
 }
 
 void bind_examples(nb::module_ &m) {
-  nb::class_<Examples>(
-      m, "Examples",
-      "Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, and "
-      "the loss.")
-      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
-                    Array<const double>, const Loss &>(),
+  using Costs = Array<const double>;
+  nb::class_<Examples>(m, "Examples",
+                       "Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, "
+                       "and the loss.")
+      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Costs, Costs,
+                    const Loss &>(),
            "rows"_a, "y"_a, "cost"_a, "q"_a, "loss"_a);
   nb::class_<LogisticExamples>(m, "LogisticExamples", "Examples of the logistic loss.")
-      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
-                    Array<const double>>(),
+      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Costs, Costs>(),
            "rows"_a, "y"_a, "cost"_a, "q"_a);
   nb::class_<RegressionExamples>(m, "RegressionExamples",
                                  "Rows with their targets p_i instead of labels.")
-      .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,
-                    Array<const double>, const ResidualLoss &>(),
+      .def(nb::init<const AnyRows &, Costs, Costs, Costs, const ResidualLoss &>(),
            "rows"_a, "target"_a, "cost"_a, "q"_a, "loss"_a);
   nb::class_<Values>(m, "Values",
                      "Sums over the rows, and what bounds their rounding: "
@@ -210,7 +218,7 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "signed_sum",
       [](Array<const std::int8_t> y, Array<const double> alpha) {
-        const auto n = static_cast<Index>(alpha.shape(0));
+        const auto n = alpha.length();
         return signed_sum(sized(y, n, "y"), alpha.data(), n);
       },
       "y"_a, "alpha"_a, "sum_i y_i alpha_i, compensated.");
@@ -219,7 +227,7 @@ void bind_certify(nb::module_ &m) {
       "dual_value",
       [](Array<const double> b, Array<const double> cost, const Loss &loss,
          double scale, double norm) {
-        const auto n = static_cast<Index>(b.shape(0));
+        const auto n = b.length();
         return dual_value(b.data(), sized(cost, n, "cost"), n, loss, scale, norm);
       },
       "b"_a, "cost"_a, "loss"_a, "scale"_a, "norm"_a,
@@ -228,7 +236,7 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "total_loss",
       [](Array<const double> margins, Array<const double> cost, const Loss &loss) {
-        const auto n = static_cast<Index>(margins.shape(0));
+        const auto n = margins.length();
         return total_loss(margins.data(), sized(cost, n, "cost"), n, loss);
       },
       "margins"_a, "cost"_a, "loss"_a, "sum c_i l(m_i).");
@@ -236,7 +244,7 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "in_box",
       [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
-        const auto n = static_cast<Index>(alpha.shape(0));
+        const auto n = alpha.length();
         return in_box(alpha.data(), sized(cost, n, "cost"), n, loss);
       },
       "alpha"_a, "cost"_a, "loss"_a, "Whether 0 <= alpha_i <= U_i for every i.");
@@ -245,7 +253,7 @@ void bind_certify(nb::module_ &m) {
       "best_scale",
       [](Array<const double> alpha, Array<const double> cost, const Loss &loss,
          double sum, double curvature) {
-        const auto n = static_cast<Index>(alpha.shape(0));
+        const auto n = alpha.length();
         return best_scale(alpha.data(), sized(cost, n, "cost"), n, loss, sum,
                           curvature);
       },
@@ -257,10 +265,29 @@ void bind_certify(nb::module_ &m) {
       "scale_into_box",
       [](Array<double> alpha, Array<const double> cost, const Loss &loss,
          double scale) {
-        const auto n = static_cast<Index>(alpha.shape(0));
+        const auto n = alpha.length();
         scale_into_box(alpha.data(), sized(cost, n, "cost"), n, loss, scale);
       },
       "alpha"_a, "cost"_a, "loss"_a, "scale"_a, "alpha_i <- min(scale alpha_i, U_i).");
+
+  m.def(
+      "snapped",
+      [](Array<const double> alpha, Array<const double> cost, const Loss &loss,
+         double share, double most) {
+        const auto n = alpha.length();
+        const double *given = alpha.data(), *costs = sized(cost, n, "cost");
+        Vec out(given, given + n);
+        for (Index i = 0; i < out.size(); ++i) {
+          const double upper = loss.upper(costs[i]),
+                       near = std::min(share * upper, most);
+          if (out[i] < near) out[i] = 0.0;
+          if (upper - out[i] < near) out[i] = upper;
+        }
+        return copied(out);
+      },
+      "alpha"_a, "cost"_a, "loss"_a, "share"_a, "most"_a,
+      "The dual variables, with those at a bound that are within `share` U, and within "
+      "`most`, of it.");
 
   nb::class_<Scaled>(m, "Scaled", "The best multiple of a point.")
       .def_ro("scale", &Scaled::scale)
@@ -288,8 +315,8 @@ void bind_certify(nb::module_ &m) {
       "class_probabilities",
       [](Table<const double> scores, Array<const std::int64_t> codes, Index first,
          Index last, Table<double> sums, Table<double> residual) {
-        const auto classes = static_cast<Index>(scores.shape(0));
-        const auto n = static_cast<Index>(scores.shape(1));
+        const auto classes = scores.length();
+        const auto n = scores.columns();
         const auto *own = sized(codes, n, "codes");
         if (sums.shape(0) != 4 || sums.shape(1) != scores.shape(1) ||
             residual.shape(0) != scores.shape(0) ||
@@ -318,8 +345,7 @@ void bind_certify(nb::module_ &m) {
       "image_lengths",
       [](const AnyRows &rows, Table<const double> root, Array<double> out) {
         const Index width = rows.width();
-        if (static_cast<Index>(root.shape(0)) != width ||
-            static_cast<Index>(root.shape(1)) != width)
+        if (root.length() != width || root.columns() != width)
           throw std::invalid_argument("root is not a square matrix of the width");
         double *lengths = sized(out, rows.n(), "out");
         rows.visit([&](const auto &x) {
@@ -367,7 +393,7 @@ void bind_certify(nb::module_ &m) {
       [](const RegressionExamples &examples, Array<const double> w,
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
          Maybe<double> residuals, TeamOrCount threads) {
-        const ResidualTerms terms{examples.target.data(), examples.cost.data(),
+        const ResidualTerms terms{examples.y.data(), examples.cost.data(),
                                   examples.loss};
         return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, residuals,
                          threads);
@@ -387,17 +413,16 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_tools(m);
   bind_examples(m);
   bind_certify(m);
+  bind_kernel_rows(m);
   bind_block(m);
   bind_crammer_singer(m);
   bind_cutting_planes(m);
   bind_dual_coordinate(m);
   bind_elastic_net(m);
   bind_folds(m);
-  bind_counting_sgd(m);
   bind_stochastic_gradient(m);
   bind_regression(m);
-  bind_sgd_qn(m);
-  bind_unlearning(m);
+  bind_row_sets(m);
   bind_interior(m);
   bind_io(m);
   bind_kernel(m);

@@ -35,7 +35,6 @@ using namespace nb::literals;
 
 // One function per file; bindings.cpp calls all of them.
 void bind_block(nb::module_ &m);
-void bind_counting_sgd(nb::module_ &m);
 void bind_crammer_singer(nb::module_ &m);
 void bind_cutting_planes(nb::module_ &m);
 void bind_dual_coordinate(nb::module_ &m);
@@ -44,11 +43,11 @@ void bind_folds(nb::module_ &m);
 void bind_interior(nb::module_ &m);
 void bind_io(nb::module_ &m);
 void bind_kernel(nb::module_ &m);
+void bind_kernel_rows(nb::module_ &m);
 void bind_simplex(nb::module_ &m);
 void bind_regression(nb::module_ &m);
-void bind_sgd_qn(nb::module_ &m);
+void bind_row_sets(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);
-void bind_unlearning(nb::module_ &m);
 
 // An array whose entries are aligned for their type. Arrays cut out of a message, as in
 // Dask, may begin at any byte. The caster below copies such an array if it is only
@@ -62,6 +61,8 @@ struct Aligned : nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device:
   bool aligned() const {
     return reinterpret_cast<std::uintptr_t>(this->data()) % alignof(T) == 0;
   }
+  Index length() const { return static_cast<Index>(this->shape(0)); }
+  Index columns() const { return static_cast<Index>(this->shape(1)); }
 };
 template <class T>
 using Array = Aligned<T, nb::ndim<1>>;
@@ -137,13 +138,25 @@ inline void check_length(Index have, Index want, const char *name) {
 
 template <class A>
 auto *sized(const A &array, Index want, const char *name) {
-  check_length(static_cast<Index>(array.shape(0)), want, name);
+  check_length(array.length(), want, name);
   return array.data();
 }
 
 template <class A>
 auto *sized(const std::optional<A> &array, Index want, const char *name) {
   return array ? sized(*array, want, name) : nullptr;
+}
+
+inline void check_shape(const auto &table, Index rows, Index columns,
+                        const char *name) {
+  check_length(table.length(), rows, name);
+  check_length(table.columns(), columns, (std::string("a row of ") + name).c_str());
+}
+
+inline NewArray<double> copied(const Vec &x) {
+  auto *data = new Vec(x);
+  nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
+  return NewArray<double>({data->data(), {static_cast<std::size_t>(x.size())}, owner});
 }
 
 // Returns an array of shape (n, N) with the N numbers that `row` makes of every item.
@@ -169,10 +182,8 @@ inline NewTable table_of_epochs(const Vector<Epoch> &epochs) {
 // Checks that an order names existing rows only.
 template <class A>
 auto *checked_order(const A &order, Index n) {
-  const auto m = static_cast<Index>(order.shape(0));
-  Order largest = 0;
-  for (Index t = 0; t < m; ++t) largest = std::max<Order>(largest, order.data()[t]);
-  if (m > 0 && static_cast<Index>(largest) >= n)
+  auto *first = order.data();
+  if (std::any_of(first, first + order.length(), [n](Order i) { return i >= n; }))
     throw std::invalid_argument("order names a row that does not exist");
   return order.data();
 }
@@ -180,75 +191,56 @@ auto *checked_order(const A &order, Index n) {
 // The length of an array, and its name in messages.
 struct Named {
   template <class A>
-  Named(const A &array, const char *title)
-      : length(static_cast<Index>(array.shape(0))), name(title) {}
+  Named(const A &array, const char *title) : length(array.length()), name(title) {}
+  template <class T>
+  Named(const Span<T> &array, const char *title) : length(array.length), name(title) {}
   Index length;
   const char *name;
 };
 
-// Checks that the arrays have an entry for every row. Returns the number of rows.
-inline Index checked_count(const AnyRows &rows, std::initializer_list<Named> arrays) {
-  for (const auto &[length, name] : arrays) check_length(length, rows.n(), name);
-  return rows.n();
+// Checks that the arrays have so many entries, and returns their number.
+inline Index checked_lengths(Index want, std::initializer_list<Named> arrays) {
+  for (const auto &[length, name] : arrays) check_length(length, want, name);
+  return want;
 }
 
-// What Python passes is gathered in records that hold its arrays. Examples check the
-// lengths when they are made. Points are used with different rows, so `of` checks them
-// in every call and returns the record of the core.
-struct Examples {
+// Rows with a label or a target, a cost, and q_i = ||x_i||^2 each.
+template <class Target, class L>
+struct ExamplesOf {
   AnyRows rows;
-  Array<const std::int8_t> y;
+  Array<const Target> y;
   Array<const double> cost, q;
-  Loss loss;
-  Index n = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
+  L loss{};
+  Index n = checked_lengths(rows.n(), {{y, "y"}, {cost, "cost"}, {q, "q"}});
 
   Index width() const { return rows.width(); }
-  DualData dual() const { return {y.data(), cost.data(), q.data(), loss}; }
+  DualDataOf<L, Target> dual() const { return {y.data(), cost.data(), q.data(), loss}; }
 };
+using Examples = ExamplesOf<std::int8_t, Loss>;
+using LogisticExamples = ExamplesOf<std::int8_t, LogisticLoss>;
+using RegressionExamples = ExamplesOf<double, ResidualLoss>;
 
-struct LogisticExamples {
-  AnyRows rows;
-  Array<const std::int8_t> y;
-  Array<const double> cost, q;
-  Index n = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
+// Makes a record of the core from its fields in order. The arrays of Python to which
+// its spans point live as long as it. They are used with different rows, so every call
+// checks their lengths.
+template <class... Fields, class Class, class... Names>
+Class made_of(Class record, const Names &...names) {
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    record.def(nb::init<Fields...>(), names..., nb::keep_alive<1, k + 2>()...);
+  }(std::index_sequence_for<Fields...>());
+  return record;
+}
 
-  DualDataOf<LogisticLoss> dual() const {
-    return {y.data(), cost.data(), q.data(), {}};
-  }
-};
+inline void check(const DualState &point, const AnyRows &rows) {
+  checked_lengths(rows.n(), {{point.alpha, "alpha"}});
+  checked_lengths(rows.width(), {{point.w, "w"}});
+}
 
-struct RegressionExamples {
-  AnyRows rows;
-  Array<const double> target, cost, q;
-  ResidualLoss loss;
-  Index n = checked_count(rows, {{target, "target"}, {cost, "cost"}, {q, "q"}});
-};
-
-struct DualPoint {
-  Array<double> alpha, w;
-  DualState of(const AnyRows &rows) const {
-    return {sized(alpha, rows.n(), "alpha"), sized(w, rows.width(), "w")};
-  }
-};
-
-struct SkippedRows {
-  Array<std::uint8_t> wake, length;
-  double threshold;
-  int longest;
-  Sleep of(const AnyRows &rows) const {
-    if (longest < 1 || longest > 127)
-      throw std::invalid_argument("longest is from 1 to 127");
-    return {sized(wake, rows.n(), "wake"), sized(length, rows.n(), "length"), threshold,
-            longest};
-  }
-};
-
-// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta.
-// With a kernel, the margins of the rows take the place of w.
-struct SumOfSteps {
-  Array<double> r, r_beta;
-  double sigma;
-};
+inline void check(const Sleep &sleep, const AnyRows &rows) {
+  if (sleep.longest < 1 || sleep.longest > 127)
+    throw std::invalid_argument("longest is from 1 to 127");
+  checked_lengths(rows.n(), {{sleep.wake, "wake"}, {sleep.length, "length"}});
+}
 
 // Runs a kernel without the GIL. A pending signal runs its Python handler. If the
 // handler raises an exception, the kernel stops and the exception is rethrown.
@@ -307,6 +299,23 @@ struct type_caster<dualgap::Aligned<T, Dimensions>> {
   static handle from_cpp(const Array &array, rv_policy policy,
                          cleanup_list *cleanup) noexcept {
     return Caster::from_cpp(array, policy, cleanup);
+  }
+};
+
+// None is a span without entries; arguments take it that say so.
+template <class T>
+struct type_caster<dualgap::Span<T>> {
+  using Caster = make_caster<dualgap::Array<T>>;
+  NB_TYPE_CASTER(dualgap::Span<T>, Caster::Name)
+
+  template <class Flags>
+  bool from_python(handle src, Flags flags, cleanup_list *cleanup) noexcept {
+    static_assert(!std::is_const_v<T>, "a copy would die with the call");
+    if (src.is_none()) return true;
+    Caster caster;
+    if (!caster.from_python(src, flags, cleanup)) return false;
+    value = {caster.value.data(), caster.value.length()};
+    return true;
   }
 };
 

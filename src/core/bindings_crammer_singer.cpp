@@ -16,7 +16,7 @@ struct MulticlassExamples {
 
   Index checked() const {
     if (classes < 2) throw std::invalid_argument("classes must be 2 or more");
-    const Index count = checked_count(rows, {{y, "y"}, {cost, "cost"}, {q, "q"}});
+    const Index count = checked_lengths(rows.n(), {{y, "y"}, {cost, "cost"}, {q, "q"}});
     for (Index i = 0; i < count; ++i)
       if (y.data()[i] < 0 || y.data()[i] >= classes)
         throw std::invalid_argument("y names a class that does not exist");
@@ -25,11 +25,6 @@ struct MulticlassExamples {
   // Entries of a primal point.
   Index size() const { return rows.width() * class_stride(classes); }
   MulticlassData data() const { return {y.data(), cost.data(), q.data(), classes}; }
-};
-
-struct MulticlassPoint {
-  Array<double> alpha, w;
-  Array<std::uint8_t> wake, length;
 };
 
 }  // namespace
@@ -41,11 +36,10 @@ void bind_crammer_singer(nb::module_ &m) {
       .def(nb::init<const AnyRows &, Array<const std::int32_t>, Array<const double>,
                     Array<const double>, Index>(),
            "rows"_a, "y"_a, "cost"_a, "q"_a, "classes"_a);
-  nb::class_<MulticlassPoint>(m, "MulticlassState",
-                              "A dual point, its w, and the counters of shrinking.")
-      .def(nb::init<Array<double>, Array<double>, Array<std::uint8_t>,
-                    Array<std::uint8_t>>(),
-           "alpha"_a, "w"_a, "wake"_a, "length"_a);
+  made_of<Span<double>, Span<double>, Span<std::uint8_t>, Span<std::uint8_t>>(
+      nb::class_<MulticlassState>(
+          m, "MulticlassState", "A dual point, its w, and the counters of shrinking."),
+      "alpha"_a, "w"_a, "wake"_a, "length"_a);
   nb::class_<MulticlassPass>(m, "MulticlassPass")
       .def_ro("visited", &MulticlassPass::visited)
       .def_ro("updates", &MulticlassPass::updates)
@@ -54,13 +48,12 @@ void bind_crammer_singer(nb::module_ &m) {
 
   m.def(
       "crammer_singer_epoch",
-      [](const MulticlassExamples &examples, const MulticlassPoint &point,
+      [](const MulticlassExamples &examples, const MulticlassState &state,
          Array<Order> order, Random &random, Stop &stop) {
         const Index n = examples.n, classes = examples.classes;
-        const MulticlassState state{sized(point.alpha, n * classes, "alpha"),
-                                    sized(point.w, examples.size(), "w"),
-                                    sized(point.wake, n, "wake"),
-                                    sized(point.length, n, "length")};
+        checked_lengths(n * classes, {{state.alpha, "alpha"}});
+        checked_lengths(examples.size(), {{state.w, "w"}});
+        checked_lengths(n, {{state.wake, "wake"}, {state.length, "length"}});
         Order *visits = sized(order, n, "order");
         Vec scratch(3 * class_stride(classes));
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {

@@ -11,36 +11,21 @@ namespace dualgap {
 
 namespace {
 
-struct RunningAverage {
-  Array<double> sum, since;
-  double step;
-  Average of(const AnyRows &rows) const {
-    return {sized(sum, rows.n(), "sum"), sized(since, rows.n(), "since"), step};
-  }
-};
-
-struct Steps {
-  DualPoint base;
-  std::array<Array<double>, 2> points, images;
-  std::array<double, 2> norms;
-  Index next;
-  Directions of(const AnyRows &rows) const {
-    if (next != 0 && next != 1) throw std::invalid_argument("next is 0 or 1");
-    const Index n = rows.n(), width = rows.width();
-    const DualState start = base.of(rows);
-    return {
-        start.alpha,
-        start.w,
-        {sized(points[0], n, "points[0]"), sized(points[1], n, "points[1]")},
-        {sized(images[0], width, "images[0]"), sized(images[1], width, "images[1]")},
-        norms,
-        next};
-  }
-};
+void check(const Directions &directions, const AnyRows &rows) {
+  if (directions.next != 0 && directions.next != 1)
+    throw std::invalid_argument("next is 0 or 1");
+  check(directions.base, rows);
+  const auto &[first, second] = directions.point;
+  checked_lengths(rows.n(), {{first, "points[0]"}, {second, "points[1]"}});
+  const auto &[image, other] = directions.image;
+  checked_lengths(rows.width(), {{image, "images[0]"}, {other, "images[1]"}});
+}
 
 void bind_records(nb::module_ &m) {
-  nb::class_<DualPoint>(m, "DualState", "A dual point, and w = sum_i alpha_i y_i x_i.")
-      .def(nb::init<Array<double>, Array<double>>(), "alpha"_a, "w"_a);
+  made_of<Span<double>, Span<double>>(
+      nb::class_<DualState>(m, "DualState",
+                            "A dual point, and w = sum_i alpha_i y_i x_i."),
+      "alpha"_a, "w"_a);
   nb::class_<DualPass>(m, "DualPass", "Result of a pass of dual coordinate ascent.")
       .def_ro("visited", &DualPass::visited)
       .def_ro("updates", &DualPass::updates)
@@ -63,17 +48,18 @@ void bind_records(nb::module_ &m) {
       .def_ro("moved", &Leap::moved, "rows whose alpha has changed")
       .def_ro("linear", &Leap::linear, "sum a_i - 1/2 sum delta_i a_i^2");
 
-  nb::class_<RunningAverage>(
-      m, "Average", "Time-weighted sum of alpha after `step` steps of `sdca_epoch`.")
-      .def(nb::init<Array<double>, Array<double>, double>(), "sum"_a, "since"_a,
-           "step"_a);
-  nb::class_<SkippedRows>(
-      m, "Sleep",
-      "Rows that shrinking skips: `wake` counts down the epochs, `length` is the last "
-      "number of them, at most `longest`. Rows whose gradient points outward by more "
-      "than `threshold` are skipped; NaN: the pass finds it out.")
-      .def(nb::init<Array<std::uint8_t>, Array<std::uint8_t>, double, int>(), "wake"_a,
-           "length"_a, "threshold"_a, "longest"_a);
+  made_of<Span<double>, Span<double>, double>(
+      nb::class_<Average>(
+          m, "Average",
+          "Time-weighted sum of alpha after `step` steps of `sdca_epoch`."),
+      "sum"_a, "since"_a, "step"_a);
+  made_of<Span<std::uint8_t>, Span<std::uint8_t>, double, int>(
+      nb::class_<Sleep>(
+          m, "Sleep",
+          "Rows that shrinking skips: `wake` counts down the epochs, `length` is the "
+          "last number of them, at most `longest`. Rows whose gradient points outward "
+          "by more than `threshold` are skipped; NaN: the pass finds it out."),
+      "wake"_a, "length"_a, "threshold"_a, "longest"_a);
   nb::class_<SweepSettings>(m, "SweepSettings",
                             "Over-relaxation `omega`, rows of a `chunk`, whether to "
                             "find the best multiple of w, and whether the pass is "
@@ -86,32 +72,34 @@ void bind_records(nb::module_ &m) {
             new (self) SweepSettings{omega, chunk, scale, modified_sgd};
           },
           "omega"_a = 1.0, "chunk"_a = 1, "scale"_a = false, "modified_sgd"_a = false);
-  nb::class_<Steps>(
-      m, "Directions",
-      "Two directions, of squared lengths `norms`, the one to be replaced "
-      "`next`, and the start of the next step.")
-      .def(nb::init<const DualPoint &, std::array<Array<double>, 2>,
-                    std::array<Array<double>, 2>, std::array<double, 2>, Index>(),
-           "base"_a, "points"_a, "images"_a, "norms"_a, "next"_a)
+  using Two = std::array<Span<double>, 2>;
+  made_of<const DualState &, Two, Two, std::array<double, 2>, Index>(
+      nb::class_<Directions>(
+          m, "Directions",
+          "Two directions, of squared lengths `norms`, the one to be replaced "
+          "`next`, and the start of the next step."),
+      "base"_a, "points"_a, "images"_a, "norms"_a, "next"_a)
       .def_prop_ro("norms",
-                   [](const Steps &self) {
-                     return std::make_tuple(self.norms[0], self.norms[1]);
+                   [](const Directions &self) {
+                     return std::make_tuple(self.norm[0], self.norm[1]);
                    })
-      .def_ro("next", &Steps::next);
+      .def_ro("next", &Directions::next);
 }
 
 template <class Rows>
 void bind_sdca(nb::module_ &m, const char *about) {
   m.def(
       "sdca_epoch",
-      [](const Rows &examples, Array<const Order> order, const DualPoint &point,
-         const RunningAverage *average, Stop &stop) {
-        DualState state = point.of(examples.rows);
+      [](const Rows &examples, Array<const Order> order, DualState &state,
+         const Average *average, Stop &stop) {
+        check(state, examples.rows);
         const auto *visits = checked_order(order, examples.n);
-        const auto count = static_cast<Index>(order.shape(0));
-        Average mean = average ? average->of(examples.rows) : Average{};
+        Average mean = average ? *average : Average{};
+        if (average)
+          checked_lengths(examples.n, {{mean.sum, "sum"}, {mean.since, "since"}});
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return sdca_epoch(x, examples.dual(), visits, count, state, mean, poll);
+          return sdca_epoch(x, examples.dual(), visits, order.length(), state, mean,
+                            poll);
         });
       },
       "examples"_a, "order"_a, "state"_a, "average"_a.none(), "stop"_a, about);
@@ -126,13 +114,12 @@ void bind_dual_coordinate(nb::module_ &m) {
 
   m.def(
       "modified_sgd_epoch",
-      [](const Examples &examples, Array<const Order> order, const DualPoint &point,
+      [](const Examples &examples, Array<const Order> order, DualState &state,
          Index before, Index n, Stop &stop) {
-        DualState state = point.of(examples.rows);
+        check(state, examples.rows);
         const auto *visits = checked_order(order, examples.n);
-        const auto count = static_cast<Index>(order.shape(0));
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return modified_sgd_epoch(x, examples.dual(), visits, count, before,
+          return modified_sgd_epoch(x, examples.dual(), visits, order.length(), before,
                                     static_cast<double>(n), state, poll);
         });
       },
@@ -142,11 +129,11 @@ void bind_dual_coordinate(nb::module_ &m) {
 
   m.def(
       "dcd_epoch",
-      [](const Examples &examples, Array<Order> order, Index active,
-         const DualPoint &point, double upper, double lower, Stop &stop) {
-        DualState state = point.of(examples.rows);
+      [](const Examples &examples, Array<Order> order, Index active, DualState &state,
+         double upper, double lower, Stop &stop) {
+        check(state, examples.rows);
         Order *visits = checked_order(order, examples.n);
-        if (active < 0 || active > static_cast<Index>(order.shape(0)))
+        if (active < 0 || active > order.length())
           throw std::invalid_argument("active is out of range");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           return dcd_epoch(x, examples.dual(), visits, active, state, {upper, lower},
@@ -159,11 +146,11 @@ void bind_dual_coordinate(nb::module_ &m) {
 
   m.def(
       "sleeping_epoch",
-      [](const Examples &examples, const DualPoint &point, const SkippedRows &skipped,
+      [](const Examples &examples, DualState &state, Sleep &sleep,
          const SweepSettings &settings, Array<Order> order, Random &random,
          Stop &stop) {
-        DualState state = point.of(examples.rows);
-        Sleep sleep = skipped.of(examples.rows);
+        check(state, examples.rows);
+        check(sleep, examples.rows);
         Order *visits = sized(order, examples.n, "order");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
           SleepingPass pass = sleeping_epoch(x, examples.dual(), state, sleep, settings,
@@ -179,15 +166,14 @@ void bind_dual_coordinate(nb::module_ &m) {
 
   m.def(
       "momentum",
-      [](const Examples &examples, const DualPoint &point, const DualPoint &end,
-         double beta, Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
-        DualState state = point.of(examples.rows);
-        const DualState last = end.of(examples.rows);
+      [](const Examples &examples, DualState &state, const DualState &end, double beta,
+         Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
+        check(state, examples.rows);
+        check(end, examples.rows);
         std::uint8_t *asleep = sized(wake, examples.n, "wake");
         Order *visits = sized(order, examples.n, "order");
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return momentum(x, examples.dual(), state, last.alpha, last.w, beta, asleep,
-                          visits, poll);
+          return momentum(x, examples.dual(), state, end, beta, asleep, visits, poll);
         });
       },
       "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a, "order"_a, "stop"_a,
@@ -196,20 +182,17 @@ void bind_dual_coordinate(nb::module_ &m) {
 
   m.def(
       "conjugate_step",
-      [](const Examples &examples, const DualPoint &point, double dual, Steps &steps,
-         Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
-        DualState state = point.of(examples.rows);
-        Directions directions = steps.of(examples.rows);
+      [](const Examples &examples, DualState &state, double dual,
+         Directions &directions, Array<std::uint8_t> wake, Array<Order> order,
+         Stop &stop) {
+        check(state, examples.rows);
+        check(directions, examples.rows);
         std::uint8_t *asleep = sized(wake, examples.n, "wake");
         Order *visits = sized(order, examples.n, "order");
-        const Leap leap =
-            pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-              return conjugate_step(x, examples.dual(), state, dual, directions, asleep,
-                                    visits, poll);
-            });
-        steps.norms = directions.norm;
-        steps.next = directions.next;
-        return leap;
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return conjugate_step(x, examples.dual(), state, dual, directions, asleep,
+                                visits, poll);
+        });
       },
       "examples"_a, "state"_a, "dual"_a, "directions"_a, "wake"_a, "order"_a, "stop"_a,
       "A conjugate step after a sweep from the base of the directions, given D.");

@@ -19,7 +19,7 @@ void bind_elastic_net(nb::module_ &m) {
       [](const AnyRows &columns, Array<const Order> set, Array<const double> v,
          Array<double> out, bool squared, Stop &stop) {
         const Order *chosen = checked_order(set, columns.n());
-        const auto count = static_cast<Index>(set.shape(0));
+        const auto count = set.length();
         const double *vector = sized(v, columns.width(), "v");
         double *sums = sized(out, columns.n(), "out");
         return pass_over(columns, stop, [&](const auto &x, Poll &poll) {
@@ -45,8 +45,8 @@ void bind_elastic_net(nb::module_ &m) {
          Table<double> sums, Stop &stop) {
         const std::int32_t *places = sized(place, rows.width(), "place");
         const double *weights = sized(h, rows.n(), "h");
-        const auto size = static_cast<Index>(sums.shape(0));
-        check_length(static_cast<Index>(sums.shape(1)), size, "sums");
+        const auto size = sums.length();
+        check_length(sums.columns(), size, "sums");
         for (Index j = 0; j < rows.width(); ++j)
           if (places[j] >= size) throw std::invalid_argument("place is out of range");
         return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
@@ -63,7 +63,7 @@ void bind_elastic_net(nb::module_ &m) {
         const double *weights = sized(w, columns.n(), "w");
         double *sums = sized(out, columns.width(), "out");
         columns.visit([&](const auto &x) {
-          for (Index t = 0; t < static_cast<Index>(set.shape(0)); ++t)
+          for (Index t = 0; t < set.length(); ++t)
             if (weights[chosen[t]] != 0.0) x.axpy(chosen[t], weights[chosen[t]], sums);
         });
       },
@@ -80,8 +80,7 @@ void bind_elastic_net(nb::module_ &m) {
         double *model = sized(w, columns.n(), "w");
         return pass_over(columns, stop, [&](const auto &x, Poll &poll) {
           QuadraticOfColumns<std::decay_t<decltype(x)>> of{x, curvature, bent, slopes};
-          return descend(of, penalty, chosen, static_cast<Index>(set.shape(0)), model,
-                         poll);
+          return descend(of, penalty, chosen, set.length(), model, poll);
         });
       },
       "columns"_a, "set"_a, "penalty"_a, "h"_a, "squares"_a, "u"_a, "w"_a, "stop"_a,
@@ -90,8 +89,8 @@ void bind_elastic_net(nb::module_ &m) {
       "descend_by_products",
       [](Table<const double> products, const ElasticNetPenalty &penalty,
          Array<const double> diagonal, Array<double> u, Array<double> w, Stop &stop) {
-        const auto size = static_cast<Index>(products.shape(0));
-        check_length(static_cast<Index>(products.shape(1)), size, "products");
+        const auto size = products.length();
+        check_length(products.columns(), size, "products");
         QuadraticOfProducts of{{products.data(), size, size, 0.0},
                                sized(diagonal, size, "diagonal"),
                                sized(u, size, "u")};

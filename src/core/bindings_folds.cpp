@@ -24,7 +24,7 @@ void bind_folds(nb::module_ &m) {
       .def(
           "__init__",
           [](FoldTable *self, Table<const double> values, Table<const float> floats) {
-            const auto n = static_cast<Index>(values.shape(0));
+            const auto n = values.length();
             for (const auto size : {values.shape(1), floats.shape(0), floats.shape(1)})
               check_length(static_cast<Index>(size), n, "a row of values");
             new (self) FoldTable{values.data(), floats.data(), n};
@@ -50,9 +50,9 @@ void bind_folds(nb::module_ &m) {
               rows.push_back({begin, end - begin});
               count += end - begin;
             }
-            check_length(static_cast<Index>(weights.shape(1)), count, "weights");
+            check_length(weights.columns(), count, "weights");
             const std::int8_t *labels = sized(y, count, "y");
-            const auto folds = static_cast<Index>(weights.shape(0));
+            const auto folds = weights.length();
             const double *all = weights.data();
             Vec linear;
             if (const double *first = sized(targets, count, "targets"))
@@ -78,8 +78,8 @@ void bind_folds(nb::module_ &m) {
           "points",
           [](const Folds &self, Table<double> alpha, Table<double> scores) {
             for (const auto *out : {&alpha, &scores}) {
-              check_length(static_cast<Index>(out->shape(0)), self.folds(), "out");
-              check_length(static_cast<Index>(out->shape(1)), self.rows(), "out");
+              check_length(out->length(), self.folds(), "out");
+              check_length(out->columns(), self.rows(), "out");
             }
             for (Index p = 0; p < self.folds(); ++p) {
               self.alpha(p, alpha.data() + p * self.rows());

@@ -1,13 +1,7 @@
-#include <nanobind/stl/vector.h>
-
-#include <cstring>
-
-#include "bindings.hpp"
-#include "duplicates.hpp"
+#include "bindings_row_sets.hpp"
 #include "interior.hpp"
 #include "labellings.hpp"
 #include "newton.hpp"
-#include "row_blocks.hpp"
 #include "smoothing_newton.hpp"
 #include "sweeps.hpp"
 
@@ -15,225 +9,28 @@ namespace dualgap {
 
 namespace {
 
-// The functions of SciPy, in capsules.
-using Algebra = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
-
-// Returns the function in a capsule of a Cython module's __pyx_capi__. The name of the
-// capsule is the signature of the function. It must have C ints for sizes.
-template <class F>
-F *function(nb::handle capsule, int ints) {
-  const char *name = PyCapsule_GetName(capsule.ptr());
-  int found = 0;
-  for (const char *at = name; at && (at = std::strstr(at, "int *")); ++at) ++found;
-  if (found != ints || std::strncmp(name, "void (char *", 12) != 0)
-    throw std::invalid_argument(
-        std::string("SciPy's BLAS is not the one that is known: ") +
-        (name ? name : "no signature"));
-  return reinterpret_cast<F *>(PyCapsule_GetPointer(capsule.ptr(), name));
+void check(const NewtonPoint &point, const AnyRows &rows) {
+  checked_lengths(rows.n(), {{point.residual, "residual"}, {point.image, "image"}});
+  checked_lengths(rows.width(),
+                  {{point.w, "w"}, {point.gradient, "gradient"}, {point.step, "step"}});
 }
-
-template <class F>
-void look_up(F *&pointer, nb::handle capsule, int ints) {
-  pointer = function<F>(capsule, ints);
-}
-
-LinearAlgebra look_up(const Algebra &algebra) {
-  LinearAlgebra functions{};
-  look_up(functions.dsyrk, algebra[0], 4);
-  look_up(functions.ssyrk, algebra[1], 4);
-  look_up(functions.dpotrf, algebra[2], 3);
-  look_up(functions.dpotrs, algebra[3], 5);
-  return functions;
-}
-
-// Makes a block of all or of the chosen rows. `begin` is its first row number in the
-// set.
-std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
-                                     const Order *chosen = nullptr, Index count = 0) {
-  return rows.visit([&](const auto &x) -> std::unique_ptr<RowBlock> {
-    using Rows = std::decay_t<decltype(x)>;
-    using Chosen = ChosenRows<Rows>;
-    if (!chosen) return std::make_unique<RowBlockOf<Rows>>(x, begin);
-    return std::make_unique<RowBlockOf<Chosen>>(Chosen(x, chosen, count), begin);
-  });
-}
-
-// A set of rows in memory.
-class HeldRows final : public RowSet {
- public:
-  explicit HeldRows(Vector<AnyRows> rows) : held_(std::move(rows)) {
-    for (const AnyRows &part : held_) {
-      if (part.width() != held_[0].width())
-        throw std::invalid_argument("rows of different widths");
-      blocks_.push_back(make_block(part, n_));
-      n_ += part.n();
-    }
-  }
-
-  Index rows() const override { return n_; }
-  Index width() const override { return held_.at(0).width(); }
-  void centre(const Centring *centring) override {
-    for (const auto &block : blocks_) block->centre(centring);
-  }
-  void visit(const std::function<bool(const RowBlock &)> &body) const override {
-    for (const auto &block : blocks_)
-      if (!body(*block)) return;
-  }
-
- private:
-  Vector<AnyRows> held_;
-  Vector<std::unique_ptr<RowBlock>> blocks_;
-  Index n_ = 0;
-};
-
-// The rows of one accessor, all or chosen ones, which are kept alive elsewhere.
-template <class Rows>
-class OneBlock final : public RowSet {
- public:
-  explicit OneBlock(const Rows &rows) : rows_(rows), block_(rows, 0) {}
-  Index rows() const override { return rows_.rows(); }
-  Index width() const override { return rows_.width(); }
-  void centre(const Centring *centring) override { block_.centre(centring); }
-  void visit(const std::function<bool(const RowBlock &)> &body) const override {
-    body(block_);
-  }
-
- private:
-  Rows rows_;
-  RowBlockOf<Rows> block_;
-};
-
-// A set of rows that `blocks()` yields again in every pass, as pairs of rows and the
-// numbers of the chosen ones, or None for all.
-class YieldedRows final : public RowSet {
- public:
-  YieldedRows(nb::callable blocks, Index rows, Index width)
-      : blocks_(std::move(blocks)), n_(rows), width_(width) {}
-
-  Index rows() const override { return n_; }
-  Index width() const override { return width_; }
-  void centre(const Centring *centring) override { centring_ = centring; }
-  void visit(const std::function<bool(const RowBlock &)> &body) const override {
-    const nb::gil_scoped_acquire gil;
-    Index begin = 0;
-    for (const nb::handle pair : blocks_()) {
-      const auto &rows = nb::cast<const AnyRows &>(pair[0]);
-      const Order *chosen = nullptr;
-      Index count = rows.n();
-      std::optional<Array<const Order>> which;
-      if (!pair[1].is_none()) {
-        which = nb::cast<Array<const Order>>(pair[1]);
-        chosen = checked_order(*which, rows.n());
-        count = static_cast<Index>(which->shape(0));
-      }
-      if (rows.width() != width_ || begin + count > n_) {
-        begin = -1;
-        break;
-      }
-      const nb::gil_scoped_release released;
-      const auto block = make_block(rows, begin, chosen, count);
-      block->centre(centring_);
-      if (!body(*block)) return;
-      begin += count;
-    }
-    if (begin != n_) throw std::invalid_argument("blocks of other rows than before");
-  }
-
- private:
-  nb::callable blocks_;
-  Index n_, width_;
-  const Centring *centring_ = nullptr;
-};
-
-// Copies an array into a vector.
-template <class T>
-Vector<T> values_of(const Array<const T> &array, Index n, const char *name) {
-  const T *first = sized(array, n, name);
-  return Vector<T>(first, first + n);
-}
-
-using Bytes = Array<const std::int8_t>;
-using Doubles = Array<const double>;
-
-// Makes a set of rows from a list of accessors, or from a function that yields blocks.
-std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
-                                const Doubles &fixed) {
-  if (!nb::isinstance<nb::list>(rows)) {
-    const auto n = static_cast<Index>(y.shape(0));
-    const auto width = static_cast<Index>(fixed.shape(0));
-    return std::make_unique<YieldedRows>(nb::cast<nb::callable>(rows), n, width);
-  }
-  Vector<AnyRows> held;
-  for (const nb::handle part : nb::cast<nb::list>(rows))
-    held.push_back(nb::cast<const AnyRows &>(part));
-  return std::make_unique<HeldRows>(std::move(held));
-}
-
-// The arguments of a set of rows, as Python holds them.
-struct ChosenExamples {
-  nb::object rows;
-  Bytes y;
-  Doubles cost, fixed;
-  double constant;
-  std::optional<Doubles> offset;
-  SomeRows taken() const {
-    std::unique_ptr<RowSet> set = row_set(rows, y, fixed);
-    const Index n = set->rows(), width = set->width();
-    SomeRows some{std::move(set), values_of(y, n, "y"), values_of(cost, n, "cost"),
-                  values_of(fixed, width, "fixed"), constant};
-    if (offset) some.offset = values_of(*offset, n, "offset");
-    return some;
-  }
-};
-
-NewArray<double> copied(const Vec &x) {
-  auto *data = new Vec(x);
-  nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
-  return NewArray<double>({data->data(), {static_cast<std::size_t>(x.size())}, owner});
-}
-
-AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double constant) {
-  const auto *order = checked_order(chosen, rows.n());
-  const auto m = static_cast<Index>(chosen.shape(0));
-  return rows.visit([&](const auto &x) {
-    Index stored = 0;
-    for (Index t = 0; t < m; ++t) stored += x.count(order[t]);
-    auto [copy, storage] = [&] {
-      const nb::gil_scoped_release released;
-      return copy_rows(x, order, m, constant);
-    }();
-    nb::capsule owner(new std::shared_ptr<void>(storage), [](void *p) noexcept {
-      delete static_cast<std::shared_ptr<void> *>(p);
-    });
-    return AnyRows(copy, stored, {nb::object(owner)});
-  });
-}
-
-// A point, its residuals and gradient, and room for a step and its image.
-struct NewtonArrays {
-  Array<double> w, residual, gradient, step, image;
-  NewtonPoint of(const AnyRows &rows) const {
-    return {sized(w, rows.width(), "w"), sized(residual, rows.n(), "residual"),
-            sized(gradient, rows.width(), "gradient")};
-  }
-};
 
 NewtonData newton_data(const RegressionExamples &examples) {
-  return {examples.target.data(), examples.cost.data(), examples.loss.epsilon};
+  return {examples.y.data(), examples.cost.data(), examples.loss.epsilon};
 }
 
 void bind_newton(nb::module_ &m) {
-  nb::class_<NewtonArrays>(m, "NewtonState",
-                           "A point, its residuals and gradient, and room for a step "
-                           "and its image.")
-      .def(nb::init<Array<double>, Array<double>, Array<double>, Array<double>,
-                    Array<double>>(),
-           "w"_a, "residual"_a, "gradient"_a, "step"_a, "image"_a);
+  using Each = Span<double>;
+  made_of<Each, Each, Each, Each, Each>(
+      nb::class_<NewtonPoint>(m, "NewtonState",
+                              "A point, its residuals and gradient, and room for a "
+                              "step and its image."),
+      "w"_a, "residual"_a, "gradient"_a, "step"_a, "image"_a);
   m.def(
       "newton_point",
-      [](const RegressionExamples &examples, const NewtonArrays &state, Team &threads) {
+      [](const RegressionExamples &examples, const NewtonPoint &point, Team &threads) {
         const NewtonData data = newton_data(examples);
-        const NewtonPoint point = state.of(examples.rows);
+        check(point, examples.rows);
         nb::gil_scoped_release released;
         const NewtonValues values = examples.rows.visit(
             [&](const auto &x) { return newton_point(x, data, point, threads); });
@@ -244,22 +41,20 @@ void bind_newton(nb::module_ &m) {
       "tube).");
   m.def(
       "newton_step",
-      [](const RegressionExamples &examples, const NewtonArrays &state, double accuracy,
+      [](const RegressionExamples &examples, const NewtonPoint &point, double accuracy,
          Index most, const Algebra &algebra, Team &threads, Stop &stop) {
         const AnyRows &rows = examples.rows;
         const Index n = rows.n(), d = rows.width();
         const NewtonData data = newton_data(examples);
-        const NewtonPoint point = state.of(rows);
-        double *s = sized(state.step, d, "step");
-        double *moved = sized(state.image, n, "image");
+        check(point, rows);
+        double *s = point.step;
         const LinearAlgebra functions = look_up(algebra);
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             Index conjugate = 0;
             bool found = false;
             if (most == 0) {
-              using Rows = OneBlock<std::decay_t<decltype(x)>>;
-              NewtonFactor matrix(std::make_unique<Rows>(x), threads, functions);
+              NewtonFactor matrix(one_block(rows), threads, functions);
               found = matrix.solve(data, point, s, poll, stop);
             }
             if (most > 0) {
@@ -269,8 +64,8 @@ void bind_newton(nb::module_ &m) {
             }
             double length = 0;
             if (found) {
-              products(x, s, moved, threads);
-              length = newton_length(data, point.residual, moved, n,
+              products(x, s, point.image, threads);
+              length = newton_length(data, point.residual, point.image, n,
                                      dot_of(point.w, s, d), squared_norm(s, d));
             }
             return std::make_tuple(length, conjugate);
@@ -291,15 +86,15 @@ struct LabellingTables {
   Table<double> w, alpha;
   Vector<Labelling> of(const AnyRows &rows) const {
     const Index n = rows.n(), width = rows.width();
-    const auto many = static_cast<Index>(y.shape(0));
-    const auto costs = static_cast<Index>(cost.shape(0));
+    const auto many = y.length();
+    const auto costs = cost.length();
     const auto check = [&](const auto &table, Index columns, const char *name) {
-      check_length(static_cast<Index>(table.shape(1)), columns, name);
+      check_length(table.columns(), columns, name);
     };
     check(y, n, "y"), check(cost, n, "cost"), check(alpha, n, "alpha");
     check(w, width, "w");
-    check_length(static_cast<Index>(w.shape(0)), many, "w");
-    check_length(static_cast<Index>(alpha.shape(0)), many, "alpha");
+    check_length(w.length(), many, "w");
+    check_length(alpha.length(), many, "alpha");
     if (costs != 1) check_length(costs, many, "cost");
     Vector<Labelling> all;
     for (Index k = 0; k < many; ++k)
@@ -311,12 +106,10 @@ struct LabellingTables {
 
 void bind_labellings(nb::module_ &m) {
   nb::class_<LabellingSettings>(m, "LabellingSettings",
-                                "The first smoothing; accuracies to reach: tol, atol, "
-                                "and `goal` while less than `free` entries are read; "
-                                "most steps, and steps of an epoch.")
-      .def(nb::init<double, double, double, double, double, int, int, NewtonRules>(),
-           "tau"_a, "tol"_a, "atol"_a, "goal"_a, "free"_a, "most"_a, "epoch"_a,
-           "rules"_a)
+                                "Accuracies to reach, the first smoothing, most "
+                                "steps, and steps of an epoch.")
+      .def(nb::init<Targets, double, int, int, NewtonRules>(), "targets"_a, "tau"_a,
+           "most"_a, "epoch"_a, "rules"_a)
       .def_rw("whole", &LabellingSettings::whole,
               "whether problems in which most rows matter are solved too")
       .def_rw("near", &LabellingSettings::near,
@@ -358,11 +151,9 @@ void bind_labellings(nb::module_ &m) {
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             using Rows = std::decay_t<decltype(x)>;
-            const auto set = [&](const Vector<Order> &kept) -> std::unique_ptr<RowSet> {
-              const auto count = kept.size();
-              if (count == x.rows()) return std::make_unique<OneBlock<Rows>>(x);
-              using Chosen = ChosenRows<Rows>;
-              return std::make_unique<OneBlock<Chosen>>(Chosen(x, kept.data(), count));
+            const auto set = [&](const Vector<Order> &kept) {
+              const bool whole = kept.size() == x.rows();
+              return one_block(rows, whole ? nullptr : kept.data(), kept.size());
             };
             return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
                 .solve(all, settings, poll, stop);
@@ -375,22 +166,14 @@ void bind_labellings(nb::module_ &m) {
       "method; the first ones if told to stop.");
   nb::class_<SweepRules>(
       m, "SweepRules",
-      "Accuracies to reach: tol, atol, and `goal` while less than "
-      "`free` entries are read, of which `row` count for a visit "
-      "and `sweep` for a sweep; most sweeps. The fields say how they "
-      "are made, from how many times the gap a proof is made, and how "
-      "the gap is estimated.")
-      .def(nb::init<double, double, double, double, double, double, int>(), "tol"_a,
-           "atol"_a, "goal"_a, "free"_a, "row"_a, "sweep"_a, "most"_a)
-      .def_rw("omega", &SweepRules::omega, "over-relaxation")
-      .def_rw("chunk", &SweepRules::chunk, "rows that are visited together")
-      .def_rw("longest", &SweepRules::longest, "most sweeps that a row is skipped")
-      .def_rw("modified_sgd", &SweepRules::modified_sgd,
-              "whether the first sweep is Modified-SGD")
-      .def_rw("nearly", &SweepRules::nearly,
-              "times the target gap, at which a proof is made")
-      .def_rw("lag", &SweepRules::lag, "how much the fall of the gap corrects it")
-      .def_rw("least", &SweepRules::least, "least share that a correction leaves");
+      "Accuracies to reach, where a visit counts as `row` entries that are read and a "
+      "sweep as `sweep` more; most sweeps, how they are made, and most of them that a "
+      "row is skipped; times the target gap, at which a proof is made.")
+      .def(nb::init<Targets, double, double, int, SweepSettings, int, double>(),
+           "targets"_a, "row"_a, "sweep"_a, "most"_a, "sweeps"_a, "longest"_a,
+           "nearly"_a)
+      .def_rw("lag", &SweepRules::lag, "`lag` of gap_at_the_end, or 0")
+      .def_rw("least", &SweepRules::least, "`least` of gap_at_the_end");
   m.def(
       "sweep_labellings",
       [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,
@@ -489,59 +272,9 @@ void bind_smoothing_newton(nb::module_ &m) {
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
-  nb::class_<ChosenExamples>(
-      m, "SomeRows",
-      "Rows with labels and costs; the sum `fixed` and the dual "
-      "variables `constant` of all other rows. The rows are a "
-      "list of accessors, or what a function yields in every "
-      "pass: an accessor, and which of its rows or None for all. "
-      "Offsets are taken off the margins; they are 0 by default.")
-      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double,
-                    std::optional<Doubles>>(),
-           "rows"_a, "y"_a, "cost"_a, "fixed"_a, "constant"_a,
-           "offset"_a.none() = nb::none());
   bind_newton(m);
   bind_smoothing_newton(m);
   bind_labellings(m);
-  m.def(
-      "group_duplicates",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<Order> group) {
-        const auto *labels = sized(y, rows.n(), "y");
-        auto *out = sized(group, rows.n(), "group");
-        Stop never;
-        return without_gil(never, [&](Poll &poll) {
-          return rows.visit(
-              [&](const auto &x) { return group_duplicates(x, labels, out, poll); });
-        });
-      },
-      "rows"_a, "y"_a, "group"_a,
-      "The number of each row's group of equal rows and labels; returns how many.");
-  m.def(
-      "has_windows",
-      [](const AnyRows &rows) {
-        return rows.visit([](const auto &x) { return windows_pay(x); });
-      },
-      "rows"_a, "Whether entries of a sparse row are in neighbouring columns.");
-  m.def(
-      "snapped",
-      [](Doubles alpha, Doubles cost, const Loss &loss, double share, double most) {
-        const auto n = static_cast<Index>(alpha.shape(0));
-        const double *given = alpha.data(), *costs = sized(cost, n, "cost");
-        Vec out(given, given + n);
-        for (Index i = 0; i < out.size(); ++i) {
-          const double upper = loss.upper(costs[i]),
-                       near = std::min(share * upper, most);
-          if (out[i] < near) out[i] = 0.0;
-          if (upper - out[i] < near) out[i] = upper;
-        }
-        return copied(out);
-      },
-      "alpha"_a, "cost"_a, "loss"_a, "share"_a, "most"_a,
-      "The dual variables, with those at a bound that are within `share` U, and within "
-      "`most`, of it.");
-  m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a, "feature"_a,
-        "A copy of the chosen rows.");
-
   nb::class_<Interior>(m, "Interior",
                        "The interior-point iteration; every cost is positive.")
       .def(

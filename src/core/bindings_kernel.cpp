@@ -10,7 +10,7 @@ KernelPoint kernel_point(const Array<const std::int8_t> &y,
                          const Array<const double> &alpha,
                          const Array<const double> &scores,
                          const Array<const double> &error) {
-  const auto n = static_cast<Index>(alpha.shape(0));
+  const auto n = alpha.length();
   return {n,
           sized(y, n, "y"),
           sized(cost, n, "cost"),
@@ -86,8 +86,8 @@ void bind_kernel(nb::module_ &m) {
           "block",
           [](Gram &self, Array<const Order> rows, Array<const Order> columns,
              Array<double> out) {
-            const auto queries = static_cast<Index>(rows.shape(0));
-            const auto many = static_cast<Index>(columns.shape(0));
+            const auto queries = rows.length();
+            const auto many = columns.length();
             const Order *query = checked_order(rows, self.n());
             const Order *column = checked_order(columns, self.n());
             double *to = sized(out, queries * many, "out");
@@ -130,7 +130,7 @@ void bind_kernel(nb::module_ &m) {
       "hinge_bias",
       [](Array<const double> scores, Array<const std::int8_t> y,
          Array<const double> cost) {
-        const auto n = static_cast<Index>(scores.shape(0));
+        const auto n = scores.length();
         return hinge_bias(scores.data(), sized(y, n, "y"), sized(cost, n, "cost"), n);
       },
       "scores"_a, "y"_a, "cost"_a,
@@ -139,7 +139,7 @@ void bind_kernel(nb::module_ &m) {
   m.def(
       "weighted_quantile",
       [](Array<const double> points, Array<const double> weight, double target) {
-        const auto n = static_cast<Index>(points.shape(0));
+        const auto n = points.length();
         if (n < 1) throw std::invalid_argument("no points");
         return weighted_quantile(points.data(), sized(weight, n, "weight"), n, target);
       },

@@ -8,20 +8,16 @@ namespace dualgap {
 void bind_regression(nb::module_ &m) {
   m.def(
       "regression_epoch",
-      [](const RegressionExamples &examples, const DualPoint &point,
-         const SkippedRows &skipped, Index chunk, Array<Order> order, Random &random,
-         Stop &stop) {
-        const RegressionData data{examples.target.data(), examples.cost.data(),
-                                  examples.q.data(), examples.loss};
-        DualState state = point.of(examples.rows);
-        Sleep sleep = skipped.of(examples.rows);
+      [](const RegressionExamples &examples, DualState &state, Sleep &sleep,
+         Index chunk, Array<Order> order, Random &random, Stop &stop) {
+        check(state, examples.rows);
+        check(sleep, examples.rows);
         Order *visits = sized(order, examples.rows.n(), "order");
         if (chunk < 1) throw std::invalid_argument("chunk must be positive");
-        return without_gil(stop, [&](Poll &poll) {
-          SleepingPass pass = examples.rows.visit([&](const auto &x) {
-            return regression_epoch(x, data, state, sleep, chunk, visits, random, poll);
-          });
-          pass.norm = squared_norm(state.w, examples.rows.width());
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          SleepingPass pass = regression_epoch(x, examples.dual(), state, sleep, chunk,
+                                               visits, random, poll);
+          pass.norm = squared_norm(state.w, x.width());
           return pass;
         });
       },
@@ -29,10 +25,8 @@ void bind_regression(nb::module_ &m) {
       "One pass of dual coordinate ascent for regression over the rows awake.");
 
   nb::class_<RegressionTargets>(m, "RegressionTargets",
-                                "Accuracies to reach: tol, atol, and `goal` while less "
-                                "than `free` entries are read; most entries, epochs.")
-      .def(nb::init<double, double, double, double, double, Index>(), "tol"_a, "atol"_a,
-           "goal"_a, "free"_a, "most"_a, "epochs"_a);
+                                "Accuracies to reach; most entries read, and epochs.")
+      .def(nb::init<Targets, double, Index>(), "targets"_a, "most"_a, "epochs"_a);
   nb::class_<RegressionProof>(m, "RegressionProof", "Sums at the w of a dual point.")
       .def_ro("values", &RegressionProof::values)
       .def_ro("norm", &RegressionProof::norm, "||w||^2")
@@ -42,16 +36,12 @@ void bind_regression(nb::module_ &m) {
           "P and D, and the updates so far, after every epoch; none if told to stop.");
   m.def(
       "solve_regression",
-      [](const RegressionExamples &examples, const DualPoint &point,
+      [](const RegressionExamples &examples, DualState &state,
          const RegressionTargets &targets, Random &random, Team &threads, Stop &stop) {
-        const RegressionData data{examples.target.data(), examples.cost.data(),
-                                  examples.q.data(), examples.loss};
-        DualState state = point.of(examples.rows);
-        return without_gil(stop, [&](Poll &poll) {
-          return examples.rows.visit([&](const auto &x) {
-            return SmallRegression(x, data, state, threads)
-                .solve(targets, random, poll, stop);
-          });
+        check(state, examples.rows);
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return SmallRegression(x, examples.dual(), state, threads)
+              .solve(targets, random, poll, stop);
         });
       },
       "examples"_a, "state"_a, "targets"_a, "random"_a, "threads"_a.noconvert(),
@@ -61,14 +51,13 @@ void bind_regression(nb::module_ &m) {
   m.def(
       "pair_epoch",
       [](const AnyRows &rows, Array<const double> upper, Array<const double> q,
-         Array<const Order> rise, Array<const Order> fall, const DualPoint &point,
+         Array<const Order> rise, Array<const Order> fall, DualState &state,
          Array<double> room, Stop &stop) {
-        const Index n = rows.n();
-        const auto many = static_cast<Index>(rise.shape(0));
+        const Index n = rows.n(), many = rise.length();
         const double *most = sized(upper, n, "upper"), *norms = sized(q, n, "q");
-        check_length(static_cast<Index>(fall.shape(0)), many, "fall");
+        checked_lengths(many, {{fall, "fall"}});
         const Order *up = checked_order(rise, n), *down = checked_order(fall, n);
-        DualState state = point.of(rows);
+        check(state, rows);
         double *zeros = sized(room, rows.width(), "room");
         return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
           return pair_epoch(x, most, norms, up, down, many, state, zeros, poll);

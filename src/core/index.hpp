@@ -36,6 +36,16 @@ class Vector : public std::vector<T, Allocator> {
   }
 };
 
+// An array that lives elsewhere, with its length if a caller has to check it.
+template <class T>
+struct Span {
+  T *first = nullptr;
+  Index length = 0;
+  Span() = default;
+  Span(T *at, Index n = 0) : first(at), length(n) {}
+  operator T *() const { return first; }
+};
+
 using Vec = Vector<double>;
 using FloatVec = Vector<float>;
 

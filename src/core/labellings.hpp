@@ -28,8 +28,6 @@
 namespace dualgap {
 
 struct LabellingTuning {
-  // Share of a target gap that ends the steps: a proof adds what rounding may hide.
-  static constexpr double kSafe = 0.999;
   // Rows of the common label for one of the rare label from which few of them matter.
   static constexpr Index kRare = 16;
   // Rows of the common label that begin, for each feature.
@@ -41,12 +39,11 @@ struct LabellingTuning {
   static constexpr int kCrowded = 2;
 };
 
-// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
-// after steps that read `free` entries of rows; after `most` steps in any case. An
-// epoch has up to `epoch` steps. The first smoothing is `tau`. Unless `whole`, problems
-// in which most rows matter are left to others.
-struct LabellingSettings {
-  double tau, tol, atol, goal, free;
+// When to end, where work is counted in entries of rows that steps read, and after
+// `most` steps in any case. An epoch has up to `epoch` steps. The first smoothing is
+// `tau`. Unless `whole`, problems in which most rows matter are left to others.
+struct LabellingSettings : Targets {
+  double tau;
   int most, epoch;
   NewtonRules rules;
   bool whole = true;  // also problems in which most rows matter

@@ -55,9 +55,9 @@ struct NewtonData {
   }
 };
 
-// w, with its residuals and gradient.
+// w, with its residuals and gradient, and room for a step and its image.
 struct NewtonPoint {
-  double *w, *residual, *gradient;
+  Span<double> w, residual, gradient, step, image;
 };
 
 struct NewtonValues {
@@ -78,7 +78,7 @@ NewtonValues newton_point(const Rows &rows, const NewtonData &data,
     Index outside = 0;
   };
   const Index d = rows.width();
-  std::fill_n(point.gradient, d, 0.0);
+  std::fill_n(point.gradient.first, d, 0.0);
   const auto look = [&](Index begin, Index end, double *own, Part &total) {
     for (Index i = begin; i < end; ++i) {
       const double r = data.target[i] - rows.dot(i, point.w);

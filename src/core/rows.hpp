@@ -349,9 +349,9 @@ template <class V>
 struct is_dense<DenseRows<V>> : std::true_type {};
 
 // Prefetches the next rows of a visiting order, and the kernel's per-row numbers.
-template <class Rows, class... Number>
+template <class Rows, class... Arrays>
 DUALGAP_INLINE void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
-                               const Number *...per_row) {
+                               const Arrays &...per_row) {
   if (t + kPointerAhead < m) rows.prefetch_pointer(order[t + kPointerAhead]);
   const Index ahead = rows.ahead();
   if (t + ahead < m) {

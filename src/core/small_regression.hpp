@@ -20,20 +20,18 @@
 namespace dualgap {
 
 struct SmallRegressionTuning {
-  // Share of a target gap that ends the epochs: a proof adds what rounding may hide.
-  static constexpr double kSafe = 0.999;
   // P and D are evaluated once the gap seems this many times the goal. Where it is
   // larger than it seemed, the next time is when it seems smaller by that factor, or
   // after a pause.
-  static constexpr double kNear = 1.2, kMisled = 0.95, kLeastNear = 1e-3;
+  static constexpr double kNear = 1.2;
   // Least pause, and the inverse share of the epochs so far.
   static constexpr Index kPause = 4;
 };
 
-// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
-// after reading `free` entries of rows; after `most` entries or `epochs` in any case.
-struct RegressionTargets {
-  double tol, atol, goal, free, most;
+// When to end, where work is counted in entries of rows; after `most` entries or
+// `epochs` in any case.
+struct RegressionTargets : Targets {
+  double most;
   Index epochs;
 };
 
@@ -75,7 +73,7 @@ class SmallRegression : private SmallRegressionTuning {
       const double dual = linear - 0.5 * squared_norm(state_.w, width);
       proof.epochs.push_back({dual + pass.gap, dual, updates});
       ended = ++epochs == targets.epochs || entries >= targets.most;
-      const double goal = entries < targets.free ? targets.goal : targets.tol;
+      const double goal = targets.relative(entries);
       const double enough = std::max(goal * dual, targets.atol);
       const double needed = enough * (epochs < again ? near : kNear);
       if (!ended && pass.updates > 0 && pass.gap > needed) continue;
@@ -89,7 +87,7 @@ class SmallRegression : private SmallRegressionTuning {
       ended =
           ended || !(gap > kSafe * allowed) || (pass.updates == 0 && pass.visited == n);
       if (pass.gap > 0.0 && gap > 0.0)
-        near = std::clamp(kMisled * pass.gap / gap, kLeastNear, kNear);
+        near = next_factor(pass.gap, gap, kNear);
       again = epochs + std::max(kPause, epochs / kPause);
       std::fill(wake.begin(), wake.end(), std::uint8_t{0});
     }
@@ -99,10 +97,10 @@ class SmallRegression : private SmallRegressionTuning {
  private:
   // Recomputes w, and evaluates P and D there. Returns the terms of D without the norm.
   double evaluate_here(RegressionProof &proof) {
-    std::fill_n(state_.w, rows_.width(), 0.0);
+    std::fill_n(state_.w.first, rows_.width(), 0.0);
     for (Index i = 0; i < rows_.rows(); ++i)
       if (state_.alpha[i] != 0.0) rows_.axpy(i, state_.alpha[i], state_.w);
-    const ResidualTerms terms{data_.target, data_.cost, data_.loss};
+    const ResidualTerms terms{data_.y, data_.cost, data_.loss};
     proof.values = evaluate(rows_, terms, data_.q, state_.w, Dual::kOfW, state_.alpha,
                             nullptr, nullptr, team_);
     proof.norm = squared_norm(state_.w, rows_.width());

@@ -5,7 +5,7 @@
 //            certificate
 // Update     sweeps of epochs/sleeping_rows.hpp from alpha = 0, as `dcd` makes them
 //            before it accelerates (solvers/dcd.py); a proof where the visits of a
-//            sweep say that the gap is met (training/schedule.py)
+//            sweep say that the gap is met (training/progress.py)
 // Guarantee  as in epochs/sleeping_rows.hpp. A labelling whose gap is not met after
 //            `most` sweeps is left to others
 // Cost       as in epochs/sleeping_rows.hpp, and two passes for a proof. The labellings
@@ -26,30 +26,21 @@
 
 namespace dualgap {
 
-// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
-// from `free` entries read on, where a sweep reads `row` entries for each row and
-// `sweep` more; after `most` sweeps in any case. A sweep is over-relaxed by `omega`,
-// visits `chunk` rows together, and skips a row for up to `longest` sweeps. The first
-// one may be Modified-SGD. A proof is made from `nearly` times that gap on. With `lag`
-// the gap of a sweep is corrected by how it fell, to no less than the share `least` of
-// it.
-struct SweepRules {
-  double tol, atol, goal, free, row, sweep;
+// When to end, where a sweep reads `row` entries for each row and `sweep` more, and
+// after `most` sweeps in any case. How a sweep is made; it skips a row for up to
+// `longest` sweeps, and only the first one may be Modified-SGD. A proof is made from
+// `nearly` times the target gap on. With `lag` the gap of a sweep is corrected
+// (gap_at_the_end).
+struct SweepRules : Targets {
+  double row, sweep;
   int most;
-  double omega = 1.0;
-  Index chunk = 1;
-  int longest = 0;
-  bool modified_sgd = false;
-  double nearly = 1.0, lag = 0.0, least = 0.0;
-};
-
-struct SweepTuning {
-  // Part of the error of the last estimate that the next one is expected to have.
-  static constexpr double kDoubted = 0.95;
+  SweepSettings sweeps;
+  int longest;
+  double nearly, lag = 0.0, least = 0.0;
 };
 
 template <class Rows>
-class SweepSolver : private LabellingTuning, private SweepTuning {
+class SweepSolver {
  public:
   SweepSolver(const Rows &rows, const double *q, const Loss &loss,
               const SweepRules &rules)
@@ -103,9 +94,9 @@ class SweepSolver : private LabellingTuning, private SweepTuning {
     Index updates = 0;
     int idle = 0;
     for (int made = 0; made < rules_.most && idle < 2;) {
-      const bool first = rules_.modified_sgd && made == 0;
-      const SweepSettings settings{first ? 1.0 : rules_.omega, rules_.chunk, false,
-                                   first};
+      SweepSettings settings = rules_.sweeps;
+      settings.modified_sgd = settings.modified_sgd && made == 0;
+      if (settings.modified_sgd) settings.omega = 1.0;
       const SleepingPass pass = sleeping_epoch(rows_, data, state, sleep, settings,
                                                order.data(), random, poll);
       if (stop.requested() || stop.expired()) return;
@@ -115,30 +106,21 @@ class SweepSolver : private LabellingTuning, private SweepTuning {
       linear += pass.linear;
       work += static_cast<double>(pass.visited) * rules_.row + rules_.sweep;
       const double dual = linear - 0.5 * squared_norm(of.w, width);
-      const double gap = left_at_the_end(pass.gap, std::exchange(last, pass.gap), made);
+      const double before = std::exchange(last, pass.gap);
+      const bool after_sgd = rules_.sweeps.modified_sgd && made == 2;
+      const double gap = rules_.lag == 0.0 ? pass.gap
+                                           : gap_at_the_end(pass.gap, before, rules_.lag,
+                                                            rules_.least, after_sgd);
       updates += pass.updates;
       found.epochs.push_back({dual + gap, dual, updates});
-      const double goal = work < rules_.free ? rules_.goal : rules_.tol;
-      const double target = std::max(goal * dual, rules_.atol);
+      const double target = std::max(rules_.relative(work) * dual, rules_.atol);
       if (gap > nearly * target && idle == 0 && made < rules_.most) continue;
       const double proved = prove(of, wake.data(), found);
       found.met = proved <= kSafe * std::max(rules_.tol * dual, rules_.atol);
       if (proved <= kSafe * target) break;
-      // The next proof is made where the estimate was as wrong as it is now.
-      if (gap > 0.0) nearly = std::min(rules_.nearly, kDoubted * gap / proved);
+      if (gap > 0.0) nearly = next_factor(gap, proved, rules_.nearly);
     }
     found.whole = true;
-  }
-
-  // Returns the gap at the end of a sweep, from its sum over the visits.
-  double left_at_the_end(double gap, double before, int made) const {
-    if (rules_.lag == 0.0 || !(0.0 < gap && gap < before)) return gap;
-    const double fall = gap / before;
-    const bool after_sgd = rules_.modified_sgd && made == 2;
-    const double share = after_sgd
-                             ? rules_.lag * fall
-                             : std::max(rules_.lag * std::sqrt(fall), rules_.least);
-    return std::min(share, 1.0) * gap;
   }
 
   // Returns the gap at w, which becomes the sum of the rows again. Rows on the wrong

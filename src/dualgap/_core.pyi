@@ -112,6 +112,23 @@ class Random:
     @state.setter
     def state(self, arg: Sequence[int], /) -> None: ...
 
+class Targets:
+    """
+    Accuracies to reach: the relative gap `goal` while less than `free` work is done, and `tol` after it, or the gap `atol`.
+    """
+
+    def __init__(self, tol: float, atol: float, goal: float, free: float) -> None: ...
+
+def next_factor(estimated: float, proved: float, most: float) -> float:
+    """
+    How many times the target gap a gap may be estimated for the next proof, given an estimate and what was proved there.
+    """
+
+def gap_at_the_end(gap: float, before: float, lag: float, least: float, after_sgd: bool) -> float:
+    """
+    The gap at the end of a sweep, given its sum over the visits and that of the sweep before.
+    """
+
 class Stop:
     """Tells running passes to leave, from any thread."""
 
@@ -203,6 +220,11 @@ def best_scale(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), orde
 
 def scale_into_box(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, scale: float) -> None:
     """alpha_i <- min(scale alpha_i, U_i)."""
+
+def snapped(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, share: float, most: float) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    The dual variables, with those at a bound that are within `share` U, and within `most`, of it.
+    """
 
 class Scaled:
     """The best multiple of a point."""
@@ -327,6 +349,33 @@ class KernelRows(RowSource):
         out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it costs to add one up; infinity where no bound is known.
         """
 
+def class_weights(rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up to ends[k] that no class before it has.
+    """
+
+class ProductSettings:
+    """
+    Whether to pack the rows as dense ones, whether to compute in float64, and the threads.
+    """
+
+    def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
+
+def kernel_times(kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], settings: ProductSettings, stop: Stop) -> bool:
+    """
+    For every part p of the rows, those up to ends[p] that no part before it has: out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless `precise`. False if told to leave.
+    """
+
+class PackedVectors:
+    """
+    Dense copies of the rows and the coefficients of kernel_times, for few targets.
+    """
+
+    def __init__(self, kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], precise: bool) -> None: ...
+
+    def times(self, targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Writes what kernel_times writes, with the same bits."""
+
 class BlockProblem:
     """
     Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of the variables, and whether they have both signs. With two sums it is the sum for y = 1, and the negative of the other; a row with both signs then has two variables, first all with y = 1.
@@ -367,15 +416,15 @@ class BlockSolver:
     def held(self) -> int: ...
 
     @property
-    def violation(self) -> float: ...
-
-    @property
     def moved(self) -> float:
         """sum of what alpha has moved by since set_gradient, step by step"""
 
     @property
     def drift(self) -> float:
         """norm of what alpha has moved by since set_gradient"""
+
+    @property
+    def violation(self) -> float: ...
 
     @property
     def threshold(self) -> float: ...
@@ -415,10 +464,10 @@ def coordinate_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None
 
 class WholeSettings:
     """
-    Accuracies to reach: tol, atol, and `goal` while less than `free` of the work is done; the limits of work and epochs.
+    Accuracies to reach: `goal`, and `tol` or `atol` if `free` work more than what led to these does not suffice; the limits of work and epochs.
     """
 
-    def __init__(self, tol: float, atol: float, goal: float, free: float, limit: float, epochs: int) -> None: ...
+    def __init__(self, targets: Targets, limit: float, epochs: int) -> None: ...
 
 class PairTables:
     """Room for the coefficients y alpha of all pairs, and for their scores."""
@@ -457,33 +506,6 @@ def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], d
     """
     Solves the dual of the one-class problem from `alpha`, whose sum it keeps. Returns estimates of P and D, and the steps so far, after every epoch; none if told to stop.
     """
-
-def class_weights(rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """
-    out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up to ends[k] that no class before it has.
-    """
-
-class ProductSettings:
-    """
-    Whether to pack the rows as dense ones, whether to compute in float64, and the threads.
-    """
-
-    def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
-
-def kernel_times(kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], settings: ProductSettings, stop: Stop) -> bool:
-    """
-    For every part p of the rows, those up to ends[p] that no part before it has: out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless `precise`. False if told to leave.
-    """
-
-class PackedVectors:
-    """
-    Dense copies of the rows and the coefficients of kernel_times, for few targets.
-    """
-
-    def __init__(self, kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], precise: bool) -> None: ...
-
-    def times(self, targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-        """Writes what kernel_times writes, with the same bits."""
 
 class MulticlassExamples:
     """Rows with their classes 0 to K - 1, costs c_i, and q_i = ||x_i||^2."""
@@ -760,38 +782,6 @@ class Folds:
     def counts(self, fold: int) -> tuple[int, int]:
         """Working sets and pair steps of a fold for this C."""
 
-class CountingState:
-    """
-    a = lambda t w with ||a||^2 = norm after t presentations, and the margin errors of the rows.
-    """
-
-    def __init__(self, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], errors: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], t: float, norm: float) -> None: ...
-
-    @property
-    def t(self) -> float: ...
-
-    @property
-    def norm(self) -> float: ...
-
-class CountingPass:
-    @property
-    def visited(self) -> int: ...
-
-    @property
-    def updates(self) -> int:
-        """margin errors"""
-
-    @property
-    def weighted(self) -> float:
-        """their weights"""
-
-    @property
-    def loss(self) -> float:
-        """sum of the losses at the visits"""
-
-def counting_sgd_epoch(examples: Examples, lambda_: float, multiplicity: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: CountingState, stop: Stop) -> CountingPass:
-    """One pass of SGD-r/s/m. The costs are the relative weights omega."""
-
 class Schedule(enum.Enum):
     pegasos = 0
 
@@ -850,42 +840,49 @@ class GradientPass:
     def loss(self) -> float:
         """sum of the losses at the visits"""
 
-def stochastic_gradient_epoch(examples: Examples, settings: GradientSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: GradientState, stop: Stop) -> GradientPass:
+class CountingState:
     """
-    One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights omega.
-    """
-
-def regression_epoch(examples: RegressionExamples, state: DualState, sleep: Sleep, chunk: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], random: Random, stop: Stop) -> SleepingPass:
-    """One pass of dual coordinate ascent for regression over the rows awake."""
-
-class RegressionTargets:
-    """
-    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most entries, epochs.
+    a = lambda t w with ||a||^2 = norm after t presentations, and the margin errors of the rows.
     """
 
-    def __init__(self, tol: float, atol: float, goal: float, free: float, most: float, epochs: int) -> None: ...
-
-class RegressionProof:
-    """Sums at the w of a dual point."""
+    def __init__(self, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], errors: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], t: float, norm: float) -> None: ...
 
     @property
-    def values(self) -> Values: ...
+    def t(self) -> float: ...
 
     @property
-    def norm(self) -> float:
-        """||w||^2"""
+    def norm(self) -> float: ...
+
+class CountingPass:
+    @property
+    def visited(self) -> int: ...
 
     @property
-    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-        """
-        P and D, and the updates so far, after every epoch; none if told to stop.
-        """
+    def updates(self) -> int:
+        """margin errors"""
 
-def solve_regression(examples: RegressionExamples, state: DualState, targets: RegressionTargets, random: Random, threads: Team, stop: Stop) -> RegressionProof:
-    """Solve a small problem by dual coordinate ascent from 0, and prove it."""
+    @property
+    def weighted(self) -> float:
+        """their weights"""
 
-def pair_epoch(rows: Rows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rise: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], fall: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> DualPass:
-    """Pair steps of the linear one-class SVM."""
+    @property
+    def loss(self) -> float:
+        """sum of the losses at the visits"""
+
+class UnlearningPass:
+    @property
+    def visited(self) -> int: ...
+
+    @property
+    def updates(self) -> int: ...
+
+    @property
+    def unlearned(self) -> int:
+        """updates that lowered a counter"""
+
+    @property
+    def gap(self) -> float:
+        """estimate of the gap, from the visits"""
 
 class SgdQnSettings:
     """`gain` is the weight of a new slope in its running mean."""
@@ -926,26 +923,49 @@ class SgdQnPass:
     def gap(self) -> float:
         """estimate of the gap, from the visits"""
 
-def sgd_qn_epoch(examples: Examples, settings: SgdQnSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: SgdQnState, stop: Stop) -> SgdQnPass:
-    """One pass of SGD-QN. The costs are the relative weights omega."""
+def stochastic_gradient_epoch(examples: Examples, settings: GradientSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: GradientState, stop: Stop) -> GradientPass:
+    """
+    One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights omega.
+    """
 
-class UnlearningPass:
-    @property
-    def visited(self) -> int: ...
-
-    @property
-    def updates(self) -> int: ...
-
-    @property
-    def unlearned(self) -> int:
-        """updates that lowered a counter"""
-
-    @property
-    def gap(self) -> float:
-        """estimate of the gap, from the visits"""
+def counting_sgd_epoch(examples: Examples, lambda_: float, multiplicity: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: CountingState, stop: Stop) -> CountingPass:
+    """One pass of SGD-r/s/m. The costs are the relative weights omega."""
 
 def unlearning_epoch(examples: Examples, s: float, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> UnlearningPass:
     """One pass of MPU."""
+
+def sgd_qn_epoch(examples: Examples, settings: SgdQnSettings, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: SgdQnState, stop: Stop) -> SgdQnPass:
+    """One pass of SGD-QN. The costs are the relative weights omega."""
+
+def regression_epoch(examples: RegressionExamples, state: DualState, sleep: Sleep, chunk: int, order: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')], random: Random, stop: Stop) -> SleepingPass:
+    """One pass of dual coordinate ascent for regression over the rows awake."""
+
+class RegressionTargets:
+    """Accuracies to reach; most entries read, and epochs."""
+
+    def __init__(self, targets: Targets, most: float, epochs: int) -> None: ...
+
+class RegressionProof:
+    """Sums at the w of a dual point."""
+
+    @property
+    def values(self) -> Values: ...
+
+    @property
+    def norm(self) -> float:
+        """||w||^2"""
+
+    @property
+    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        P and D, and the updates so far, after every epoch; none if told to stop.
+        """
+
+def solve_regression(examples: RegressionExamples, state: DualState, targets: RegressionTargets, random: Random, threads: Team, stop: Stop) -> RegressionProof:
+    """Solve a small problem by dual coordinate ascent from 0, and prove it."""
+
+def pair_epoch(rows: Rows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], q: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rise: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], fall: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], state: DualState, room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> DualPass:
+    """Pair steps of the linear one-class SVM."""
 
 class SomeRows:
     """
@@ -953,6 +973,17 @@ class SomeRows:
     """
 
     def __init__(self, rows: object, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], fixed: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constant: float, offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+def group_duplicates(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """
+    The number of each row's group of equal rows and labels; returns how many.
+    """
+
+def has_windows(rows: Rows) -> bool:
+    """Whether entries of a sparse row are in neighbouring columns."""
+
+def chosen_rows(rows: Rows, chosen: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: float) -> Rows:
+    """A copy of the chosen rows."""
 
 class NewtonState:
     """
@@ -1055,10 +1086,10 @@ class SmoothingNewton:
 
 class LabellingSettings:
     """
-    The first smoothing; accuracies to reach: tol, atol, and `goal` while less than `free` entries are read; most steps, and steps of an epoch.
+    Accuracies to reach, the first smoothing, most steps, and steps of an epoch.
     """
 
-    def __init__(self, tau: float, tol: float, atol: float, goal: float, free: float, most: int, epoch: int, rules: NewtonRules) -> None: ...
+    def __init__(self, targets: Targets, tau: float, most: int, epoch: int, rules: NewtonRules) -> None: ...
 
     @property
     def whole(self) -> bool:
@@ -1107,56 +1138,21 @@ def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
 
 class SweepRules:
     """
-    Accuracies to reach: tol, atol, and `goal` while less than `free` entries are read, of which `row` count for a visit and `sweep` for a sweep; most sweeps. The fields say how they are made, from how many times the gap a proof is made, and how the gap is estimated.
+    Accuracies to reach, where a visit counts as `row` entries that are read and a sweep as `sweep` more; most sweeps, how they are made, and most of them that a row is skipped; times the target gap, at which a proof is made.
     """
 
-    def __init__(self, tol: float, atol: float, goal: float, free: float, row: float, sweep: float, most: int) -> None: ...
-
-    @property
-    def omega(self) -> float:
-        """over-relaxation"""
-
-    @omega.setter
-    def omega(self, arg: float, /) -> None: ...
-
-    @property
-    def chunk(self) -> int:
-        """rows that are visited together"""
-
-    @chunk.setter
-    def chunk(self, arg: int, /) -> None: ...
-
-    @property
-    def longest(self) -> int:
-        """most sweeps that a row is skipped"""
-
-    @longest.setter
-    def longest(self, arg: int, /) -> None: ...
-
-    @property
-    def modified_sgd(self) -> bool:
-        """whether the first sweep is Modified-SGD"""
-
-    @modified_sgd.setter
-    def modified_sgd(self, arg: bool, /) -> None: ...
-
-    @property
-    def nearly(self) -> float:
-        """times the target gap, at which a proof is made"""
-
-    @nearly.setter
-    def nearly(self, arg: float, /) -> None: ...
+    def __init__(self, targets: Targets, row: float, sweep: float, most: int, sweeps: SweepSettings, longest: int, nearly: float) -> None: ...
 
     @property
     def lag(self) -> float:
-        """how much the fall of the gap corrects it"""
+        """`lag` of gap_at_the_end, or 0"""
 
     @lag.setter
     def lag(self, arg: float, /) -> None: ...
 
     @property
     def least(self) -> float:
-        """least share that a correction leaves"""
+        """`least` of gap_at_the_end"""
 
     @least.setter
     def least(self, arg: float, /) -> None: ...
@@ -1165,22 +1161,6 @@ def sweep_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
     """
     Solve and prove problems with the same rows, each with its labels, by sweeps that skip rows; the first ones if told to stop.
     """
-
-def group_duplicates(rows: Rows, y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> int:
-    """
-    The number of each row's group of equal rows and labels; returns how many.
-    """
-
-def has_windows(rows: Rows) -> bool:
-    """Whether entries of a sparse row are in neighbouring columns."""
-
-def snapped(alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, share: float, most: float) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """
-    The dual variables, with those at a bound that are within `share` U, and within `most`, of it.
-    """
-
-def chosen_rows(rows: Rows, chosen: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], feature: float) -> Rows:
-    """A copy of the chosen rows."""
 
 class Interior:
     """The interior-point iteration; every cost is positive."""

@@ -51,10 +51,10 @@ void bind_cutting_planes(nb::module_ &m) {
       "solve_master",
       [](Table<const double> gram, Array<const double> b, Array<double> beta,
          double tol, Stop &stop) {
-        const auto size = static_cast<Index>(beta.shape(0));
-        const auto stride = static_cast<Index>(gram.shape(1));
+        const auto size = beta.length();
+        const auto stride = gram.columns();
         const auto *heights = sized(b, size, "b");
-        if (size < 1 || size > stride || size > static_cast<Index>(gram.shape(0)))
+        if (size < 1 || size > stride || size > gram.length())
           throw std::invalid_argument("beta does not fit gram");
         return without_gil(stop, [&](Poll &poll) {
           Master master(gram.data(), stride, size, heights, beta.data());
@@ -70,7 +70,7 @@ void bind_cutting_planes(nb::module_ &m) {
       "line_search",
       [](Array<const double> cost, Array<const double> from, Array<const double> to,
          double slope, double curvature) {
-        const auto n = static_cast<Index>(cost.shape(0));
+        const auto n = cost.length();
         const auto *start = sized(from, n, "from_");
         const auto *end = sized(to, n, "to");
         nb::gil_scoped_release released;
@@ -83,7 +83,7 @@ void bind_cutting_planes(nb::module_ &m) {
       "move_outputs",
       [](Array<const double> cost, Array<double> from, Array<const double> to, double t,
          double cut, Array<std::uint8_t> set) {
-        const auto n = static_cast<Index>(cost.shape(0));
+        const auto n = cost.length();
         double *start = sized(from, n, "from_");
         const auto *end = sized(to, n, "to");
         auto *members = sized(set, bytes(n), "set");
@@ -96,7 +96,7 @@ void bind_cutting_planes(nb::module_ &m) {
   m.def(
       "add_rows",
       [](Set set, double beta, Array<double> share) {
-        const auto n = static_cast<Index>(share.shape(0));
+        const auto n = share.length();
         add_rows(sized(set, bytes(n), "set"), beta, n, share.data());
       },
       "set"_a, "beta"_a, "share"_a,

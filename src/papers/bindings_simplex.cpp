@@ -25,7 +25,7 @@ struct SimplexProblem {
   Index m = checked();
 
   Index checked() const {
-    const auto count = static_cast<Index>(y.shape(0));
+    const auto count = y.length();
     sized(columns, count, "columns");
     columns ? (void)checked_order(*columns, gram->n())
             : check_length(count, gram->n(), "y");
@@ -159,8 +159,7 @@ void bind_simplex(nb::module_ &m) {
         if (rows.count < 1) throw std::invalid_argument("count must be positive");
         if (rows.split < 0 || rows.split > s.m) throw std::invalid_argument("split");
         if (rows.vertex >= s.m) throw std::invalid_argument("vertex");
-        if (rows.split > 0)
-          check_length(static_cast<Index>(rows.order.shape(0)), s.m, "order");
+        if (rows.split > 0) check_length(rows.order.length(), s.m, "order");
         const Sample sample{rows.count, checked_order(rows.order, s.m), rows.split};
         const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(s.gram->mutex());
@@ -177,7 +176,7 @@ void bind_simplex(nb::module_ &m) {
       "add_gradient",
       [](const SimplexProblem &problem, Array<const Order> rows,
          Array<const double> change, Array<double> g, Stop &stop) {
-        const auto many = static_cast<Index>(rows.shape(0));
+        const auto many = rows.length();
         const Order *who = checked_order(rows, problem.m);
         const double *c = sized(change, many, "change");
         Simplex s = problem.with(g);
@@ -219,17 +218,15 @@ void bind_simplex(nb::module_ &m) {
         Simplex s = point.of(problem, 0);
         const PegasosData data{settings, s.y, sized(omega, s.m, "omega")};
         const Order *rows = checked_order(order, s.m);
-        const auto many = static_cast<Index>(order.shape(0));
+        const auto many = order.length();
         double *sizes = sized(most, s.m, "most");
-        PegasosSums sums;
-        if (sum)
-          sums = {sized(sum->r, s.m, "r"), sized(sum->r_beta, s.m, "r_beta"),
-                  sum->sigma};
+        SumOfSteps none;
+        SumOfSteps &sums = sum ? *sum : none;
+        if (sum) checked_lengths(s.m, {{sum->r, "r"}, {sum->r_beta, "r_beta"}});
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(s.gram->mutex());
           return kernel_pegasos(s, data, rows, many, sizes, sums, poll);
         });
-        if (sum) sum->sigma = sums.sigma;
         point.size = s.size;
         return walk;
       },
@@ -241,9 +238,9 @@ void bind_simplex(nb::module_ &m) {
       "solve_small",
       [](Table<const float> H, Array<double> a, Array<double> g, double tol,
          Index steps, Stop &stop) {
-        const auto q = static_cast<Index>(a.shape(0));
-        const auto stride = static_cast<Index>(H.shape(1));
-        if (q < 1 || q > stride || q > static_cast<Index>(H.shape(0)))
+        const auto q = a.length();
+        const auto stride = H.columns();
+        if (q < 1 || q > stride || q > H.length())
           throw std::invalid_argument("a does not fit H");
         double *gradient = sized(g, q, "g");
         return without_gil(stop, [&](Poll &poll) {

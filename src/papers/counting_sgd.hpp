@@ -20,24 +20,22 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../core/rows.hpp"
+#include "../core/epochs/dual.hpp"
 #include "../core/stop.hpp"
 
 namespace dualgap {
 
-struct CountingData {
-  const std::int8_t *y;
-  const double *omega;
-  const double *q;
+// The costs are the weights omega.
+struct CountingData : DualData {
   double lambda;
   Index multiplicity;  // l: presentations of a row per visit
 };
 
 struct CountingState {
-  double *a;
-  std::int64_t *errors;  // I_k
-  double t;              // presentations so far
-  double norm;           // r = ||a||^2
+  Span<double> a;
+  Span<std::int64_t> errors;  // I_k
+  double t;                   // presentations so far
+  double norm;                // r = ||a||^2
 };
 
 struct CountingPass {
@@ -61,9 +59,9 @@ CountingPass counting_sgd_epoch(const Rows &rows, const CountingData &data,
   CountingPass pass;
   const Index l = data.multiplicity;
   for (Index s = 0; s < m; ++s) {
-    look_ahead(rows, order, s, m, data.omega, data.q, data.y, state.errors);
+    look_ahead(rows, order, s, m, data.cost, data.q, data.y, state.errors);
     const Index k = order[s];
-    const double omega = data.omega[k];
+    const double omega = data.cost[k];
     if (omega > 0.0) {
       const double p = data.y[k] * rows.dot(k, state.a);
       const double theta = data.lambda * state.t;

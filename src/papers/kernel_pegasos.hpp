@@ -23,6 +23,7 @@
 #include "../core/losses.hpp"
 #include "../core/stop.hpp"
 #include "frank_wolfe.hpp"
+#include "sum_of_steps.hpp"
 
 namespace dualgap {
 
@@ -42,17 +43,11 @@ struct PegasosWalk {
   Index visited = 0, steps = 0, updates = 0;
 };
 
-// The coefficients of the points before all steps sum to sigma s + r_s, their margins
-// to sigma g + r_g. Null: no sums.
-struct PegasosSums {
-  double *r_g = nullptr, *r_s = nullptr;
-  double sigma = 0;
-};
-
 // Makes the steps t + 1, t + 2, ... (counted from the offset) on the rows order[0..m).
+// The sums are of the points before all steps, if they have arrays.
 inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
                                   const Order *order, Index m, double *most,
-                                  PegasosSums &sums, Poll &poll) {
+                                  SumOfSteps &sums, Poll &poll) {
   PegasosWalk walk;
   double t = data.t;
   const auto move = [](Simplex &at, double u, const float *k) {
@@ -60,13 +55,13 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
                : move_gradient<false, 1>(at, 1.0, u, k, 0.0, nullptr);
   };
   Simplex past = s;
-  past.g = sums.r_g;
+  past.g = sums.r;
   const auto add = [&](Index i, double change) {
     const float *k = s.gram->row(s.column(i));
     const double u = change * data.y[i];
     move(s, u, k);
-    if (!sums.r_g) return;
-    sums.r_s[i] -= sums.sigma * change;
+    if (!sums.r) return;
+    sums.r_beta[i] -= sums.sigma * change;
     move(past, -sums.sigma * u, k);
   };
   Vec changes(std::min(data.batch, m));

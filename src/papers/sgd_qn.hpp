@@ -30,8 +30,7 @@
 
 #include <algorithm>
 
-#include "../core/losses.hpp"
-#include "../core/rows.hpp"
+#include "../core/epochs/dual.hpp"
 #include "../core/stop.hpp"
 
 namespace dualgap {
@@ -49,21 +48,17 @@ struct SgdQnSettings {
   double gain;  // weight of a new l' in the running mean
 };
 
-struct SgdQnData : SgdQnSettings {
-  const std::int8_t *y;
-  const double *omega;
-  Loss loss;
-};
+// The costs are the weights omega.
+struct SgdQnData : DualData, SgdQnSettings {};
 
 struct SgdQnState {
-  double *w;
-  double *B;
-  double *past;   // corrected: w'. 2009: scratch
-  double *slope;  // running mean of l' per row
-  double t;       // steps so far
-  double r;       // refreshes so far + 2
-  Index count;    // steps until the next regularisation
-  bool refresh;   // B is refreshed in the next step
+  Span<double> w, B;
+  Span<double> past;   // corrected: w'. 2009: scratch
+  Span<double> slope;  // running mean of l' per row
+  double t;            // steps so far
+  double r;            // refreshes so far + 2
+  Index count;         // steps until the next regularisation
+  bool refresh;        // B is refreshed in the next step
 };
 
 struct SgdQnPass {
@@ -121,9 +116,9 @@ SgdQnPass sgd_qn_epoch(const Rows &rows, const SgdQnData &data, const Order *ord
   SgdQnPass pass;
   const Index width = rows.width();
   for (Index s = 0; s < m; ++s) {
-    look_ahead(rows, order, s, m, data.omega, data.y, state.slope);
+    look_ahead(rows, order, s, m, data.cost, data.y, state.slope);
     const Index i = order[s];
-    const double y = data.y[i], omega = data.omega[i];
+    const double y = data.y[i], omega = data.cost[i];
     const auto slope_at = [&](const double *w) {
       return data.loss.derivative(1.0 - y * rows.dot(i, w));
     };
@@ -158,7 +153,7 @@ SgdQnPass sgd_qn_epoch(const Rows &rows, const SgdQnData &data, const Order *ord
                           state);
         state.refresh = false;
       }
-      if (state.count <= 1) std::copy(state.w, state.w + width, state.past);
+      if (state.count <= 1) std::copy_n(state.w.first, width, state.past.first);
       regularise(1.0);
       descend(1.0);
     } else {

@@ -28,9 +28,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../core/losses.hpp"
-#include "../core/rows.hpp"
+#include "../core/epochs/dual.hpp"
 #include "../core/stop.hpp"
+#include "sum_of_steps.hpp"
 
 namespace dualgap {
 
@@ -46,24 +46,17 @@ struct GradientSettings {
   BiasRule rule = BiasRule::kFixed;
 };
 
-struct GradientData : GradientSettings {
-  const std::int8_t *y;
-  const double *omega;
-  const double *q;
-  Loss loss;
-};
+// The costs are the weights omega.
+struct GradientData : DualData, GradientSettings {};
 
 struct GradientState {
-  double *v;
-  double *beta;
+  Span<double> v, beta;
   double a;     // w = a v
   double norm;  // nu^2 = ||w||^2
   double t;     // steps so far
   // The average of w_1 ... w_t is (sigma v + r)/t, likewise for beta. Null: no average.
-  double *r = nullptr;
-  double *r_beta = nullptr;
-  double sigma = 0;
-  double bias = 0;
+  SumOfSteps *sum;
+  Span<double> bias;  // one entry, or null
 };
 
 // Scale a below which v is absorbed. With an average, sigma v and r would soon cancel;
@@ -96,11 +89,11 @@ inline double forgetting(const GradientData &data, double t) {
 // Sets v <- a v and a <- 1, and adds sigma v to r. This costs O(d + n), so it is done
 // only when a is 0 (Pegasos at t = 1), when a becomes very small, or, with an average,
 // before sigma v and r become so large that they cancel.
-inline void absorb_scale(GradientState &state, Index width, Index n) {
-  if (state.r) {
-    for (Index j = 0; j < width; ++j) state.r[j] += state.sigma * state.v[j];
-    for (Index i = 0; i < n; ++i) state.r_beta[i] += state.sigma * state.beta[i];
-    state.sigma = 0.0;
+inline void absorb_scale(GradientState &state, SumOfSteps &sum, Index width, Index n) {
+  if (sum.r) {
+    for (Index j = 0; j < width; ++j) sum.r[j] += sum.sigma * state.v[j];
+    for (Index i = 0; i < n; ++i) sum.r_beta[i] += sum.sigma * state.beta[i];
+    sum.sigma = 0.0;
   }
   for (Index j = 0; j < width; ++j) state.v[j] *= state.a;
   for (Index i = 0; i < n; ++i) state.beta[i] *= state.a;
@@ -121,23 +114,23 @@ inline double best_for_batch(const GradientData &data, const Order *batch, Index
   for (Index s = 0; s < k; ++s) {
     const Index i = batch[s];
     kinks.push_back({data.y[i] * (1.0 - slopes[s]), s});
-    if (data.y[i] > 0) left += data.omega[i];
+    if (data.y[i] > 0) left += data.cost[i];
   }
   std::sort(kinks.begin(), kinks.end(), [](const Kink &a, const Kink &b) {
     return a.at < b.at || (a.at == b.at && a.s < b.s);
   });
   Index best = 0;
   for (; best < k - 1; ++best) {
-    const double weight = data.omega[batch[kinks[best].s]];
+    const double weight = data.cost[batch[kinks[best].s]];
     if (left <= weight) break;
     left -= weight;
   }
   for (Index p = 0; p < k; ++p) {
     const Index i = batch[kinks[p].s];
     const bool positive = data.y[i] > 0;
-    double share = positive == (p > best) ? data.omega[i] : 0.0;
+    double share = positive == (p > best) ? data.cost[i] : 0.0;
     if (p == best)
-      share = std::clamp(positive ? data.omega[i] - left : left, 0.0, data.omega[i]);
+      share = std::clamp(positive ? data.cost[i] - left : left, 0.0, data.cost[i]);
     slopes[kinks[p].s] = share;
   }
   return kinks[best].at;
@@ -152,32 +145,34 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
   GradientPass pass;
   const Index width = rows.width(), n = rows.rows();
   Vector<Kink> kinks;
-  const double smallest_scale = state.r ? kLeastScaleOfMean : kLeastScale;
+  SumOfSteps none;
+  SumOfSteps &sum = state.sum ? *state.sum : none;
+  double bias = state.bias ? state.bias[0] : 0.0;
+  const double smallest_scale = sum.r ? kLeastScaleOfMean : kLeastScale;
   for (Index begin = 0; begin < m; begin += data.batch) {
     const Index end = std::min(m, begin + data.batch);
     const double k = static_cast<double>(end - begin);
     bool leave = false;
     double y_dot = 0;  // y w.x of the last row, before the step
     for (Index s = begin; s < end; ++s) {
-      look_ahead(rows, order, s, m, data.omega, data.q, data.y, state.beta);
+      look_ahead(rows, order, s, m, data.cost, data.q, data.y, state.beta);
       const Index i = order[s];
       y_dot = state.a * (data.y[i] * rows.dot(i, state.v));
       slopes[s - begin] = y_dot;
       leave |= poll(rows.count(i));
     }
     if (data.rule == BiasRule::kBatch) {
-      state.bias = best_for_batch(data, order + begin, end - begin, slopes, kinks);
+      bias = best_for_batch(data, order + begin, end - begin, slopes, kinks);
       for (const Kink &kink : kinks) {
         const Index i = order[begin + kink.s];
-        pass.loss +=
-            data.omega[i] * data.loss.value(data.y[i] * (kink.at - state.bias));
+        pass.loss += data.cost[i] * data.loss.value(data.y[i] * (kink.at - bias));
       }
     } else {
       for (Index s = begin; s < end; ++s) {
         const Index i = order[s];
-        const double u = 1.0 - slopes[s - begin] - data.y[i] * state.bias;
-        pass.loss += data.omega[i] * data.loss.value(u);
-        slopes[s - begin] = data.omega[i] * data.loss.derivative(u);
+        const double u = 1.0 - slopes[s - begin] - data.y[i] * bias;
+        pass.loss += data.cost[i] * data.loss.value(u);
+        slopes[s - begin] = data.cost[i] * data.loss.derivative(u);
       }
     }
 
@@ -185,10 +180,10 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
     const double forgotten = forgetting(data, state.t);
     const double eta = forgotten / data.lambda;
     const double decay = std::max(0.0, 1.0 - forgotten);
-    state.sigma += state.a;  // the average takes w_t, the point before the step
+    sum.sigma += state.a;  // the average takes w_t, the point before the step
     state.a *= decay;
     state.norm *= decay * decay;
-    if (state.a < smallest_scale) absorb_scale(state, width, n);
+    if (state.a < smallest_scale) absorb_scale(state, sum, width, n);
 
     for (Index s = begin; s < end; ++s) {
       if (slopes[s - begin] == 0.0) continue;
@@ -202,10 +197,10 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
       rows.axpy(i, change * data.y[i], state.v);
       state.beta[i] += change;
       if (data.rule == BiasRule::kStep)
-        state.bias += slopes[s - begin] / (k * std::sqrt(state.t)) * data.y[i];
-      if (state.r) {
-        rows.axpy(i, -state.sigma * change * data.y[i], state.r);
-        state.r_beta[i] -= state.sigma * change;
+        bias += slopes[s - begin] / (k * std::sqrt(state.t)) * data.y[i];
+      if (sum.r) {
+        rows.axpy(i, -sum.sigma * change * data.y[i], sum.r);
+        sum.r_beta[i] -= sum.sigma * change;
       }
       ++pass.updates;
     }
@@ -217,6 +212,7 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
     pass.visited = end;
     if (leave) break;
   }
+  if (state.bias) state.bias[0] = bias;
   return pass;
 }
 

@@ -25,17 +25,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../core/losses.hpp"
-#include "../core/rows.hpp"
+#include "../core/epochs/dual.hpp"
 #include "../core/stop.hpp"
 
 namespace dualgap {
 
-struct UnlearningData {
-  const std::int8_t *y;
-  const double *cost;
-  const double *q;
-  Loss loss;
+struct UnlearningData : DualData {
   double s;  // alpha = s n
 };
 

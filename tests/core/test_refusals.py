@@ -241,7 +241,7 @@ WRONG = [
     ("few rows", lambda: master(np.eye(3)[:2], 3), "beta does not fit gram"),
     ("unknown kernel", lambda: kernel_rows("cubic"), "kernel: cubic"),
     *((f"kernel values into {shape}", lambda shape=shape, own=own: block(
-        *own, shape=shape), "out does not fit")
+        *own, shape=shape), "out has")
       for own in ((order(),), (order(), order(2))) for shape in ((2, 32), (N, 2))),
     ("unknown method", lambda: frank_wolfe("newton"), "method: newton"),
     ("no active rows", lambda: frank_wolfe(size=0), "size does not fit active"),

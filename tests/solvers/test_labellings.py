@@ -451,7 +451,9 @@ def test_wrong_arguments_of_the_core_are_refused():
         batch.rows.cost,
     )
     newton = SmoothingNewton.settings
-    ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, newton.rules)
+    ends = core.LabellingSettings(
+        core.Targets(1e-3, 0.0, 1e-3, 0.0), 2.5, 9, 8, newton.rules
+    )
     w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))
 
     def solve(q=problem.q, y=signs, cost=cost[None], w=w, alpha=alpha):

@@ -71,13 +71,14 @@ struct Leap {
   double linear = 0;  // sum a_i - 1/2 sum delta_i a_i^2 at the new point
 };
 
-// Moves beyond the end (alpha, w) of a sweep, away from the end (end, end_w) of the
-// sweep before. (end, end_w) then becomes the end of the last sweep.
+// Moves beyond the end of a sweep, away from the end `before` of the sweep before it,
+// which then becomes the end of the last sweep.
 template <class Rows>
-Leap momentum(const Rows &rows, const DualData &data, DualState &state, double *end,
-              double *end_w, double beta, std::uint8_t *wake, Order *order,
+Leap momentum(const Rows &rows, const DualData &data, DualState &state,
+              const DualState &before, double beta, std::uint8_t *wake, Order *order,
               Poll &poll) {
   const Index n = rows.rows(), width = rows.width();
+  double *end = before.alpha, *end_w = before.w;
   const auto upper = [&](Index i) { return data.loss.upper(data.cost[i]); };
   Leap leap;
   for (Index j = 0; j < width; ++j) {
@@ -107,12 +108,11 @@ Leap momentum(const Rows &rows, const DualData &data, DualState &state, double *
 
 // Two directions p_r, the displacements of the last steps, and the start of the next.
 struct Directions {
-  double *base;                   // a0
-  double *base_w;                 // Z'a0
-  std::array<double *, 2> point;  // p_r
-  std::array<double *, 2> image;  // Z'p_r
-  std::array<double, 2> norm;     // p_r'K p_r; 0 if there is no direction
-  Index next;                     // the direction to be replaced next
+  DualState base;                      // a0, and Z'a0
+  std::array<Span<double>, 2> point;   // p_r
+  std::array<Span<double>, 2> image;   // Z'p_r
+  std::array<double, 2> norm;          // p_r'K p_r; 0 if there is no direction
+  Index next;                          // the direction to be replaced next
 };
 
 // One step from a0 = base, given the end of a sweep that began there, and D at its end.
@@ -125,7 +125,7 @@ Leap conjugate_step(const Rows &rows, const DualData &data, DualState &state,
   const auto upper = [&](Index i) { return data.loss.upper(data.cost[i]); };
   const auto delta = [&](Index i) { return data.loss.diagonal(data.cost[i]); };
   const double *a = state.alpha, *w = state.w;
-  double *a0 = dirs.base, *w0 = dirs.base_w;
+  double *a0 = dirs.base.alpha, *w0 = dirs.base.w;
 
   // s'K p_r, and the weights of the directions in the new one.
   const double *p0 = dirs.point[0], *p1 = dirs.point[1];

@@ -47,10 +47,9 @@ struct MulticlassData {
 };
 
 struct MulticlassState {
-  double *alpha;  // n x K
-  double *w;      // width x class_stride(K)
-  std::uint8_t *wake;
-  std::uint8_t *length;
+  Span<double> alpha;  // n x K
+  Span<double> w;      // width x class_stride(K)
+  Span<std::uint8_t> wake, length;
 };
 
 struct MulticlassPass {

@@ -12,9 +12,10 @@
 
 namespace dualgap {
 
-template <class L>
+// Labels or targets, costs c_i, and q_i = ||x_i||^2.
+template <class L, class Target = std::int8_t>
 struct DualDataOf {
-  const std::int8_t *y;
+  const Target *y;
   const double *cost;
   const double *q;
   L loss;
@@ -22,8 +23,7 @@ struct DualDataOf {
 using DualData = DualDataOf<Loss>;
 
 struct DualState {
-  double *alpha;
-  double *w;
+  Span<double> alpha, w;
 };
 
 struct DualPass {
@@ -36,10 +36,10 @@ inline constexpr double kLongestSleep = 127;  // a counter holds 2 s + 1
 
 // State of shrinking.
 struct Sleep {
-  std::uint8_t *wake;    // epochs for which the row is still skipped
-  std::uint8_t *length;  // epochs of its last skip; 0 if it moved at its last visit
-  double threshold;      // outward gradient above which a row is skipped; NaN: unknown
-  int longest;           // most epochs of a skip, up to kLongestSleep
+  Span<std::uint8_t> wake;    // epochs for which the row is still skipped
+  Span<std::uint8_t> length;  // epochs of its last skip; 0: it moved at its last visit
+  double threshold;  // outward gradient above which a row is skipped; NaN: unknown
+  int longest;       // most epochs of a skip, up to kLongestSleep
 };
 
 // Multiples b_k w of a point may be better than w itself. Their losses are summed over

@@ -29,9 +29,9 @@ namespace dualgap {
 // Time-weighted sum of every a_i, so that an average over steps costs O(1) per step:
 // sum_i grows by a_i (t - since_i) whenever a_i is about to change.
 struct Average {
-  double *sum = nullptr;    // null: no average is kept
-  double *since = nullptr;  // step at which a_i took its present value
-  double step = 0;          // steps before this call
+  Span<double> sum;    // null: no average is kept
+  Span<double> since;  // step at which a_i took its present value
+  double step = 0;     // steps before this call
 };
 
 // SDCA (Shalev-Shwartz and Zhang 2013, procedures SDCA and SDCA-Perm). The caller gives

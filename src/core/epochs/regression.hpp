@@ -31,12 +31,7 @@
 
 namespace dualgap {
 
-struct RegressionData {
-  const double *target;
-  const double *cost;
-  const double *q;
-  ResidualLoss loss;
-};
+using RegressionData = DualDataOf<ResidualLoss, double>;
 
 // Curvature of a pair, relative to its two squared norms, that is rounding.
 inline constexpr double kFlat = 1e-14;
@@ -65,10 +60,10 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
   const double epsilon = loss.epsilon;
   double moving = 0;  // sum of |projected gradient|
   for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.target,
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y,
                sleep.length);
     const Index i = order[t];
-    const double c = data.cost[i], y = data.target[i];
+    const double c = data.cost[i], y = data.y[i];
     const double b = state.alpha[i];
     const double upper = loss.form.upper(c), delta = loss.form.diagonal(c);
     const double residual = y - rows.dot(i, state.w);

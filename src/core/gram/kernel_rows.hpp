@@ -187,7 +187,7 @@ class KernelRows final : public RowSource {
       const auto groups = by_ways({who, m}, coef, 1, {{0, m, &sums}}, way);
       return add_groups(groups, map_.parameters, at, poll);
     }
-    const Index room = (at.count + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    const Index room = tile::in_panels(at.count);
     std::fill_n(errors, at.count, 0.0);
     // For each way, sum the positive terms and the other terms separately.
     for (const Way way : {Way::kDouble, Way::kDifferences}) {
@@ -291,7 +291,7 @@ class KernelRows final : public RowSource {
   bool precise_rows(Way way, const Order *who, Index m, const Order *columns,
                     Index many, simd::Fixed *const *out, Poll &poll) const {
     constexpr Index kSome = 16;
-    const Index room = (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    const Index room = tile::in_panels(many);
     FloatVec rows(kSome * room);
     float *to[kSome];
     for (Index t = 0; t < kSome; ++t) to[t] = rows.data() + t * room;

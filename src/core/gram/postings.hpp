@@ -227,7 +227,7 @@ class Postings {
     constexpr Index kMost = kBytes / (static_cast<Index>(sizeof(T)) * tile::kPanel);
     constexpr Index kChunks = 64;
     const Index part = (n + kChunks - 1) / kChunks;
-    return (std::max(part, kMost) + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    return tile::in_panels(std::max(part, kMost));
   }
 
   Index n_, rare_, chunk_;

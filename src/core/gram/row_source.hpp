@@ -18,7 +18,7 @@ class RowSource {
   virtual Index n() const = 0;
   // Entries of a row, rounded up to whole panels.
   Index stride() const {
-    return (n() + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    return tile::in_panels(n());
   }
   // Threads that share the work on rows.
   Team &team() const { return team_; }

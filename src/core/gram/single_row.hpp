@@ -94,7 +94,7 @@ class ColumnLists {
   ColumnLists(const KernelMap &map, const Points &points)
       : map_(map), points_(points), begin_(points.d() + 1, 0) {
     const Index n = points.n();
-    h_.assign((n + tile::kPanel - 1) / tile::kPanel * tile::kPanel, 0.0f);
+    h_.assign(tile::in_panels(n), 0.0f);
     Entries entries;
     for (Index i = 0; i < n; ++i) {
       points.entries(i, entries);

@@ -31,6 +31,7 @@ using simd::Pack;
 using simd::unroll;
 
 inline constexpr int kPanel = 32;
+inline constexpr Index in_panels(Index n) { return (n + kPanel - 1) / kPanel * kPanel; }
 #if defined(__AVX512F__)
 inline constexpr int kRows = 12;
 #else

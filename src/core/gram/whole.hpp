@@ -32,8 +32,8 @@ namespace dualgap {
 // When to end: once the gap is at most `goal` times D. Work is counted in entries of
 // kernel rows. After the gap has met `tol` or `atol`, it may grow to twice as much plus
 // `free`. It is never more than `limit`.
-struct WholeSettings {
-  double tol, atol, goal, free, limit;
+struct WholeSettings : Targets {
+  double limit;
   Index epochs;
 };
 
@@ -367,7 +367,7 @@ inline Vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
                                  const WholeSettings &settings, double *c,
                                  const Stop &stop, Poll &poll) {
   const Index n = rows.n();
-  const Index stride = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+  const Index stride = tile::in_panels(n);
   const Buffer values(std::max<Index>(n * stride, 1));
   const double *K = values.data();
   if (!rows.table(0, n, 0, n, values.data(), stride, poll)) return {};
@@ -438,7 +438,7 @@ class PairsOfClasses {
     stride_.clear();
     for (Index a = 0; a < classes(); ++a) {
       const Index columns = rows_.n() - first(a);
-      stride_.push_back((columns + tile::kPanel - 1) / tile::kPanel * tile::kPanel);
+      stride_.push_back(tile::in_panels(columns));
       begin_.push_back(begin_.back() + size(a) * stride_.back());
     }
     values_ = std::make_unique<Buffer>(std::max<Index>(begin_.back(), 1));

@@ -140,6 +140,11 @@ class Limits(Protocol):
         """Tell listeners of the last epoch of problem k, whose model is w."""
 
 
+def targets(job: Limits, goal: float, free: float) -> core.Targets:
+    """Return the accuracies of a job whose first `free` work aims at `goal`."""
+    return core.Targets(job.tol, job.atol, min(job.tol, goal), free)
+
+
 class Solver(ABC):
     """Base of the solver records."""
 

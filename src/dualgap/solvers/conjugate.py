@@ -116,14 +116,9 @@ class Accelerator:
         if self.moving:
             return gap / settings.pessimism
         before, self.gap = self.gap, gap
-        if not 0.0 < gap < before:
-            return gap
-        fall = gap / before
-        if after_sgd:
-            share = settings.lag * fall
-        else:
-            share = max(settings.lag * math.sqrt(fall), settings.least_share)
-        return min(share, 1.0) * gap
+        return core.gap_at_the_end(
+            gap, before, settings.lag, settings.least_share, after_sgd
+        )
 
     def forget(self, state: DCDState) -> None:
         """Start again from here, because w was repaired.

@@ -24,7 +24,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
 from ..problems.rounding import Values
 from .auto import Auto, choose
-from .base import Limits, Solver, Whole
+from .base import Limits, Solver, Whole, targets
 from .conjugate import Accelerator
 from .dcd import DCD, rows_per_chunk
 from .smoothing_newton import SmoothingNewton
@@ -138,11 +138,8 @@ def by_newton(solver: Auto, batch: LinearBatch, job: Limits, sure: bool) -> Call
     """
     rows, newton = batch.rows, SmoothingNewton.settings
     settings = core.LabellingSettings(
+        targets(job, solver.free_goal, SETTINGS.free_entries),
         newton.first_tau,
-        job.tol,
-        job.atol,
-        min(job.tol, solver.free_goal),
-        SETTINGS.free_entries,
         min(SETTINGS.most_steps, ROWS.together * job.max_iter),
         ROWS.together,
         newton.rules,
@@ -170,21 +167,21 @@ def by_sweeps(solver: Auto, batch: LinearBatch, job: Limits) -> Call:
     free = solver.free_work - solver.settings.free_epochs * epoch
     # These are the sweeps before an acceleration.
     accelerates, plain = dcd.accelerates(problem), Accelerator.settings
+    easy = problem.steepness <= dcd.settings.modified_sgd_limit
     rules = core.SweepRules(
-        job.tol,
-        job.atol,
-        min(job.tol, solver.free_goal),
-        free,
+        targets(job, solver.free_goal, free),
         entries,
         rows.width + solver.epoch_work,
         min(SETTINGS.most_sweeps, job.max_iter),
+        core.SweepSettings(
+            plain.omega if accelerates else 1.0,
+            rows_per_chunk(problem),
+            modified_sgd=accelerates and easy,
+        ),
+        dcd.settings.longest_skip,
+        solver.check_factor,
     )
-    rules.chunk = rows_per_chunk(problem)
-    rules.longest, rules.nearly = dcd.settings.longest_skip, solver.check_factor
-    if accelerates:
-        rules.omega, rules.lag = plain.omega, plain.lag
-        rules.modified_sgd = problem.steepness <= dcd.settings.modified_sgd_limit
-    rules.least = plain.least_share
+    rules.lag, rules.least = plain.lag if accelerates else 0.0, plain.least_share
     threads = core.Team(job.threads)
 
     def call(labellings: core.Labellings, problems: range) -> core.LabellingProofs:

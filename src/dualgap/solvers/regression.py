@@ -46,7 +46,16 @@ from ..problems.binary import BinaryProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Values
-from .base import Limits, Solver, State, Whole, new_order, register, solvers_of
+from .base import (
+    Limits,
+    Solver,
+    State,
+    Whole,
+    new_order,
+    register,
+    solvers_of,
+    targets,
+)
 from .dcd import DCDState, DualState
 
 
@@ -325,10 +334,11 @@ def solve_regression(solver: object, batch: SingleBatch, job: Limits) -> Whole |
         problem.with_targets,
         core.DualState(alpha[0], w[0]),
         core.RegressionTargets(
-            tol,
-            job.atol,
-            solver.tight_goal(problem, tol) if tiny else tol,
-            min(solver.free_work, limits.free_epochs * (entries + problem.width)),
+            targets(
+                job,
+                solver.tight_goal(problem, tol) if tiny else tol,
+                min(solver.free_work, limits.free_epochs * (entries + problem.width)),
+            ),
             SETTINGS.most_work,
             job.max_iter,
         ),

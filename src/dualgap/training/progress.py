@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import core
 from ..certificate import Certificate, relative_gap, size_of_optimum
 from ..losses import Vector
 from ..solvers.base import Solver, State
@@ -260,11 +261,10 @@ class Schedule:
 
     def learn(self, state: State, exact: Certificate) -> None:
         """Learn from a proof how optimistic the solver's estimate is."""
-        primal, dual = self.solver.estimate(state)
-        estimated = relative_gap(primal, dual, exact.floor)
+        estimated = relative_gap(*self.solver.estimate(state), exact.floor)
         met = exact.meets(self.tol, self.atol)
         misled = not met and 0.0 < estimated < math.inf
         if misled and not self.solver.mends_estimate:
-            ratio = estimated / exact.relative_gap
-            self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
+            most = self.solver.check_factor
+            self.factor = core.next_factor(estimated, exact.relative_gap, most)
             self.next_blind_check = self._later(state)

@@ -359,7 +359,7 @@ def test_wrong_arguments_of_the_core_are_refused():
     n = len(X)
     rows = row_source(Gram(X, RBF(0.4)))
     table = np.empty((3, n))
-    settings = core.WholeSettings(1e-3, 0.0, 1e-12, 1e6, 1e6, 10)
+    settings = core.WholeSettings(core.Targets(1e-3, 0.0, 1e-12, 1e6), 1e6, 10)
     sizes = core.ScoreRoundings(np.ones(n), 0.0, 0.0, 0.0, 0.0)
     rest = (sizes, settings, core.PairTables(table, table.copy()), core.Stop())
     assert len(core.solve_pairs(rows, bounds, cost, *rest).ends) == 6

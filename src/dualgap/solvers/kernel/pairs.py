@@ -24,7 +24,7 @@ from ...problems.duals import Made
 from ...problems.kernel import KernelBatch
 from ...problems.kernel_boxes import BoxProblem
 from ...problems.kernel_matrix import score_roundings
-from ..base import Limits, Whole
+from ..base import Limits, Whole, targets
 from .auto import KernelAuto
 from .block import BlockSolver
 
@@ -66,10 +66,7 @@ def dense_source(gram: Gram) -> core.KernelRows | None:
 def when_to_end(solver: KernelAuto, problems: int, job: Limits) -> core.WholeSettings:
     """Return the core's record of when each of `problems` problems ends."""
     return core.WholeSettings(
-        job.tol,
-        job.atol,
-        min(job.tol, solver.free_goal),
-        solver.settings.free_entries,
+        targets(job, solver.free_goal, solver.settings.free_entries),
         solver.settings.most_entries / problems,
         job.max_iter,
     )
