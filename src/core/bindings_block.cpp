@@ -255,10 +255,12 @@ void bind_block(nb::module_ &m) {
         const Index n = rows.n();
         double *a = sized(alpha, n, "alpha");
         const double *most = sized(upper, n, "upper");
-        const Vec zeros(n);
-        WholeProblem problem{zeros, zeros, {most, most + n}, {a, a + n}, floor};
+        BlockProblem problem;
+        problem.y.assign(n, 1.0);
+        problem.p.assign(n, 0.0);
+        problem.cost.assign(most, most + n);
         const auto epochs = without_gil(stop, [&](Poll &poll) {
-          return solve_whole(rows, std::move(problem), settings, a, stop, poll);
+          return solve_whole(rows, std::move(problem), floor, settings, a, stop, poll);
         });
         return table_of_epochs(epochs);
       },

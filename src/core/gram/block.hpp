@@ -340,18 +340,10 @@ class BlockSolver : public Box, private BlockTuning {
   }
 
   void load(Index s) {
-    const Order row = who_[s];
-    const auto i = static_cast<Index>(row);
-    const double lead = v(i) - threshold(i);
+    const Index i = who_[s];
+    Box::load(i, s, inner_);
     inner_.group[s] = static_cast<std::uint8_t>(group(i));
-    const bool positive = c_[row] > 0.0 || (c_[row] == 0.0 && lead > 0.0);
-    inner_.epsilon = problem_.epsilon;
-    inner_.shift[s] = positive ? -problem_.epsilon : problem_.epsilon;
-    inner_.v[s] = static_cast<float>(lead + inner_.shift[s]);
-    inner_.c[s] = c_[row];
-    inner_.lo[s] = lo_[row];
-    inner_.hi[s] = hi_[row];
-    inner_.y[s] = static_cast<float>(problem_.y[row]);
+    inner_.y[s] = static_cast<float>(problem_.y[i]);
     inner_.s[s] = inner_.row(s)[s];
     if (problem_.squared) {
       inner_.delta[s] = delta(i);

@@ -1,5 +1,5 @@
 // A point of the dual in its box, and its values: the problem of block.hpp without its
-// working sets.
+// working sets. BlockSolver, Folds and Whole choose these.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 #include "../certify.hpp"
 #include "../threads.hpp"
+#include "inner_steps.hpp"
 
 namespace dualgap {
 
@@ -30,6 +31,7 @@ struct BlockScan {
   // With two sums the violation is the worse group's, and the thresholds of the
   // groups are `threshold` plus and minus this.
   double apart = 0.0;
+  double top = 0.0, bottom = 0.0;   // these two, of the first group
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
 };
 
@@ -45,18 +47,7 @@ class Box {
         hi_(variables_, 0.0),
         F_(stride, 0.0),
         team_(team) {
-    double largest_cost = 0.0;
-    for (const double cost : problem_.cost) largest_cost = std::max(largest_cost, cost);
-    unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
-    for (Index i = 0; i < variables_; ++i) {
-      const double cost = problem_.cost[i];
-      if (!(cost > 0.0)) continue;
-      const auto bound = [&](double side) {
-        return problem_.squared ? kInf : on_grid(side * cost);
-      };
-      if (problem_.two_sided || problem_.y[i] > 0.0) hi_[i] = bound(problem_.above);
-      if (problem_.two_sided || problem_.y[i] < 0.0) lo_[i] = -bound(problem_.below);
-    }
+    bound();
     problem_.total = on_grid(problem_.total);
   }
 
@@ -80,8 +71,41 @@ class Box {
   }
 
  protected:
+  // The point 0 of as many variables as there are rows.
+  Box(const BlockProblem &problem, Team &team)
+      : Box(problem, problem.y.size(), problem.y.size(), team) {}
+
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   double on_grid(double x) const { return std::trunc(x / unit_) * unit_; }
+
+  // Sets the grid and the box of these costs.
+  void bound() {
+    double largest_cost = 0.0;
+    for (const double cost : problem_.cost) largest_cost = std::max(largest_cost, cost);
+    unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
+    for (Index i = 0; i < variables_; ++i) {
+      const double cost = problem_.cost[i];
+      if (!(cost > 0.0)) continue;
+      const auto bound = [&](double side) {
+        return problem_.squared ? kInf : on_grid(side * cost);
+      };
+      if (problem_.two_sided || problem_.y[i] > 0.0) hi_[i] = bound(problem_.above);
+      if (problem_.two_sided || problem_.y[i] < 0.0) lo_[i] = -bound(problem_.below);
+    }
+  }
+
+  // Makes the variable i the one at place s of a working set, with v on its side of 0.
+  template <class T>
+  void load(Index i, Index s, InnerOf<T> &inner) const {
+    const double lead = v(i) - threshold(i);
+    const bool positive = c_[i] > 0.0 || (c_[i] == 0.0 && lead > 0.0);
+    inner.epsilon = problem_.epsilon;
+    inner.shift[s] = positive ? -problem_.epsilon : problem_.epsilon;
+    inner.v[s] = static_cast<T>(lead + inner.shift[s]);
+    inner.c[s] = c_[i];
+    inner.lo[s] = lo_[i];
+    inner.hi[s] = hi_[i];
+  }
 
   // Returns v_i. At the optimum the largest v that may rise and the smallest v that may
   // fall meet (hinge), or are 0 (squared hinge).
@@ -146,6 +170,8 @@ class Box {
         thresholds[g] = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
       }
     }
+    scan_.top = all[0].top;
+    scan_.bottom = all[0].bottom;
     scan_.threshold = thresholds[0];
     if (problem_.two_sums) {
       scan_.threshold = 0.5 * (thresholds[0] + thresholds[1]);
@@ -210,11 +236,6 @@ class Box {
     return results;
   }
 
- private:
-  // Rows of a piece of a scan: they stay in the first-level cache, and are worth waking
-  // a thread.
-  static constexpr Index kRows = 8192;
-
   // Moves the variables of a group to the right sum. A sum far from 0 has fewer digits
   // than the grid, so repeat. Stop if all are at their bounds, whose sum may be too
   // small by a rounding.
@@ -239,6 +260,12 @@ class Box {
       }
     }
   }
+
+ private:
+  // Rows of a piece of a scan: they stay in the first-level cache, and are worth waking
+  // a thread.
+  static constexpr Index kRows = 8192;
+
   // Raises the two variables of rows together, up to the sum, where F stays the same.
   void fill_pairs() {
     Sum sum;

@@ -36,6 +36,7 @@
 
 #include "../stop.hpp"
 #include "../threads.hpp"
+#include "box.hpp"
 #include "inner_steps.hpp"
 #include "proof.hpp"
 #include "shared_table.hpp"
@@ -68,282 +69,142 @@ struct FoldTuning {
   static constexpr Index kColumns = 1024;
 };
 
-class Folds : private FoldTuning {
+// One of the problems, for one C after another.
+class Fold : public Box, private FoldTuning {
  public:
-  // The matrix of n rows is given in both types, and kept elsewhere. Fold p has the m
-  // weights from weights[p * m] on, zero for rows that it leaves out. For the hinge it
-  // has rows of both labels. For a regression `targets` is not empty, and all y are 1.
-  Folds(const double *values, const float *floats, Index n, const Vector<Run> &runs,
-        Vector<std::int8_t> y, const double *weights, Index folds, Index threads,
-        Vec targets = {}, double epsilon = 0.0)
-      : table_(values, floats, n, runs),
-        y_(std::move(y)),
-        linear_(std::move(targets)),
-        two_sided_(!linear_.empty()),
-        epsilon_(epsilon),
-        m_(table_.rows()),
-        folds_(folds),
-        team_(threads),
-        rooms_(threads) {
-    for (Room &room : rooms_) free_.push_back(&room);
-    if (!two_sided_) linear_.assign(y_.begin(), y_.end());
-    for (Index p = 0; p < folds; ++p) {
-      Fold &fold = folds_[p];
-      fold.weight.assign(weights + p * m_, weights + (p + 1) * m_);
-      for (auto *a : {&fold.c, &fold.last, &fold.lo, &fold.hi, &fold.F, &fold.change})
-        a->assign(m_, 0.0);
-    }
-  }
-  Index rows() const { return m_; }
-  Index folds() const { return folds_.size(); }
+  // The costs of `problem` are 0 until `begin`.
+  Fold(const BlockProblem &problem, Vec weight, const SharedTable &table,
+       const std::int8_t *y, Team &team)
+      : Box(problem, team),
+        weight_(std::move(weight)),
+        last_(n_, 0.0),
+        change_(n_, 0.0),
+        table_(table),
+        y_(y) {}
 
-  // Solves all folds for this C, larger than the ones before. A fold ends once its
-  // relative gap is at most tol or its gap at most atol, after `most` working sets, or
-  // where float64 allows no progress. Returns false if told to stop; the duals are not
-  // to be used then.
-  bool advance(double C, double tol, double atol, Index most, Poll &poll) {
-    for (Fold &fold : folds_) begin(fold, C);
-    before_ = std::exchange(C_, C);
-    if (!apply<float>(poll)) return false;
-    for (Fold &fold : folds_) {
-      fold.open = true;
-      fold.stuck = false;
-      fold.tries = fold.rounds = fold.steps = 0;
-      fold.goal = kClose * tol;
-      fold.goal_gap = kClose * atol;
-      forget(fold);
-    }
-    for (;;) {
-      if (!rounds(most, poll)) return false;
-      if (!refresh(poll)) return false;
-      bool again = false;
-      for (Fold &fold : folds_) {
-        if (fold.tries < 0) continue;
-        evaluate(fold);
-        const double gap = fold.primal - fold.dual;
-        if (gap <= kMet * tol * fold.dual || gap <= kMet * atol || fold.stuck ||
-            fold.rounds >= most) {
-          fold.tries = -1;
-          continue;
-        }
-        ++fold.tries;
-        fold.goal *= 0.5;
-        fold.goal_gap *= 0.5;
-        fold.precise = fold.precise || fold.tries > kTries;
-        fold.open = again = true;
-        forget(fold);
-      }
-      if (!again) return true;
-    }
+  // How the fold gets on. `tries` is -1 where it has ended.
+  double goal = 0.0, goal_gap = 0.0, least = kInf;
+  bool open = false, precise = false, stuck = false, moved = false, fresh = true;
+  Index tries = 0, rounds = 0, steps = 0, idle = 0;
+
+  double c(Index i) const { return c_[i]; }
+  double change(Index i) const { return change_[i]; }
+  double *F() { return F_.data(); }
+  double gap() const { return scan_.primal - scan_.dual; }
+  using Box::scan;
+  void forget() {
+    least = kInf;
+    idle = 0;
   }
 
-  void alpha(Index p, double *out) const {
-    for (Index i = 0; i < m_; ++i) out[i] = y_[i] * folds_[p].c[i] + 0.0;
-  }
-  const Vec &scores(Index p) const { return folds_[p].F; }
-
-  Index sets(Index p) const { return folds_[p].rounds; }
-  Index steps(Index p) const { return folds_[p].steps; }
-  // Proves a fold of the hinge.
-  HingeProof proof(Index p, const ScoreRoundings &by) const {
-    const Fold &fold = folds_[p];
-    Vec alphas(m_), cost(m_), error(m_);
-    alpha(p, alphas.data());
-    for (Index i = 0; i < m_; ++i) cost[i] = C_ * fold.weight[i];
-    by.bound(alphas.data(), m_, error.data());
-    const KernelPoint point{
-        m_, y_.data(), cost.data(), alphas.data(), fold.F.data(), error.data()};
-    return hinge_proof(point, by);
-  }
-
- private:
-  static constexpr double kInf = std::numeric_limits<double>::infinity();
-
-  struct Fold {
-    Vec weight, c, last, lo, hi, F, change;
-    double unit = 1.0, top = 0.0, bottom = 0.0, primal = 0.0, dual = 0.0, bias = 0.0;
-    double goal = 0.0, goal_gap = 0.0, least = kInf;
-    bool open = false, precise = false, stuck = false, moved = false, fresh = true;
-    Index tries = 0, rounds = 0, steps = 0, idle = 0;
-    Vector<Order> who;
-  };
-
-  static void forget(Fold &fold) {
-    fold.least = kInf;
-    fold.idle = 0;
-  }
-
-  // Sets the box and the start for a C. The change of c goes to `change`.
-  void begin(Fold &fold, double C) {
-    const double largest = *std::max_element(fold.weight.begin(), fold.weight.end());
-    const double by = C_ > before_ && before_ > 0.0 ? (C - C_) / (C_ - before_) : 0.0;
-    fold.unit = largest > 0.0 ? std::ldexp(1.0, std::ilogb(C * largest) - 52) : 1.0;
-    Vec start(m_, 0.0);
+  // Sets the box and the start for a C, which goes beyond the last solution by this
+  // part of the way from the one before it. The change of c goes to `change`.
+  void begin(double C, double by) {
+    const Vec lo = lo_, hi = hi_, old = c_;
+    for (Index i = 0; i < n_; ++i) problem_.cost[i] = C * weight_[i];
+    bound();
     Sum sum;
     double up = 0.0, down = 0.0;  // of the variables inside the box
-    for (Index i = 0; i < start.size(); ++i) {
-      const double bound = on_grid(fold, C * fold.weight[i]);
-      const double side = fold.c[i] < 0.0 ? -1.0 : 1.0, a = side * fold.c[i];
-      const double old = side > 0.0 ? fold.hi[i] : -fold.lo[i];
-      if (two_sided_ || y_[i] > 0) fold.hi[i] = bound;
-      if (two_sided_ || y_[i] < 0) fold.lo[i] = -bound;
+    for (Index i = 0; i < n_; ++i) {
+      const double side = old[i] < 0.0 ? -1.0 : 1.0, a = side * old[i];
       if (a == 0.0) continue;
-      start[i] = bound;
-      if (a < old) {
-        const double wish = a + by * (a - side * fold.last[i]);
-        start[i] = on_grid(fold, std::clamp(wish, 0.0, bound));
+      const double most = side > 0.0 ? hi_[i] : -lo_[i];
+      c_[i] = most;
+      if (a < (side > 0.0 ? hi[i] : -lo[i])) {
+        const double wish = a + by * (a - side * last_[i]);
+        c_[i] = on_grid(std::clamp(wish, 0.0, most));
       }
-      start[i] *= side;
-      sum += start[i];
-      if (std::abs(start[i]) < bound) (side > 0.0 ? up : down) += std::abs(start[i]);
+      c_[i] *= side;
+      sum += c_[i];
+      if (std::abs(c_[i]) < most) (side > 0.0 ? up : down) += std::abs(c_[i]);
     }
     const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
     if (most > 0.0) {
       const double part = std::min(1.0, std::abs(heavy) / most);
-      for (Index i = 0; i < start.size(); ++i)
-        if (start[i] * heavy > 0.0 &&
-            std::abs(start[i]) < (start[i] > 0.0 ? fold.hi[i] : -fold.lo[i]))
-          start[i] = on_grid(fold, start[i] * (1.0 - part));
+      for (Index i = 0; i < n_; ++i)
+        if (c_[i] * heavy > 0.0 && std::abs(c_[i]) < (c_[i] > 0.0 ? hi_[i] : -lo_[i]))
+          c_[i] = on_grid(c_[i] * (1.0 - part));
     }
-    correct(start);
-    fold.moved = false;
-    for (Index i = 0; i < start.size(); ++i) {
-      fold.change[i] = start[i] - fold.c[i];
-      fold.moved = fold.moved || fold.change[i] != 0.0;
+    correct(0);
+    moved = false;
+    for (Index i = 0; i < n_; ++i) {
+      change_[i] = c_[i] - old[i];
+      moved = moved || change_[i] != 0.0;
     }
-    fold.last = fold.c;
-    fold.precise = false;
-  }
-  static double on_grid(const Fold &fold, double x) {
-    return std::trunc(x / fold.unit) * fold.unit;
-  }
-  // Lowers rows of the heavier sign until the sum is 0.
-  static void correct(Vec &c) {
-    for (bool moved = true; moved;) {
-      Sum sum;
-      for (const double x : c) sum += x;
-      double off = sum.value();
-      moved = false;
-      for (Index i = 0; i < c.size() && off != 0.0; ++i) {
-        if (c[i] * off <= 0.0) continue;
-        const double t = std::copysign(std::min(std::abs(c[i]), std::abs(off)), off);
-        c[i] -= t;
-        off -= t;
-        moved = true;
-      }
-    }
+    c_ = last_ = old;
+    precise = false;
   }
 
-  // Return v = p - F of a row that may rise or fall, with the derivative of
-  // -epsilon |c| on that side.
-  double v_rising(const Fold &fold, Index i) const {
-    return linear_[i] - fold.F[i] + (fold.c[i] < 0.0 ? epsilon_ : -epsilon_);
-  }
-  double v_falling(const Fold &fold, Index i) const {
-    return linear_[i] - fold.F[i] + (fold.c[i] > 0.0 ? -epsilon_ : epsilon_);
-  }
-
-  // Computes the largest v that may rise, the least that may fall, and P and D at the
-  // bias between them.
-  void scan(Fold &fold) const {
-    double top = -kInf, bottom = kInf;
-    for (Index i = 0; i < y_.size(); ++i) {
-      if (fold.c[i] < fold.hi[i]) top = std::max(top, v_rising(fold, i));
-      if (fold.c[i] > fold.lo[i]) bottom = std::min(bottom, v_falling(fold, i));
-    }
-    fold.top = top;
-    fold.bottom = bottom;
-    fold.bias = 0.5 * (top + bottom);
-    sums(fold);
-  }
-  void sums(Fold &fold) const {
-    double norm = 0.0, sum = 0.0, loss = 0.0;
-    for (Index i = 0; i < y_.size(); ++i) {
-      norm += fold.c[i] * fold.F[i];
-      sum += linear_[i] * fold.c[i] - epsilon_ * std::abs(fold.c[i]);
-      const double r = linear_[i] - (fold.F[i] + fold.bias);
-      const double least = two_sided_ ? std::abs(r) - epsilon_ : y_[i] * r;
-      loss += fold.weight[i] * std::max(0.0, least);
-    }
-    fold.primal = 0.5 * norm + C_ * loss;
-    fold.dual = sum - 0.5 * norm;
-  }
   // P and D at the best bias.
-  void evaluate(Fold &fold) const {
-    fold.bias = two_sided_
-                    ? tube_bias(fold)
-                    : hinge_bias(fold.F.data(), y_.data(), fold.weight.data(), m_);
-    sums(fold);
-  }
-  double tube_bias(const Fold &fold) const {
-    Vec kinks, costs;
-    double total = 0.0;
-    for (Index i = 0; i < y_.size(); ++i) {
-      if (!(fold.weight[i] > 0.0)) continue;
-      const double r = linear_[i] - fold.F[i];
-      kinks.insert(kinks.end(), {r - epsilon_, r + epsilon_});
-      costs.insert(costs.end(), 2, fold.weight[i]);
-      total += fold.weight[i];
-    }
-    return weighted_quantile(kinks.data(), costs.data(), kinks.size(), total);
+  void evaluate() {
+    scan_.threshold = problem_.two_sided
+                          ? tube_bias()
+                          : hinge_bias(F_.data(), y_, weight_.data(), n_);
+    Box::evaluate();
   }
 
-  // Makes working sets for all open folds until they are near their goals.
-  bool rounds(Index most, Poll &poll) {
-    for (;;) {
-      Vector<Fold *> open;
-      for (Fold &fold : folds_) {
-        if (!fold.open) continue;
-        scan(fold);
-        const double gap = fold.primal - fold.dual;
-        fold.idle = gap < fold.least ? 0 : fold.idle + 1;
-        fold.least = std::min(fold.least, gap);
-        const bool met = gap <= fold.goal * fold.dual || gap <= fold.goal_gap;
-        if (met || !(fold.top > fold.bottom) || fold.rounds >= most ||
-            fold.idle > kIdle) {
-          fold.stuck = !met && fold.precise;
-          fold.precise = fold.precise || !met;
-          fold.open = false;
-        } else {
-          open.push_back(&fold);
-        }
-      }
-      if (open.empty()) return true;
-      SharedPoll shared(poll);
-      const auto many = open.size();
-      const Index parts = team_.size() == 1 ? 1 : many;
-      team_.run(parts, many, [&](Index, Index first, Index last) {
-        const Lease lease(*this);
-        Room &room = lease.room();
-        for (Index k = first; k < last && !shared.leave(); ++k) {
-          Fold &fold = *open[k];
-          if (fold.precise)
-            work(fold, room.doubles, shared);
-          else
-            work(fold, room.floats, shared);
-        }
-      });
-      if (shared.leave()) return false;
-      if (!apply<float>(poll) || !apply<double>(poll)) return false;
+  // Solves a working set. The change of c goes to `change`.
+  template <class T, class Leave>
+  void work(InnerOf<T> &inner, Leave &leave) {
+    choose();
+    const Index q = who_.size();
+    inner.reset(q);
+    for (Index s = 0; s < inner.q; ++s) inner.s[s] = T(1);
+    for (Index s = 0; s < q; ++s) {
+      load(who_[s], s, inner);
+      inner.s[s] = static_cast<T>(table_.diagonal(who_[s]));
     }
+    // Few rows of the matrix take part in a step; the others are not copied.
+    Vector<char> copied(q, 0);
+    const auto row = [&](Index s) {
+      T *H = inner.H.data() + s * inner.stride();
+      if (!std::exchange(copied[s], 1)) table_.template gather<T>(who_[s], who_, H);
+      return static_cast<const T *>(H);
+    };
+    const Index made = pair_steps(inner, unit_, kInner * scan_.violation,
+                                  kMostSteps * std::max(q, kFewest), leave, row);
+    ++rounds;
+    steps += made;
+    moved = made > 0;
+    if (made == 0) idle = kIdle;  // nothing changes any more
+    for (Index s = 0; s < q; ++s) change_[who_[s]] = inner.c[s] - c_[who_[s]];
   }
 
-  // Chooses the working set of a fold.
-  void choose(Fold &fold) const {
+  // Adds the change to c, once F has it.
+  void apply() {
+    for (Index i = 0; i < n_; ++i) {
+      c_[i] += change_[i];
+      change_[i] = 0.0;
+    }
+    moved = fresh = false;
+  }
+
+  // Proves a fold of the hinge.
+  HingeProof proof(const ScoreRoundings &by) const {
+    Vec alphas(n_), error(n_);
+    alpha(alphas.data());
+    by.bound(alphas.data(), n_, error.data());
+    return hinge_proof(
+        {n_, y_, problem_.cost.data(), alphas.data(), F_.data(), error.data()}, by);
+  }
+
+ private:
+  // Chooses the working set.
+  void choose() {
     struct Candidate {
       double score;
       Order row;
     };
     Vector<Candidate> rising, falling;
-    fold.who.clear();
+    who_.clear();
     Index free = 0;
-    for (Index i = 0; i < y_.size(); ++i) {
-      const bool rises = fold.c[i]<fold.hi[i], falls = fold.c[i]> fold.lo[i];
-      const double up = v_rising(fold, i) - fold.bias;
-      const double down = v_falling(fold, i) - fold.bias;
-      if (rises && falls && fold.c[i] != 0.0) {
+    for (Index i = 0; i < n_; ++i) {
+      const bool rises = may_rise(i), falls = may_fall(i);
+      const double up = v_rising(i) - scan_.threshold;
+      const double down = v_falling(i) - scan_.threshold;
+      if (rises && falls && c_[i] != 0.0) {
         ++free;
-        fold.who.push_back(static_cast<Order>(i));
+        who_.push_back(static_cast<Order>(i));
       } else if (rises && up > 0.0) {
         rising.push_back({up, static_cast<Order>(i)});
       } else if (falls && down < 0.0) {
@@ -362,8 +223,8 @@ class Folds : private FoldTuning {
     };
     if (free > 3 * q / 4) {
       // Too many: keep those that violate most.
-      for (const Order row : std::exchange(fold.who, {})) {
-        const double v = v_rising(fold, row) - fold.bias;
+      for (const Order row : std::exchange(who_, {})) {
+        const double v = v_rising(row) - scan_.threshold;
         (v > 0.0 ? rising : falling).push_back({std::abs(v), row});
       }
       free = 0;
@@ -375,46 +236,146 @@ class Folds : private FoldTuning {
     keep(rising, first);
     keep(falling, room - first);
     for (const auto *side : {&rising, &falling})
-      for (const Candidate &candidate : *side) fold.who.push_back(candidate.row);
-    std::sort(fold.who.begin(), fold.who.end());
+      for (const Candidate &candidate : *side) who_.push_back(candidate.row);
+    std::sort(who_.begin(), who_.end());
   }
 
-  // Solves a working set. The change of c goes to `change`.
-  template <class T, class Leave>
-  void work(Fold &fold, InnerOf<T> &inner, Leave &leave) const {
-    choose(fold);
-    const Index q = fold.who.size();
-    inner.reset(q);
-    inner.epsilon = epsilon_;
-    for (Index s = 0; s < inner.q; ++s) inner.s[s] = T(1);
-    for (Index s = 0; s < q; ++s) {
-      const Index i = fold.who[s];
-      inner.s[s] = static_cast<T>(table_.diagonal(i));
-      inner.c[s] = fold.c[i];
-      inner.lo[s] = fold.lo[i];
-      inner.hi[s] = fold.hi[i];
-      const double lead = linear_[i] - fold.F[i] - fold.bias;
-      const bool above = fold.c[i] > 0.0 || (fold.c[i] == 0.0 && lead > 0.0);
-      inner.shift[s] = above ? -epsilon_ : epsilon_;
-      inner.v[s] = static_cast<T>(lead + inner.shift[s]);
+  double tube_bias() const {
+    Vec kinks, costs;
+    double total = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      if (!(weight_[i] > 0.0)) continue;
+      const double r = problem_.p[i] - F_[i];
+      kinks.insert(kinks.end(), {r - problem_.epsilon, r + problem_.epsilon});
+      costs.insert(costs.end(), 2, weight_[i]);
+      total += weight_[i];
     }
-    // Few rows of the matrix take part in a step; the others are not copied.
-    Vector<char> copied(q, 0);
-    const auto row = [&](Index s) {
-      T *H = inner.H.data() + s * inner.stride();
-      if (!std::exchange(copied[s], 1))
-        table_.template gather<T>(fold.who[s], fold.who, H);
-      return static_cast<const T *>(H);
-    };
-    const Index made = pair_steps(inner, fold.unit, kInner * (fold.top - fold.bottom),
-                                  kMostSteps * std::max(q, kFewest), leave, row);
-    ++fold.rounds;
-    fold.steps += made;
-    fold.moved = made > 0;
-    if (made == 0) fold.idle = kIdle;  // nothing changes any more
-    for (Index s = 0; s < q; ++s) {
-      const Index i = fold.who[s];
-      fold.change[i] = inner.c[s] - fold.c[i];
+    return weighted_quantile(kinks.data(), costs.data(), kinks.size(), total);
+  }
+
+  Vec weight_, last_, change_;
+  const SharedTable &table_;
+  const std::int8_t *y_;
+  Vector<Order> who_;
+};
+
+class Folds : private FoldTuning {
+ public:
+  // The matrix of n rows is given in both types, and kept elsewhere. Fold p has the m
+  // weights from weights[p * m] on, zero for rows that it leaves out. For the hinge it
+  // has rows of both labels. For a regression `targets` is not empty, and all y are 1.
+  Folds(const double *values, const float *floats, Index n, const Vector<Run> &runs,
+        Vector<std::int8_t> y, const double *weights, Index folds, Index threads,
+        Vec targets = {}, double epsilon = 0.0)
+      : table_(values, floats, n, runs),
+        y_(std::move(y)),
+        m_(table_.rows()),
+        team_(threads),
+        rooms_(threads) {
+    for (Room &room : rooms_) free_.push_back(&room);
+    BlockProblem problem;
+    problem.y.assign(y_.begin(), y_.end());
+    problem.cost.assign(m_, 0.0);
+    problem.epsilon = epsilon;
+    problem.two_sided = !targets.empty();
+    problem.p = problem.two_sided ? std::move(targets) : problem.y;
+    folds_.reserve(static_cast<std::size_t>(folds));
+    for (Index p = 0; p < folds; ++p)
+      folds_.emplace_back(problem, Vec(weights + p * m_, weights + (p + 1) * m_),
+                          table_, y_.data(), team_);
+  }
+  Index rows() const { return m_; }
+  Index folds() const { return folds_.size(); }
+
+  // Solves all folds for this C, larger than the ones before. A fold ends once its
+  // relative gap is at most tol or its gap at most atol, after `most` working sets, or
+  // where float64 allows no progress. Returns false if told to stop; the duals are not
+  // to be used then.
+  bool advance(double C, double tol, double atol, Index most, Poll &poll) {
+    const double by = C_ > before_ && before_ > 0.0 ? (C - C_) / (C_ - before_) : 0.0;
+    for (Fold &fold : folds_) fold.begin(C, by);
+    before_ = std::exchange(C_, C);
+    if (!apply<float>(poll)) return false;
+    for (Fold &fold : folds_) {
+      fold.open = true;
+      fold.stuck = false;
+      fold.tries = fold.rounds = fold.steps = 0;
+      fold.goal = kClose * tol;
+      fold.goal_gap = kClose * atol;
+      fold.forget();
+    }
+    for (;;) {
+      if (!rounds(most, poll)) return false;
+      if (!refresh(poll)) return false;
+      bool again = false;
+      for (Fold &fold : folds_) {
+        if (fold.tries < 0) continue;
+        fold.evaluate();
+        const double gap = fold.gap(), dual = fold.last_scan().dual;
+        if (gap <= kMet * tol * dual || gap <= kMet * atol || fold.stuck ||
+            fold.rounds >= most) {
+          fold.tries = -1;
+          continue;
+        }
+        ++fold.tries;
+        fold.goal *= 0.5;
+        fold.goal_gap *= 0.5;
+        fold.precise = fold.precise || fold.tries > kTries;
+        fold.open = again = true;
+        fold.forget();
+      }
+      if (!again) return true;
+    }
+  }
+
+  void alpha(Index p, double *out) const { folds_[p].alpha(out); }
+  const Vec &scores(Index p) const { return folds_[p].gradient(); }
+
+  HingeProof proof(Index p, const ScoreRoundings &by) const {
+    return folds_[p].proof(by);
+  }
+  Index sets(Index p) const { return folds_[p].rounds; }
+  Index steps(Index p) const { return folds_[p].steps; }
+
+ private:
+  // Makes working sets for all open folds until they are near their goals.
+  bool rounds(Index most, Poll &poll) {
+    for (;;) {
+      Vector<Fold *> open;
+      for (Fold &fold : folds_) {
+        if (!fold.open) continue;
+        fold.scan();
+        const double gap = fold.gap();
+        fold.idle = gap < fold.least ? 0 : fold.idle + 1;
+        fold.least = std::min(fold.least, gap);
+        const BlockScan &seen = fold.last_scan();
+        const bool met = gap <= fold.goal * seen.dual || gap <= fold.goal_gap;
+        if (met || !(seen.violation > 0.0) || fold.rounds >= most ||
+            fold.idle > kIdle) {
+          fold.stuck = !met && fold.precise;
+          fold.precise = fold.precise || !met;
+          fold.open = false;
+        } else {
+          open.push_back(&fold);
+        }
+      }
+      if (open.empty()) return true;
+      SharedPoll shared(poll);
+      const auto many = open.size();
+      const Index parts = team_.size() == 1 ? 1 : many;
+      team_.run(parts, many, [&](Index, Index first, Index last) {
+        const Lease lease(*this);
+        Room &room = lease.room();
+        for (Index k = first; k < last && !shared.leave(); ++k) {
+          Fold &fold = *open[k];
+          if (fold.precise)
+            fold.work(room.doubles, shared);
+          else
+            fold.work(room.floats, shared);
+        }
+      });
+      if (shared.leave()) return false;
+      if (!apply<float>(poll) || !apply<double>(poll)) return false;
     }
   }
 
@@ -425,15 +386,9 @@ class Folds : private FoldTuning {
     for (Fold &fold : folds_)
       if (fold.moved && fold.precise == std::is_same_v<Value, double>)
         folds.push_back(&fold);
-    if (!add<Value>(folds, [](const Fold &f, Index i) { return f.change[i]; }, poll))
-      return false;
-    for (Fold *fold : folds) {
-      for (Index i = 0; i < y_.size(); ++i) {
-        fold->c[i] += fold->change[i];
-        fold->change[i] = 0.0;
-      }
-      fold->moved = fold->fresh = false;
-    }
+    const auto change = [](const Fold &f, Index i) { return f.change(i); };
+    if (!add<Value>(folds, change, poll)) return false;
+    for (Fold *fold : folds) fold->apply();
     return true;
   }
 
@@ -442,8 +397,8 @@ class Folds : private FoldTuning {
     Vector<Fold *> folds;
     for (Fold &fold : folds_)
       if (!fold.fresh) folds.push_back(&fold);
-    for (Fold *fold : folds) std::fill(fold->F.begin(), fold->F.end(), 0.0);
-    if (!add<double>(folds, [](const Fold &f, Index i) { return f.c[i]; }, poll))
+    for (Fold *fold : folds) std::fill_n(fold->F(), m_, 0.0);
+    if (!add<double>(folds, [](const Fold &f, Index i) { return f.c(i); }, poll))
       return false;
     for (Fold *fold : folds) fold->fresh = true;
     return true;
@@ -470,7 +425,7 @@ class Folds : private FoldTuning {
     by.resize(groups * kTogether * outputs, Value(0));
     rows.resize(groups * kTogether, rows.back());
     Vector<double *> F;
-    for (Fold *fold : folds) F.push_back(fold->F.data());
+    for (Fold *fold : folds) F.push_back(fold->F());
     struct Block {
       Index begin, end;
       const SharedTable::Part *part;
@@ -524,9 +479,6 @@ class Folds : private FoldTuning {
 
   SharedTable table_;
   Vector<std::int8_t> y_;
-  Vec linear_;  // the labels or targets
-  bool two_sided_;
-  double epsilon_;
   Index m_;
   Vector<Fold> folds_;
   double C_ = 0.0, before_ = 0.0;

@@ -23,6 +23,7 @@
 #include "../epoch.hpp"
 #include "../face.hpp"
 #include "../sums.hpp"
+#include "box.hpp"
 #include "inner_steps.hpp"
 #include "kernel_rows.hpp"
 #include "proof.hpp"
@@ -75,89 +76,67 @@ struct WholeTuning {
 struct WholeRoom {
   // A row of K has as many entries as the largest working set.
   explicit WholeRoom(Index n) : K(n * padded(n)) {}
+  Team alone{1};
   Buffer K;
   InnerOf<double> inner;
   FaceStep step;
 };
 
-// The linear term p of the dual, the box, a point of it to start from, and a lower
-// bound on the size of the optimum that makes gaps relative.
-struct WholeProblem {
-  Vec p, lo, hi, start;
-  double floor = 0.0;
-
-  static WholeProblem hinge(Vec signs, const Vec &cost) {
-    const Vec zeros(signs.size(), 0.0);
-    WholeProblem of{std::move(signs), zeros, zeros, zeros};
-    for (Index i = 0; i < zeros.size(); ++i)
-      (of.p[i] > 0.0 ? of.hi : of.lo)[i] = of.p[i] * cost[i];
-    return of;
-  }
-};
-
-class Whole : private WholeTuning {
+class Whole : public Box, private WholeTuning {
  public:
   // Computes a row of K, when it is first used.
   using Fill = std::function<void(Index i, double *row)>;
 
-  // `diagonal` has the k_ii.
-  Whole(WholeProblem problem, Vec diagonal, Fill fill, WholeRoom &room)
-      : p_(std::move(problem.p)),
-        diagonal_(std::move(diagonal)),
-        c_(std::move(problem.start)),
-        lo_(std::move(problem.lo)),
-        hi_(std::move(problem.hi)),
-        F_(p_.size(), 0.0),
-        floor_(problem.floor),
-        known_(p_.size(), 0),
+  // Starts at 0, or at a point of the box whose sum the others have, too. `floor` is a
+  // lower bound on the size of the optimum that makes gaps relative.
+  Whole(BlockProblem problem, double floor, const double *start, Fill fill,
+        WholeRoom &room)
+      : Box(std::move(problem), room.alone),
+        floor_(floor),
+        known_(n_, 0),
         fill_(std::move(fill)),
         room_(room),
         inner_(room.inner) {
-    double largest = 0.0;
-    for (Index i = 0; i < p_.size(); ++i)
-      largest = std::max({largest, hi_[i], -lo_[i]});
-    unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
-    for (auto *values : {&lo_, &hi_, &c_})
-      for (double &value : *values) value = std::trunc(value / unit_) * unit_;
-    for (const double c : c_) total_ += c;
+    for (Index i = 0; start && i < n_; ++i) {
+      c_[i] = on_grid(start[i]);
+      problem_.total += c_[i];
+    }
   }
 
-  Index n() const { return p_.size(); }
   const double *row(Index i) {
-    const Index stride = padded(n());
+    const Index stride = padded(n_);
     double *values = room_.K.data() + i * stride;
     if (!std::exchange(known_[i], 1)) {
       fill_(i, values);
-      std::fill(values + n(), values + stride, 0.0);
+      std::fill(values + n_, values + stride, 0.0);
     }
     return values;
   }
-  double alpha(Index i) const { return std::abs(c_[i]); }
   double c(Index i) const { return c_[i]; }
-  double sign(Index i) const { return p_[i]; }  // of the hinge
+  const Vec &signs() const { return problem_.y; }
   // sums_j += sum_i c_i k_ij over the i with c_i > 0, or c_i < 0, as many terms at a
   // time as the tile adds.
   void add_terms(bool positive, double *sums) {
-    constexpr int kRows = tile::kLeastRows;
-    const Vec zeros(p_.size(), 0.0);
-    double by[kRows] = {};
-    const double *from[kRows];
-    std::fill(from, from + kRows, zeros.data());
+    constexpr int kTerms = tile::kLeastRows;
+    const Vec zeros(n_, 0.0);
+    double by[kTerms] = {};
+    const double *from[kTerms];
+    std::fill(from, from + kTerms, zeros.data());
     int count = 0;
     const auto add = [&] {
-      for (Index j = 0; j < n(); ++j) {
+      for (Index j = 0; j < n_; ++j) {
         double sum = 0.0;
-        for (int r = 0; r < kRows; ++r) sum += by[r] * from[r][j];
+        for (int r = 0; r < kTerms; ++r) sum += by[r] * from[r][j];
         sums[j] += sum;
       }
-      std::fill(by, by + kRows, 0.0);
+      std::fill(by, by + kTerms, 0.0);
       count = 0;
     };
-    for (Index i = 0; i < n(); ++i) {
+    for (Index i = 0; i < n_; ++i) {
       if (positive ? !(c(i) > 0.0) : !(c(i) < 0.0)) continue;
       by[count] = c(i);
       from[count] = row(i);
-      if (++count == kRows) add();
+      if (++count == kTerms) add();
     }
     if (count > 0) add();
   }
@@ -170,16 +149,18 @@ class Whole : private WholeTuning {
     double work = 0.0, allowed = settings.limit, best = kInf;
     for (;;) {
       scan();
-      if (steps > 0) epochs.push_back({primal_, dual_, steps});
-      const double gap = primal_ - dual_;
-      const double size = std::max({dual_, -primal_, floor_});
+      const double primal = scan_.primal, dual = scan_.dual;
+      if (steps > 0) epochs.push_back({primal, dual, steps});
+      const double gap = primal - dual;
+      const double size = std::max({dual, -primal, floor_});
       if (allowed == settings.limit &&
           gap <= std::max(settings.tol * size, settings.atol))
         allowed = std::min(settings.limit, 2.0 * work + settings.free);
       idle = gap < best ? 0 : idle + 1;
       best = std::min(best, gap);
-      if (gap <= settings.goal * size || !(top_ > bottom_) || !(work < allowed) ||
-          idle > kIdle || steps >= most_steps() || epochs.size() >= settings.epochs)
+      if (gap <= settings.goal * size || !(scan_.violation > 0.0) ||
+          !(work < allowed) || idle > kIdle || steps >= most_steps() ||
+          epochs.size() >= settings.epochs)
         break;
       choose();
       const double q = static_cast<double>(who_.size());
@@ -192,49 +173,33 @@ class Whole : private WholeTuning {
       const double budget = entries + kOfStep * static_cast<double>(made);
       work += entries + make_newton_steps(budget);
     }
-    if (epochs.empty()) epochs.push_back({primal_, dual_, steps});
+    if (epochs.empty()) epochs.push_back({scan_.primal, scan_.dual, steps});
     return epochs;
   }
 
  private:
-  static constexpr double kInf = std::numeric_limits<double>::infinity();
-  Index most_steps() const { return std::max(n() * n(), kSteps); }
+  Index most_steps() const { return std::max(n_ * n_, kSteps); }
 
-  // Computes F = K c, the largest v that may rise, the least v that may fall, P and D.
+  // Computes F = K c, and scans it.
   void scan() {
     std::fill(F_.begin(), F_.end(), 0.0);
-    for (Index i = 0; i < n(); ++i) {
+    for (Index i = 0; i < n_; ++i) {
       const double c = c_[i];
       if (c == 0.0) continue;
       const double *K = row(i);
-      for (Index j = 0; j < n(); ++j) F_[j] += c * K[j];
+      for (Index j = 0; j < n_; ++j) F_[j] += c * K[j];
     }
-    top_ = -kInf;
-    bottom_ = kInf;
-    for (Index i = 0; i < p_.size(); ++i) {
-      if (c_[i] < hi_[i]) top_ = std::max(top_, p_[i] - F_[i]);
-      if (c_[i] > lo_[i]) bottom_ = std::min(bottom_, p_[i] - F_[i]);
-    }
-    const double bias = 0.5 * (top_ + bottom_);
-    double norm = 0.0, sum = 0.0, loss = 0.0;
-    for (Index i = 0; i < p_.size(); ++i) {
-      const double rest = p_[i] - F_[i] - bias;
-      norm += c_[i] * F_[i];
-      sum += p_[i] * c_[i];
-      loss += std::max({0.0, hi_[i] * rest, lo_[i] * rest});
-    }
-    primal_ = 0.5 * norm + loss + bias * total_;
-    dual_ = sum - 0.5 * norm;
+    Box::scan();
   }
 
   // Chooses the working set: the rows between their bounds, and the others that violate
   // the optimality conditions.
   void choose() {
     who_.clear();
-    for (Index i = 0; i < n(); ++i) {
-      const double v = p_[i] - F_[i];
-      const bool rises = c_[i]<hi_[i], falls = c_[i]> lo_[i];
-      if ((rises && falls) || (rises && v > bottom_) || (falls && v < top_))
+    for (Index i = 0; i < n_; ++i) {
+      const bool rises = may_rise(i), falls = may_fall(i);
+      if ((rises && falls) || (rises && v(i) > scan_.bottom) ||
+          (falls && v(i) < scan_.top))
         who_.push_back(i);
     }
     inner_.reset(who_.size());
@@ -243,28 +208,23 @@ class Whole : private WholeTuning {
   // Makes pair steps on the working set. Returns their number.
   Index make_pair_steps(Index most, Poll &poll) {
     const Index q = who_.size();
-    const double bias = 0.5 * (top_ + bottom_);
     for (Index s = 0; s < inner_.q; ++s) inner_.s[s] = 1.0;
     for (Index s = 0; s < q; ++s) {
-      const Index i = who_[s];
-      inner_.s[s] = diagonal_[i];
-      inner_.c[s] = c_[i];
-      inner_.lo[s] = lo_[i];
-      inner_.hi[s] = hi_[i];
-      inner_.v[s] = p_[i] - F_[i] - bias;
+      load(who_[s], s, inner_);
+      inner_.s[s] = problem_.diagonal[who_[s]];
     }
     // Few rows of the matrix take part in a step; the others are not copied.
     Vector<char> copied(q, 0);
     const auto row_of = [&](Index s) {
       const double *K = row(who_[s]);
-      if (q == n()) return K;
+      if (q == n_) return K;
       double *H = inner_.H.data() + s * inner_.stride();
       if (!std::exchange(copied[s], 1))
         for (Index t = 0; t < q; ++t) H[t] = K[who_[t]];
       return static_cast<const double *>(H);
     };
     const Index made =
-        pair_steps(inner_, unit_, kInner * (top_ - bottom_), most, poll, row_of);
+        pair_steps(inner_, unit_, kInner * scan_.violation, most, poll, row_of);
     for (Index s = 0; s < q; ++s) c_[who_[s]] = inner_.c[s];
     return made;
   }
@@ -349,8 +309,7 @@ class Whole : private WholeTuning {
     return true;
   }
 
-  Vec p_, diagonal_, c_, lo_, hi_, F_;
-  double floor_, total_ = 0.0;
+  double floor_;
   Vector<char> known_;  // rows of K that are filled
   Fill fill_;
   WholeRoom &room_;
@@ -358,24 +317,22 @@ class Whole : private WholeTuning {
   Vector<Index> who_, face_;
   Vector<const double *> rows_;  // rows of K of the face
   Vec v_, moves_;
-  double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
 
-// Solves one problem over all rows of a kernel. `c` has the start on entry, and the
-// solution on return. Returns no epochs if told to stop.
-inline Vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
-                                 const WholeSettings &settings, double *c,
+// Solves a problem over all rows of a kernel, without its diagonal. `c` has the start
+// on entry, and the solution on return. Returns no epochs if told to stop.
+inline Vector<Epoch> solve_whole(const KernelRows &rows, BlockProblem problem,
+                                 double floor, const WholeSettings &settings, double *c,
                                  const Stop &stop, Poll &poll) {
   const Index n = rows.n();
   const Index stride = tile::in_panels(n);
   const Buffer values(std::max<Index>(n * stride, 1));
   const double *K = values.data();
   if (!rows.table(0, n, 0, n, values.data(), stride, poll)) return {};
-  Vec diagonal;
-  for (Index i = 0; i < n; ++i) diagonal.push_back(K[i * stride + i]);
+  for (Index i = 0; i < n; ++i) problem.diagonal.push_back(K[i * stride + i]);
   WholeRoom room(n);
   const auto fill = [=](Index i, double *row) { std::copy_n(K + i * stride, n, row); };
-  Whole whole(std::move(problem), std::move(diagonal), fill, room);
+  Whole whole(std::move(problem), floor, c, fill, room);
   auto epochs = whole.solve(settings, stop, poll);
   if (stop.requested() || stop.expired()) return {};
   for (Index i = 0; i < n; ++i) c[i] = whole.c(i);
@@ -460,13 +417,16 @@ class PairsOfClasses {
   Whole pair(Index a, Index b, WholeRoom &room) const {
     const Index m = size(a), more = size(b);
     // With two classes the second one is positive.
-    Vec y(m, classes() > 2 ? 1.0 : -1.0);
-    y.resize(m + more, -y.front());
+    BlockProblem problem;
+    problem.y.assign(m, classes() > 2 ? 1.0 : -1.0);
+    problem.y.resize(m + more, -problem.y.front());
+    problem.p = problem.y;
+    problem.cost = both(cost_, a, b);
     const Index stride = stride_[a], others = stride_[b];
     const double *own = values_->data() + begin_[a];
     const double *across = own + first(b) - first(a);
     const double *second = values_->data() + begin_[b];
-    Vec diagonal;
+    Vec &diagonal = problem.diagonal;
     for (Index s = 0; s < m; ++s) diagonal.push_back(own[s * stride + s]);
     for (Index s = 0; s < more; ++s) diagonal.push_back(second[s * others + s]);
     const auto fill = [=](Index i, double *row) {
@@ -478,20 +438,18 @@ class PairsOfClasses {
         std::copy_n(second + (i - m) * others, more, row + m);
       }
     };
-    return {WholeProblem::hinge(std::move(y), both(cost_, a, b)), std::move(diagonal),
-            fill, room};
+    return {std::move(problem), 0.0, nullptr, fill, room};
   }
 
   HingeProof prove(Whole &problem, Index a, Index b) {
     const Index n = problem.n(), m = size(a);
-    Vec up(n), down(n), scores(n), errors(n), alpha;
+    Vec up(n), down(n), scores(n), errors(n), alpha(n);
     Vector<std::int8_t> y;
+    problem.alpha(alpha.data());
     problem.add_terms(true, up.data());
     problem.add_terms(false, down.data());
-    for (Index s = 0; s < n; ++s) {
-      alpha.push_back(problem.alpha(s));
-      y.push_back(static_cast<std::int8_t>(problem.sign(s)));
-    }
+    for (const double sign : problem.signs())
+      y.push_back(static_cast<std::int8_t>(sign));
     const auto lengths = both(by_.lengths, a, b), cost = both(cost_, a, b);
     ScoreRoundings by = by_;
     by.lengths = lengths.data();
