@@ -132,4 +132,6 @@ def test_a_small_file_needs_no_scikit_learn() -> None:
         ("train", "data.csv", "other", "--standardize", "--solver", "dcd"),
         ("predict", "data.csv", "other"),
     ):
-        assert not imported(*arguments) & HEAVY, arguments
+        found = imported(*arguments)
+        assert not found & HEAVY, arguments
+        assert ("dualgap.solvers" in found) == (arguments[0] == "train"), arguments

@@ -20,12 +20,7 @@ from ..data import model_file as file
 from ..data.model_file import Record, Tensors
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
-from ..losses import Loss
-from ..problems.batch import LinearBatch
-from ..problems.constant import DegenerateWarning, constant_sentence
 from ..problems.reductions import OneVsRest, certificate_of, reduction_of
-from ..solvers import Solver, get_solver
-from ..training.batch import Job, begin, seeds_of, solve_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,6 +199,12 @@ class PlainLinearSVC:
         on_epoch: Callable[[ProblemLabel, EpochInfo], object] | None,
     ) -> PlainLinearSVC:
         """Train as LinearSVC does, and call on_epoch(label, EpochInfo) every epoch."""
+        # A prediction does without these, whose import takes longer.
+        from ..problems.batch import LinearBatch
+        from ..problems.constant import DegenerateWarning, constant_sentence
+        from ..solvers import get_solver
+        from ..training.batch import Job, begin, seeds_of, solve_batch
+
         p = self.parameters
         stop = begin(p["time_limit"])
         classes, codes = np.unique(y, return_inverse=True)
@@ -264,6 +265,9 @@ def save_plain(
 
 def _written(key: str, value: object) -> file.Scalar | file.Record:
     """Return a parameter as JSON: a plain value, or the fields of a record."""
+    from ..losses import Loss
+    from ..solvers import Solver
+
     if isinstance(value, (Loss, Solver)):
         return {"record": value.name, "fields": file.fields_of(value)}
     return file.scalar(key, value)
