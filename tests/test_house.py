@@ -171,9 +171,9 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2371,
-    "cli": 4153,
-    "data": 5848,
-    "distributed": 2629,
+    "cli": 4148,
+    "data": 5847,
+    "distributed": 2628,
     "estimators": 10848,
     "kernels": 1625,
     "models": 6264,

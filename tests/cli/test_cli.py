@@ -32,7 +32,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import command_of, fields
 from dualgap.cli.data import FileExamples
-from dualgap.cli.quality import on_training_rows
+from dualgap.cli.predict import on_training_rows
 from dualgap.estimators.parameters import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 

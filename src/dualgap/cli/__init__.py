@@ -7,8 +7,8 @@ by Ctrl-C (the model is written if training had begun).
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. A module
 lists its `COMMANDS`: their examples, what adds their options, and what runs them.
-Shared code is in ``parser.py`` (lines and help), ``options.py`` (the fields of the
-estimators as options), ``data.py`` (files), ``quality.py`` (accuracy) and
+Shared code is in ``parser.py`` (lines and help), ``fields.py`` and ``options.py`` (the
+fields of the estimators as options), ``data.py`` (files), ``predict.py`` (figures) and
 ``report.py`` (progress, certificates, JSON).
 """
 

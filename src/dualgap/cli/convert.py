@@ -21,10 +21,10 @@ from .data import (
     told_of_text,
     weights_in,
 )
+from .fields import whole
 from .options import WEIGHTS, Options
 from .parser import Argument, Values
 from .report import print_json
-from .values import whole
 
 if TYPE_CHECKING:
     from ..data.table_file import TableOptions

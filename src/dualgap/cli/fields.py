@@ -1,17 +1,22 @@
-"""Options as the fields of the estimators describe them, stored in ``fields.json``.
+"""Options as the fields of the estimators describe them, and readers of their values.
 
-The stored description spares the command line the import of the estimators. After a
-change of a parameter write it again: ``python -m dualgap.cli.fields``.
+The description is stored in ``fields.json``, which spares the command line the import
+of the estimators. After a change of a parameter write it again:
+``python -m dualgap.cli.fields``.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from importlib import resources
 from typing import TypedDict
+
+from ..names import ALIASES, nearest
 
 #: Estimators of the commands, whose parameters become options.
 ESTIMATORS = (
@@ -97,6 +102,195 @@ def as_text(fields_of: dict[str, Fields]) -> str:
         lines = [f"  {json.dumps(key)}: {json.dumps(found[key])}" for key in found]
         parts.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+# ------------------------------------------------------------- readers of values
+
+Reader = Callable[[str], object]
+Interval = tuple["float | None", "float | None", str, bool]
+
+
+def reader(name: str, words: Sequence[str], intervals: Sequence[Interval]) -> Reader:
+    """Return a reader of words of a parameter, or numbers in intervals."""
+
+    def read(text: str) -> object:
+        for word in words:
+            if _folded(word) == _folded(text):
+                return word
+        if (alias := ALIASES.get(name, {}).get(text.lower())) in words:
+            return alias
+        for interval in intervals:
+            value = _number(text, interval)
+            if value is not None:
+                return value
+        remedies = [_in_words(interval) for interval in intervals]
+        known = [", ".join(spelled(word) for word in words)] if words else []
+        near = nearest(text, words, name) if words else None
+        hint = f". Did you mean {near!r}?" if near else ""
+        raise ValueError(f"give {' or '.join(known + remedies)}{hint}")
+
+    return read
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("_", "-")
+
+
+def spelled(word: object) -> str:
+    """Return a word or a default as options show it."""
+    if isinstance(word, float):
+        return f"{word:g}"
+    return str(word).replace("crammer_singer", "crammer-singer")
+
+
+def _number(text: str, interval: Interval) -> float | None:
+    """Return the number of a text if it is in an interval, else None."""
+    low, high, closed, is_whole = interval
+    try:
+        value = int(text) if is_whole else float(text)
+    except ValueError:
+        return None
+    high = 2**63 - 1 if is_whole and high is None else high
+    below = low is not None and (value < low or (value == low and closed == "right"))
+    above = high is not None and (value > high or (value == high and closed == "left"))
+    at_an_end = closed == "neither" and value in (low, high)
+    inside = math.isfinite(value) and not (below or above or at_an_end)
+    return value if inside else None
+
+
+def _in_words(interval: Interval) -> str:
+    """Return words for the numbers of an interval."""
+    low, high, closed, is_whole = interval
+    what = "a whole number" if is_whole else "a number"
+    if low is None and high is None:
+        return what
+    if high is None:
+        from_low = closed in ("left", "both")
+        return f"{what} of {low:g} or more" if from_low else "a positive number"
+    if low is None:
+        return f"{what} of {high:g} or less"
+    if closed == "both":
+        return f"{what} from {low:g} to {high:g}"
+    end = "at most" if closed == "right" else "below"
+    return f"{what} above {low:g} and {end} {high:g}"
+
+
+def fraction(text: str) -> float:
+    """Return a relative accuracy, between 0 and 1."""
+    value = positive(text)
+    if value >= 1.0:
+        raise ValueError(
+            f"{100.0 * value:g} % proves nothing, so give a fraction below 1, such as "
+            "0.001 for 0.1 %"
+        )
+    return value
+
+
+def whole(least: int) -> Reader:
+    """Return a reader of whole numbers."""
+    return reader("", [], [(least, None, "left", True)])
+
+
+def one_of(*words: str) -> Reader:
+    """Return a reader of words."""
+    return reader("", words, [])
+
+
+def positive(text: str) -> float:
+    """Return a positive number."""
+    value = _number(text, (0.0, None, "neither", False))
+    if value is None:
+        raise ValueError("give a positive number")
+    return value
+
+
+_UNITS = {"": 1.0, "kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}
+_UNITS |= {"kib": 1024e-6, "mib": 1024**2 / 1e6, "gib": 1024**3 / 1e6}
+
+
+def megabytes(text: str) -> float:
+    """Return a size such as 2GB in units of 10**6 bytes."""
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", text)
+    size = float(found[1]) * _UNITS.get(found[2].lower(), 0.0) if found else 0.0
+    if not 0.0 < size <= 1e12:
+        raise ValueError("give a size, such as 500MB or 2GB")
+    return size
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers of a list such as 0.1,1,10."""
+    try:
+        return [positive(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError("give positive numbers, such as 0.1,1,10") from None
+
+
+def several(read: Reader) -> Reader:
+    """Return a reader of values with commas between them."""
+    return lambda text: [read(part) for part in text.split(",")]
+
+
+def gamma(text: str) -> object:
+    """Return the scale of a kernel, a number or a word."""
+    return reader_of("gamma", [stored()["SVC"]["gamma"]])(text)
+
+
+def class_weights(text: str) -> dict[float | str, float] | str:
+    """Return ``"balanced"``, or weights by label."""
+    if text == "balanced":
+        return text
+    weights: dict[float | str, float] = {}
+    for part in text.split(","):
+        label, _, weight = part.rpartition("=")
+        try:
+            factor = positive(weight if label else "")
+        except ValueError:
+            near = nearest(text, ["balanced"])
+            hint = f". Did you mean {near!r}?" if near else ""
+            raise ValueError(
+                f"{part!r} is not LABEL=W with a positive W, such as -1=2.5{hint}"
+            ) from None
+        if (key := _label(label)) in weights:
+            raise ValueError(f"{label} occurs twice, so leave one of them out")
+        weights[key] = factor
+    return weights
+
+
+def _label(text: str) -> float | str:
+    """Return a label as a number, or else as text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def words_of(field: Field) -> list[str]:
+    """Return the words of a parameter; DATA holds rows, and so no kernel matrix."""
+    return [word for word in field["words"] if word != "precomputed"]
+
+
+def reader_of(key: str, fields: Sequence[Field]) -> Reader:
+    """Return the reader of values that any of the estimators takes."""
+    words = dict.fromkeys(word for field in fields for word in words_of(field))
+    intervals = dict.fromkeys(
+        (low, high, closed, is_whole)
+        for field in fields
+        for low, high, closed, is_whole in field["numbers"]
+    )
+    own = _READERS.get(key)
+    return own or reader(key, list(words), list(intervals))
+
+
+_READERS: dict[str, Reader] = {
+    "tol": fraction,
+    "cache_size": megabytes,
+    "class_weight": class_weights,
+    "random_state": whole(0),
+    "checkpoint": str,
+    "cv": whole(2),
+    "Cs": numbers,
+    "gammas": several(gamma),
+}
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from .data import (
 )
 from .options import WEIGHTS, Options, reader_for
 from .parser import UsageError, Values
-from .quality import is_novelty
+from .predict import is_novelty
 from .report import in_json, print_details, print_json, reach, worst_of
 
 if TYPE_CHECKING:

@@ -10,18 +10,19 @@ from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
-from .fields import Field, stored
-from .parser import Argument, Command, Option, UsageError, Values
-from .values import (
+from .fields import (
+    Field,
     Reader,
     megabytes,
     one_of,
     positive,
     reader_of,
     spelled,
+    stored,
     whole,
     words_of,
 )
+from .parser import Argument, Command, Option, UsageError, Values
 
 if TYPE_CHECKING:
     from ..data.types import Parameters

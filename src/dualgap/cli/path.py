@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import NOT_CERTIFIED
 from .data import check_files, read_data, refuse_untrainable, save, standardized
-from .fields import stored
+from .fields import several, stored, whole
 from .options import (
     STANDARDIZE,
     WEIGHTS,
@@ -29,7 +29,6 @@ from .report import (
     table,
     without_convergence_warnings,
 )
-from .values import several, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

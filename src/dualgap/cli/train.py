@@ -33,7 +33,7 @@ from .options import (
     refuse_shape,
 )
 from .parser import UsageError, Values
-from .quality import in_words, on_training_rows
+from .predict import in_words, on_training_rows
 from .report import (
     in_json,
     plain_warnings,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .model_file import expect_tensors
 from .types import Matrix, MatrixLike
 
 #: Rows whose squares are held at a time.
@@ -68,21 +69,14 @@ class Scaling(NamedTuple):
     @classmethod
     def taken_from(cls, tensors: dict[str, NDArray[np.float64]]) -> Scaling | None:
         """Take the scaling out of a model file's arrays; None if there is none."""
-        mean, scale = (tensors.pop(name, None) for name in (_MEAN, _SCALE))
-        if scale is None and mean is None:
+        found = {name: tensors.pop(name) for name in (_MEAN, _SCALE) if name in tensors}
+        if not found:
             return None
-        if scale is None:
-            raise ValueError("the columns have a mean, but no scale")
-        for array in (scale, scale if mean is None else mean):
-            if array.dtype != np.float64 or array.shape != scale.shape:
-                raise ValueError(
-                    "mean and scale of the columns differ in shape or type"
-                )
-            if array.ndim != 1 or not np.isfinite(array).all():
-                raise ValueError("mean or scale of the columns is not finite")
-        if not (scale > 0.0).all():
+        vector = ("F64",), (min(array.size for array in found.values()),)
+        expect_tensors(found, dict.fromkeys({_SCALE, *found}, vector))
+        if not (found[_SCALE] > 0.0).all():
             raise ValueError("scale of the columns is not positive")
-        return cls(mean, scale)
+        return cls(found.get(_MEAN), found[_SCALE])
 
 
 _MEAN, _SCALE = "columns.mean", "columns.scale"

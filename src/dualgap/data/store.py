@@ -17,6 +17,7 @@ and indices and values by the first epoch of a fit. `verify` compares every byte
 from __future__ import annotations
 
 import bisect
+import functools
 import os
 import sys
 import threading
@@ -211,7 +212,7 @@ class RowStore(RowSource):
         return cls(path, description, int(buffer))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self.path, self.buffer)
+        return functools.partial(RowStore.open, buffer=self.buffer), (self.path,)
 
     def __repr__(self) -> str:
         kind = "sparse" if self.is_sparse else "dense"
@@ -495,7 +496,3 @@ def _room(
         slot.pop(name, None)  # free the old memory before there is more
         slot[name] = pages(size * dtype.itemsize)
     return slot[name][: size * dtype.itemsize].view(dtype)
-
-
-def _reopen(path: str, buffer: int) -> RowStore:
-    return RowStore.open(path, buffer=buffer)
