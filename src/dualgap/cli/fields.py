@@ -106,11 +106,13 @@ def as_text(fields_of: dict[str, Fields]) -> str:
 
 # ------------------------------------------------------------- readers of values
 
+#: Words that help and messages do not list.
+MANY = 30
 Reader = Callable[[str], object]
-Interval = tuple["float | None", "float | None", str, bool]
+Range = tuple["float | None", "float | None", str, bool]
 
 
-def reader(name: str, words: Sequence[str], intervals: Sequence[Interval]) -> Reader:
+def reader(name: str, words: Sequence[str], intervals: Sequence[Range]) -> Reader:
     """Return a reader of words of a parameter, or numbers in intervals."""
 
     def read(text: str) -> object:
@@ -124,7 +126,8 @@ def reader(name: str, words: Sequence[str], intervals: Sequence[Interval]) -> Re
             if value is not None:
                 return value
         remedies = [_in_words(interval) for interval in intervals]
-        known = [", ".join(spelled(word) for word in words)] if words else []
+        some = words if len(words) < MANY else [*words[:8], "and others"]
+        known = [", ".join(spelled(word) for word in some)] if words else []
         near = nearest(text, words, name) if words else None
         hint = f". Did you mean {near!r}?" if near else ""
         raise ValueError(f"give {' or '.join(known + remedies)}{hint}")
@@ -143,7 +146,7 @@ def spelled(word: object) -> str:
     return str(word).replace("crammer_singer", "crammer-singer")
 
 
-def _number(text: str, interval: Interval) -> float | None:
+def _number(text: str, interval: Range) -> float | None:
     """Return the number of a text if it is in an interval, else None."""
     low, high, closed, is_whole = interval
     try:
@@ -158,7 +161,7 @@ def _number(text: str, interval: Interval) -> float | None:
     return value if inside else None
 
 
-def _in_words(interval: Interval) -> str:
+def _in_words(interval: Range) -> str:
     """Return words for the numbers of an interval."""
     low, high, closed, is_whole = interval
     what = "a whole number" if is_whole else "a number"

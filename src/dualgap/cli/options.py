@@ -11,6 +11,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Literal, get_args, get_origin, get_type_hints
 
 from .fields import (
+    MANY,
     Field,
     Reader,
     megabytes,
@@ -130,7 +131,7 @@ def _option(key: str, own: Sequence[tuple[str, Field]]) -> Option:
         )
     each = {name: [spelled(w) for w in words_of(f)] for name, f in own}
     words = tuple(dict.fromkeys(word for one in each.values() for word in one))
-    if words and key not in _TEXTS and len(words) < _MANY:
+    if words and key not in _TEXTS and len(words) < MANY:
         of = _by_place({name: ", ".join(one) for name, one in each.items()})
         text = f"{text.rstrip('.')}: {of}."
     shown = _by_place({name: spelled(field["default"]) for name, field in own})
@@ -153,10 +154,6 @@ def _fields(key: str) -> list[Field]:
 def reader_for(key: str) -> Reader:
     """Return the reader of a parameter of any estimator."""
     return reader_of(key, _fields(key))
-
-
-#: Words that the help does not list.
-_MANY = 30
 
 
 def _by_place(values: Mapping[str, str]) -> str:
