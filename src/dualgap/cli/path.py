@@ -202,7 +202,7 @@ def tune(o: Values) -> int:
         draw(PathDisplay.from_estimator(found), o.picture)
     _show(o, rows, facts | {"certified": proved}, examples)
     for key in ("C", "gamma", "epsilon"):
-        if advice := _beyond(f"--{key}", key, rows, found.best_params_):
+        if advice := _beyond(key, rows, found.best_params_):
             print(advice, file=sys.stderr)
     return 0 if proved else NOT_CERTIFIED
 
@@ -280,7 +280,6 @@ def _scored(
 
 
 def _beyond(
-    option: str,
     key: str,
     rows: Sequence[Mapping[str, float | str]],
     best: Mapping[str, float | str],
@@ -303,7 +302,7 @@ def _beyond(
     more = ",".join(f"{end * step**k:.6g}" for k in range(3))
     return (
         f"The best {key} is the {'smallest' if low else 'largest'} that was tried: "
-        f"try {option} {more} too."
+        f"try --{key} {more} too."
     )
 
 

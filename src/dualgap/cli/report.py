@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..certificate import COLUMNS, Status, cells_of, distance, percent
 from .options import in_options
@@ -51,8 +51,12 @@ def without_convergence_warnings() -> Iterator[None]:
         yield
 
 
+#: Function that hears of every epoch of a problem.
+OnEpoch: TypeAlias = "Callable[[ProblemLabel | None, EpochInfo], None]"
+
+
 @contextlib.contextmanager
-def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | None]:
+def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[OnEpoch | None]:
     """Yield a function that shows the progress of epochs; None if `quiet`.
 
     On a terminal it updates one line; elsewhere it prints lines at growing intervals.
@@ -63,61 +67,39 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
         return
     live = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     room = shutil.get_terminal_size().columns - 1
+    begun, due = time.perf_counter(), 0.1 if live else 1.0
+    #: Of the problems that have begun.
+    forecasts: dict[ProblemLabel | None, Forecast] = {}
 
-    def show(text: str, seconds: float) -> None:
-        line = f"{seconds:.1f} s: {text}"
-        line = f"\r{line[:room]}\x1b[K" if live else f"{line}\n"
-        print(line, end="", file=sys.stderr, flush=True)
-
-    def later(seconds: float) -> float:
-        return seconds + 0.1 if live else 2 * max(seconds, 0.5)
-
-    try:
-        yield _Paced(tol, problems, show, later)
-    finally:
-        if live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-class _Paced:
-    """Receiver of epochs that shows at most one per interval of time.
-
-    After it has shown an epoch, it waits until `later(seconds so far)`.
-    """
-
-    def __init__(
-        self,
-        tol: float,
-        problems: int,
-        show: Callable[[str, float], None],
-        later: Callable[[float], float],
-    ) -> None:
-        self.tol, self.problems = tol, problems
-        self.show, self.later = show, later
-        self.begun, self.due = time.perf_counter(), later(0.0)
-        #: Of the problems that have begun.
-        self.forecasts: dict[ProblemLabel | None, Forecast] = {}
-
-    def __call__(self, label: ProblemLabel | None, epoch: EpochInfo) -> None:
+    def show(label: ProblemLabel | None, epoch: EpochInfo) -> None:
         from ..problems.reductions import problem_name
         from ..training import Forecast, remaining
 
-        forecast = self.forecasts.setdefault(label, Forecast(self.tol))
+        nonlocal due
+        forecast = forecasts.setdefault(label, Forecast(tol))
         left = forecast.left(epoch.seconds, epoch.relative_gap)
-        seconds = time.perf_counter() - self.begun
-        if seconds < self.due:
+        seconds = time.perf_counter() - begun
+        if seconds < due:
             return
-        self.due = self.later(seconds)
-        start, number = "", len(self.forecasts)
-        if self.problems > 1:
-            start = f"{problem_name(label)} ({number} of {self.problems:,}), "
-            left += (seconds + left) / number * (self.problems - number)
+        due = seconds + 0.1 if live else 2 * max(seconds, 0.5)
+        start, number = "", len(forecasts)
+        if problems > 1:
+            start = f"{problem_name(label)} ({number} of {problems:,}), "
+            left += (seconds + left) / number * (problems - number)
         bound = "no bound yet"
         if epoch.relative_gap < math.inf:
             bound = distance(epoch.relative_gap)
             bound += "" if epoch.exact else " (estimate)"
-        target = f"target {percent(self.tol)}{remaining(epoch, self.tol, left)}"
-        self.show(f"{start}epoch {epoch.epoch}, {bound}; {target}", seconds)
+        target = f"target {percent(tol)}{remaining(epoch, tol, left)}"
+        line = f"{seconds:.1f} s: {start}epoch {epoch.epoch}, {bound}; {target}"
+        line = f"\r{line[:room]}\x1b[K" if live else f"{line}\n"
+        print(line, end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def in_json(fitted: Model, certificate: Certificate) -> list[dict[str, object]]:
