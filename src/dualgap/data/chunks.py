@@ -192,11 +192,6 @@ def _tidy(X: Matrix, dtype: np.dtype[np.generic]) -> Matrix:
         return np.ascontiguousarray(X, dtype=dtype)
 
 
-def _row_bytes(X: Matrix) -> int:
-    entries = X.nnz if sparse.issparse(X) else X.size
-    return max(1, 12 * entries // max(X.shape[0], 1))
-
-
 @contextlib.contextmanager
 def _named(
     name: str, kinds: tuple[type[Exception], ...], remedy: str = ""
@@ -234,7 +229,8 @@ def batch_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
             X = np.asarray(X)
         elif X.format != "csr":
             X = X.tocsr()
-        step = max(1, source.plan.chunk // _row_bytes(X))
+        entries = X.nnz if sparse.issparse(X) else X.size
+        step = max(1, source.plan.chunk // max(1, 12 * entries // max(n, 1)))
         for at in range(0, n, step):
             part = slice(at, min(at + step, n))
             rows = _tidy(X[part], source.plan.dtype)

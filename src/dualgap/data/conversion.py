@@ -10,7 +10,8 @@ likely. A key depends on the seed and on the number of the row (in text, of the 
 The store therefore depends neither on `n_jobs` nor on `memory`.
 
 Everything is written in a hidden folder beside the target; when the store is complete,
-it is renamed. The conversion needs twice the disk space of the store.
+it is renamed. The conversion needs twice the disk space of the store, and room for the
+unpacked arrays of .npz files.
 Source     the shuffle by random keys is a sample sort (Frazer and McKellar, J. ACM 17,
            1970) of keys whose quantiles are known.
 """
