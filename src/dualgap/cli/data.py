@@ -124,15 +124,10 @@ def refuse_no_model(path: str, others: bool = False) -> str:
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a model file", path)
     whose = whose_model(path)
-    if whose is None:
+    if whose is None or (whose != "dualgap" and not others):
         known = "dualgap, LIBLINEAR or LIBSVM" if others else "dualgap"
-        raise ValueError(
-            f"{path} is not a model file of {known}; give a file that train has written"
-        )
-    if whose != "dualgap" and not others:
-        raise ValueError(
-            f"{path} is a model file of {whose}; give a file of dualgap train"
-        )
+        what = f"a model file of {whose}" if whose else f"not a model file of {known}"
+        raise ValueError(f"{path} is {what}; give a file that train has written")
     return whose
 
 
