@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -14,6 +17,8 @@ from .sklearn_tests import VERSION, Difference, check_listed, load
 
 if VERSION < parse_version("1.9"):
     pytest.skip("the list is of scikit-learn 1.9's tests", allow_module_level=True)
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.long,
@@ -134,3 +139,9 @@ DIFFERENCES: dict[str, Difference] = {
 
 def test_every_listed_test_is_there():
     check_listed(DIFFERENCES, globals())
+
+
+def test_the_document_lists_the_same_tests():
+    table = (ROOT / "docs/tables/peers-logistic.csv").read_text("utf-8")
+    listed = {name.split("[")[0] for name in DIFFERENCES}
+    assert set(re.findall(r"test_\w+", table)) == listed
