@@ -1,6 +1,7 @@
 """Linear probes: all classes of embeddings over shared passes, beside other ways.
 
     python benchmarks/probe.py [classes ...]
+    python benchmarks/probe.py --search [classes ...]
 
 Rows are like embeddings: class means plus noise with a power-law covariance, so that
 the classes overlap; 50,000 rows of 768 columns in float32, 10 and 100 classes, C = 1.
@@ -11,6 +12,12 @@ in float64, from outside: D at a_i = 2 c_i max(0, u_i), where P - D is half the 
 gradient. A gap is from P to the best D of all ways, because `dcd` has better duals
 than its w gives. scikit-learn's LogisticRegression has another loss, so that only its
 time and accuracy compare.
+
+`--search` takes fewer rows and compares LinearSVCCV, with 10 values of C from 1e-3 to
+10 and 5 folds, with a loop over its 50 fits. Passes are multiply-adds of matrix
+products over all models, in units of one product of all rows with each model. Their
+seconds bound what a search with these passes can take; `dcd` and products with copies
+of active rows are not among them.
 """
 
 from __future__ import annotations
@@ -30,22 +37,26 @@ ROWS, COLUMNS, TEST = 50_000, 768, 10_000
 #: Standard deviation of the noise of a row, relative to the class means.
 NOISE = 6.0
 WAYS = ("shared", "dcd", "newton", "logistic")
+#: Rows and columns, values of C and folds of a search.
+SEARCH, CS, FOLDS = (10_000, 384), np.logspace(-3, 1, 10), 5
 
 
-def embeddings(classes: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+def embeddings(
+    classes: int, n: int = ROWS + TEST, columns: int = COLUMNS
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     """Rows of one length, and their classes; the last rows are for tests."""
-    rng, n = np.random.default_rng(0), ROWS + TEST
-    spread = (1.0 + np.arange(COLUMNS)) ** -0.75
-    turn = np.linalg.qr(rng.normal(size=(COLUMNS, COLUMNS)))[0].astype(np.float32)
-    means = rng.normal(size=(classes, COLUMNS)) * spread
+    rng = np.random.default_rng(0)
+    spread = (1.0 + np.arange(columns)) ** -0.75
+    turn = np.linalg.qr(rng.normal(size=(columns, columns)))[0].astype(np.float32)
+    means = rng.normal(size=(classes, columns)) * spread
     y = rng.integers(0, classes, n)
-    X = np.empty((n, COLUMNS), np.float32)
+    X = np.empty((n, columns), np.float32)
     for begin in range(0, n, 10_000):
         own = y[begin : begin + 10_000]
-        noise = NOISE * rng.normal(size=(len(own), COLUMNS)) * spread
+        noise = NOISE * rng.normal(size=(len(own), columns)) * spread
         X[begin : begin + 10_000] = (means[own] + noise).astype(np.float32) @ turn
     X += 0.5 * turn[0]
-    X *= 0.2 * np.sqrt(COLUMNS) / np.linalg.norm(X, axis=1, keepdims=True)
+    X *= 0.2 * np.sqrt(columns) / np.linalg.norm(X, axis=1, keepdims=True)
     return X, y
 
 
@@ -106,6 +117,58 @@ def one(way: str, classes: int) -> None:
     print(json.dumps([seconds, memory, accuracy, *map(list, values)]))
 
 
+def searched(way: str, classes: int) -> None:
+    """Train a search or a loop; print its seconds, those of products, and passes."""
+    from sklearn.model_selection import StratifiedKFold
+
+    from dualgap import LinearSVC, LinearSVCCV
+    from dualgap.problems.dense import DenseRows
+
+    warnings.simplefilter("ignore")
+    X, y = embeddings(classes, *SEARCH)
+    cv = list(StratifiedKFold(FOLDS).split(X, y))
+    LinearSVCCV([0.1], cv=cv[:2]).fit(X[:, :20], y)  # imports what the fit uses
+    seen = [0.0, 0]
+    for name in ("scores", "add_sums"):
+        product = getattr(DenseRows, name)
+
+        def timed(rows: Any, X: Any, other: Any, *out: Any, product: Any = product):
+            if 1 in (other.shape[0], other.shape[-1]):  # not a matrix
+                return product(rows, X, other, *out)
+            begun = time.process_time()
+            found = product(rows, X, other, *out)
+            seen[0] += time.process_time() - begun
+            seen[1] += X.size * other.size // X.shape[out == ()]
+            return found
+
+        setattr(DenseRows, name, timed)
+    begun = time.process_time()
+    if way == "search":
+        LinearSVCCV(CS, cv=cv, refit=False).fit(X, y)
+    else:
+        for C in CS:
+            for train, test in cv:
+                LinearSVC(C=C).fit(X[train], y[train]).score(X[test], y[test])
+    seconds = time.process_time() - begun
+    models = X.size * classes * len(CS) * FOLDS
+    print(json.dumps([seconds, seen[0], seen[1] / models]))
+
+
+def searches(counts: list[int]) -> None:
+    print("| classes | way | seconds | of the loop | in products, of the loop | "
+          "passes per model |\n|---|---|---|---|---|---|")  # fmt: skip
+    for classes in counts:
+        ways = ("loop", "search")
+        found = {way: apart(__file__, "--searched", way, classes) for way in ways}
+        loop = found["loop"][0]
+        for way, (seconds, products, passes) in found.items():
+            print(
+                f"| {classes} | {way} | {seconds:.1f} | {seconds / loop:.2f} | "
+                f"{products / loop:.2f} | {passes:.1f} |",
+                flush=True,
+            )
+
+
 def main(counts: list[int]) -> None:
     print("| classes | way | seconds | times shared | memory / data | accuracy | P | "
           "worst gap |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
@@ -124,7 +187,9 @@ def main(counts: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2], int(sys.argv[3]))
+    if sys.argv[1:2] in (["--one"], ["--searched"]):
+        (one if sys.argv[1] == "--one" else searched)(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1:2] == ["--search"]:
+        searches([int(count) for count in sys.argv[2:]] or [10, 100])
     else:
         main([int(count) for count in sys.argv[1:]] or [10, 100])
