@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import clarabel
@@ -30,6 +31,7 @@ from dualgap.model_selection import l1_path
 from dualgap.problems.base import Claim
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
 from dualgap.solvers import ProximalNewton
+from dualgap.solvers.elastic_net_interior import Interior
 from dualgap.training import solve
 
 from .conftest import examples
@@ -316,6 +318,83 @@ def test_the_least_C_is_that_of_scikit_learn():
         X, codes, loss="squared_hinge", fit_intercept=True, intercept_scaling=1.0
     )
     assert least_C(problem) == pytest.approx(sklearn.svm.l1_min_c(X, codes))
+
+
+# ------------------------------------------------------- dependent columns
+
+
+def dependent(n, d):
+    """Rows whose columns depend on few others, and classes with a margin."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 6)) @ rng.normal(size=(6, d)) + 0.1 * rng.normal(
+        size=(n, d)
+    )
+    return X, (X[:, 0] > 0.0).astype(int)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(40, 70), (70, 40)])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("options", [*BIASES, {"l1_ratio": 0.4}])
+def test_the_interior_point_finds_the_optimum(loss, shape, layout, options):
+    """From a model that is far from it, over all columns at once."""
+    X, codes = dependent(*shape)
+    weight = np.where(np.arange(len(X)) % 5 == 0, 0.0, 1.5)
+    problem = ElasticNetProblem(
+        layout(X), codes, 10.0, loss=loss, sample_weight=weight, classes=2, **options
+    )
+    columns, w = np.arange(problem.length, dtype=np.uint32), problem.zero()
+    w[0] = 3.0
+    inner = Interior(problem, columns, w, primal(problem, w))
+    best = None
+    for w in inner.steps(core.Stop()):
+        alpha = np.zeros(problem.n)
+        alpha[inner.rows] = inner.a
+        best = problem.prove(Claim(w, alpha)).certificate
+        if best.relative_gap <= 1e-7:
+            break
+    assert best.relative_gap <= 1e-7
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+def test_an_interior_point_takes_the_place_of_descents_that_do_not_end(
+    loss, bias, monkeypatch
+):
+    X, codes = dependent(60, 150)
+    problem = ElasticNetProblem(X, codes, 10.0, loss=loss, **bias)
+    usual = solve(problem, ProximalNewton(), tol=1e-6)
+    few = replace(ProximalNewton.settings, sweeps=1, sweeps_by_products=1, newton=1)
+    monkeypatch.setattr(ProximalNewton, "settings", few)
+    used = []
+    monkeypatch.setattr(Interior, "_step", counted(Interior._step, used))
+    other = solve(problem, ProximalNewton(), tol=1e-6)
+    assert used
+    assert other.certificate.certified
+    assert other.certificate.dual <= usual.certificate.primal
+    assert usual.certificate.dual <= other.certificate.primal
+    assert np.count_nonzero(problem.table(other.w)[:, : problem.d]) < 60
+
+
+def counted(method, used):
+    def call(self):
+        used.append(1)
+        method(self)
+
+    return call
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_any_dual_point_proves_a_bound(loss):
+    X, codes = dependent(40, 20)
+    problem = ElasticNetProblem(X, codes, 2.0, loss=loss, fit_intercept=True)
+    best = solve(problem, ProximalNewton(), tol=1e-10)
+    rng = np.random.default_rng(3)
+    points = [rng.normal(size=40), np.zeros(40), np.full(40, 1e300), np.full(40, 2.0)]
+    for alpha in [*points, rng.uniform(0, 2, 40)]:
+        found = problem.prove(Claim(best.w, alpha)).certificate
+        assert 0.0 <= found.dual <= best.certificate.primal
+        assert found.primal >= best.certificate.dual
 
 
 # ------------------------------------------------------------------- odd problems

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.special import logit
 
 from .. import core
 from ..certificate import Bounds
@@ -316,8 +317,16 @@ class ElasticNetProblem(LogisticProblem):
         more = 1.0 + (4.0 * self.rounding.chain + 2.0 * self.n + 64.0) * Rounding.unit
         return total * more + 2.0**-1000
 
-    def _evaluate(self, W: Vector) -> _Evaluated:
-        """Prove bounds on P at W, and on D at the dual point of W."""
+    def dual_scores(self, alpha: Vector) -> Vector:
+        """Return scores of two classes at which the losses have the slopes -alpha."""
+        sign = np.where(self.codes == 1, 1.0, -1.0)
+        share = np.clip(alpha / np.where(self.cost > 0.0, self.cost, 1.0), 0.0, None)
+        if self.hinge:
+            return (sign * (1.0 - 0.5 * share))[None]
+        return np.clip(-sign * logit(np.minimum(share, 1.0)), -LARGEST, LARGEST)[None]
+
+    def _evaluate(self, W: Vector, alpha: Vector | None = None) -> _Evaluated:
+        """Prove bounds on P at W, and on D at the dual point of W, or near alpha."""
         S, rounding = self.scores(W), self.rounding
         bias = self.passes.constant * W[:, self.d :]
         lengths = np.sqrt((W[:, : self.d] ** 2).sum(axis=1) * 1.0001 + 2.0**-1000)
@@ -338,6 +347,9 @@ class ElasticNetProblem(LogisticProblem):
         if not math.isfinite(primal + error):
             bounds = Bounds.proved(math.inf, 0.0, 0.0)
             return _Evaluated(bounds, nothing, np.zeros(W.shape), np.zeros(W.shape))
+        if alpha is not None:
+            S = self.dual_scores(alpha)
+            now = self.outcome(S)
         now = self.balance(S, now, 32.0 * Rounding.unit)[1]
         alpha = now.residual * self.cost
         V = self.sums(alpha)
@@ -381,14 +393,16 @@ class ElasticNetProblem(LogisticProblem):
     def prove(self, claim: Claim) -> Proof:
         """Return a primal point with proved bounds on P there and on D.
 
-        The dual point belongs to the model with its best bias. The default is the model
-        that has only a bias.
+        The dual point is a multiple of the given one (of two classes), or belongs to
+        the model with its best bias. The default is the model that has only a bias.
         """
-        w = self.zero()
+        w, given = self.zero(), None
         if claim.w is not None:
             w = check_vector("w", claim.w, w.size)
+        if claim.alpha is not None and self.outputs == 1:
+            given = check_vector("alpha", claim.alpha, self.n)
         with unchecked():
-            found = self._evaluate(self.table(w))
+            found = self._evaluate(self.table(w), given)
         alpha = np.abs(found.alpha[0]) if self.hinge else EMPTY
         return Proof(w, alpha, found.bounds.certificate)
 

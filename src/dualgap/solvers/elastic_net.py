@@ -7,8 +7,10 @@ Update     W_k <- W_k + t S_k on a working set, for one class after another: S_k
            minimises the second-order model of the loss plus the penalty, by coordinate
            descent over columns, or over their products where the set is small, which
            Newton steps on the nonzero weights end; t lowers P as Armijo's rule asks.
-           Then nearly the best bias. A working set has the nonzero weights and those
-           that violate the optimality conditions most.
+           Where descents do not end, as with many dependent columns, an interior point
+           (elastic_net_interior.py) takes their place. Then nearly the best bias. A
+           working set has the nonzero weights and those that violate the optimality
+           conditions most.
            Columns that a dual point proves to be 0 at the optimum leave the problem.
 Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
            derivatives of the loss, times a factor that makes it feasible.
@@ -31,9 +33,11 @@ from scipy import linalg
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
+from ..problems.base import Claim
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
 from .base import TINY, register
+from .elastic_net_interior import Interior, few_equations
 from .logistic import LogisticSolver, LogisticState
 
 Set = NDArray[np.uint32]
@@ -55,6 +59,13 @@ class ProximalNewtonSettings:
     inner: float = 0.2
     #: Most steps over a working set.
     rounds: int = 20
+    #: Descents of a step that do not end, after which an interior point begins.
+    failures: int = 2
+    #: Weights of its iterates below such parts of the largest one are set to 0: the
+    #: first part that raises P by at most `snapped` of the goal.
+    snaps: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 0.0)
+    #: See above.
+    snapped: float = 0.1
     #: Most sweeps of one of them.
     sweeps: int = 200
     #: Largest working set whose products are made.
@@ -90,6 +101,9 @@ class ProximalNewtonState(LogisticState):
     left: Mask = field(init=False)  # entries not proved to be 0
     norms: Vector = field(init=False)  # sqrt(sum_i c_i x_ij^2)
     sweeps: int = 0  # of the last descent over columns
+    failures: int = 0  # descents of a step that did not end
+    alpha: Vector | None = None  # the best dual point, if another one than that of W
+    proved: float = 0.0  # D there
     #: Rows that have a loss where the last step would have led, if that was too far.
     reached: Mask = field(init=False)
 
@@ -127,6 +141,7 @@ class ProximalNewton(LogisticSolver):
             share = settings.left_of_tol * min(1.0, problem.l1_ratio) * state.tol
             target = max(settings.left * worst, share * 0.5)
             sets = [self._working_set(state, k) for k in range(problem.outputs)]
+            state.failures = 0
             for _ in range(settings.rounds):
                 worst = 0.0
                 for k, chosen in enumerate(sets):
@@ -134,6 +149,11 @@ class ProximalNewton(LogisticSolver):
                         break
                     worst = max(worst, self._newton(state, k, chosen, target, stop))
                 if worst <= target or stop.requested or stop.expired:
+                    break
+                if state.failures >= settings.failures and few_equations(
+                    problem, sets[0]
+                ):
+                    self._interior(state, sets[0], stop)
                     break
             self._look(state, stop)
         state.epochs += 1
@@ -192,7 +212,7 @@ class ProximalNewton(LogisticSolver):
         new = w.copy()
         sweeps = max(settings.fewest_sweeps, settings.saved * state.sweeps)
         if len(chosen) <= settings.products and columns.few_products(chosen, sweeps):
-            self._by_products(problem, h, slope, chosen, new, goal, stop)
+            left = self._by_products(problem, h, slope, chosen, new, goal, stop)
         else:
             squares = np.zeros(problem.length)
             core.column_products(columns.of, chosen, h, squares, True, stop)
@@ -201,7 +221,8 @@ class ProximalNewton(LogisticSolver):
             done = core.descend_by_columns(
                 columns.of, chosen, penalty, h, squares, r, new, stop
             )
-            state.sweeps = done.sweeps
+            state.sweeps, left = done.sweeps, done.violation
+        state.failures += left > goal
         step = new - w
         image = np.zeros(problem.n)
         core.add_columns(columns.of, chosen, step, image)
@@ -217,8 +238,11 @@ class ProximalNewton(LogisticSolver):
         new: Vector,
         goal: float,
         stop: core.Stop,
-    ) -> None:
-        """Minimise the second-order model by the products of its columns."""
+    ) -> float:
+        """Minimise the second-order model by the products of its columns.
+
+        Returns the violation that is left.
+        """
         settings, H = self.settings, problem.columns.products(chosen, h, stop)
         inner, diagonal = new[chosen], H.diagonal().copy()
         own = chosen < problem.penalised
@@ -233,6 +257,52 @@ class ProximalNewton(LogisticSolver):
                 break
             _polish(H, u, inner, l1, l2)
         new[chosen] = inner
+        return done.violation
+
+    def _interior(
+        self, state: ProximalNewtonState, chosen: Set, stop: core.Stop
+    ) -> None:
+        """Minimise P over a working set, or all columns left, by an interior point."""
+        problem, settings = state.problem, self.settings
+        goal = settings.left_of_tol * state.tol
+        left = np.flatnonzero(state.left[0]).astype(np.uint32)
+        whole = few_equations(problem, left)
+        chosen = left if whole else chosen
+        inner = Interior(problem, chosen, state.W[0, chosen], state.primal)
+        for w in inner.steps(stop):
+            if inner.gap > goal * state.primal:
+                continue
+            W = np.zeros_like(state.W)
+            W[0, chosen] = w
+            most = self._primal(state, W)
+            most += settings.snapped * goal * most
+            size = np.where(inner.own, np.abs(w), math.inf)
+            for share in settings.snaps:
+                W[0, chosen] = np.where(size < share * np.abs(w).max(), 0.0, w)
+                primal = self._primal(state, W)
+                if primal <= most:
+                    break
+            if primal <= state.primal:
+                state.W = W
+                self._look(state, stop)
+            alpha = np.zeros(problem.n)
+            alpha[inner.rows] = inner.a
+            now = problem.outcome(problem.dual_scores(alpha))
+            V = problem.sums(now.residual * problem.cost)[:, : problem.penalised]
+            dual = problem.scaled_dual(now, np.abs(V))[1]
+            if dual > state.dual:
+                state.alpha, state.proved = alpha, dual
+                state.dual = dual
+            if not whole or state.primal - state.dual <= goal * state.dual:
+                return
+
+    def _primal(self, state: ProximalNewtonState, W: Vector) -> float:
+        """Return P of a model."""
+        problem, scores = state.problem, np.zeros_like(state.scores)
+        support = np.flatnonzero(W[0]).astype(np.uint32)
+        core.add_columns(problem.columns.of, support, W[0], scores[0])
+        now = problem.outcome(scores)
+        return problem.penalty(W) + float(problem.cost @ now.loss)
 
     def _search(
         self,
@@ -294,10 +364,11 @@ class ProximalNewton(LogisticSolver):
             if not core.column_products(columns.of, some, r, v, False, stop):
                 return
         own = slice(0, problem.penalised)
-        scale, state.dual, _ = problem.scaled_dual(now, np.abs(V[:, own]))
+        scale, dual, _ = problem.scaled_dual(now, np.abs(V[:, own]))
+        state.dual = max(dual, state.proved)
         state.visited += problem.n * problem.outputs
         state.off = violations(problem, -V, W) * state.left
-        gap = state.primal - state.dual
+        gap = state.primal - dual
         if gap >= 0.0:
             radius = math.sqrt(2.0 * problem.smoothness * gap)
             most = problem.l1_ratio * (1.0 - self.settings.rounded)
@@ -311,6 +382,10 @@ class ProximalNewton(LogisticSolver):
 
     def iterate(self, state: ProximalNewtonState) -> tuple[Vector, None]:
         return state.W.ravel(), None
+
+    def claim(self, state: ProximalNewtonState) -> Claim:
+        own = state.dual == state.proved and state.alpha is not None
+        return Claim(state.W.ravel(), state.alpha if own else None)
 
 
 def violations(problem: ElasticNetProblem, slope: Vector, W: Vector) -> Vector:
