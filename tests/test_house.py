@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4124,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10848,
+    "estimators": 10832,
     "kernels": 1625,
     "models": 6264,
     "papers": 3300,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import clarabel
@@ -26,6 +25,7 @@ from dualgap import (
     certify,
     core,
 )
+from dualgap.data import RowStore, convert
 from dualgap.data.rows import accessor_of
 from dualgap.model_selection import l1_path
 from dualgap.problems.base import Claim
@@ -364,11 +364,10 @@ def test_an_interior_point_takes_the_place_of_descents_that_do_not_end(
     X, codes = dependent(60, 150)
     problem = ElasticNetProblem(X, codes, 10.0, loss=loss, **bias)
     usual = solve(problem, ProximalNewton(), tol=1e-6)
-    few = replace(ProximalNewton.settings, sweeps=1, sweeps_by_products=1, newton=1)
-    monkeypatch.setattr(ProximalNewton, "settings", few)
+    few = ProximalNewton()._with_settings(sweeps=1, sweeps_by_products=1, newton=1)
     used = []
     monkeypatch.setattr(Interior, "_step", counted(Interior._step, used))
-    other = solve(problem, ProximalNewton(), tol=1e-6)
+    other = solve(problem, few, tol=1e-6)
     assert used
     assert other.certificate.certified
     assert other.certificate.dual <= usual.certificate.primal
@@ -579,6 +578,28 @@ def test_penalty_is_deprecated_as_in_scikit_learn():
         pytest.raises(ValueError, match=r"contradicts l1_ratio=0\.5; give l1_ratio"),
     ):
         LogisticRegression(penalty="l1", l1_ratio=0.5).fit(X, y)
+
+
+def test_a_problem_takes_stores_that_fit_their_buffer(tmp_path):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(4000, 20)), np.arange(4000) % 2
+    path = convert([(X, codes)], tmp_path / "rows").path
+    with pytest.raises(ValueError, match="needs its rows in memory; open the store"):
+        ElasticNetProblem(RowStore.open(path, buffer=300_000), codes)
+    problem = ElasticNetProblem(RowStore.open(path), codes, 0.1)
+    found = solve(problem, ProximalNewton())
+    assert found.certificate.certified
+    assert primal(problem, found.w) <= found.certificate.primal * 1.00001
+
+
+def test_the_solver_has_a_name():
+    X, y, _ = data()
+    records = "proximal-newton", ProximalNewton(), "auto"
+    coefs = [LinearSVC(penalty="l1", solver=s).fit(X, y).coef_ for s in records]
+    for coef in coefs[1:]:
+        np.testing.assert_array_equal(coef, coefs[0])
+    with pytest.raises(ValueError, match="'proximal-newton' is unknown; use one of"):
+        LinearSVC(solver="proximal-newton").fit(X, y)
 
 
 # --------------------------------------------------------------------------- paths

@@ -314,10 +314,11 @@ class LinearSVC(
                 f"multi_class={self.multi_class!r} is not supported by penalty='l1'; "
                 "use multi_class='ovr', or penalty='l2'"
             )
-        if not (self.solver == "auto" or isinstance(self.solver, ProximalNewton)):
+        named = self.solver in ("auto", ProximalNewton.name)
+        if not (named or isinstance(self.solver, ProximalNewton)):
             raise ValueError(
                 f"solver={self.solver!r} is not supported by penalty='l1'; use "
-                "solver='auto' or ProximalNewton()"
+                "solver='auto' or 'proximal-newton'"
             )
         remedy = "give the rows as an array, or use penalty='l2'"
         refuse_store(X, "penalty='l1'", remedy)

@@ -92,7 +92,9 @@ LossLike: TypeAlias = Annotated[
     Loss,
 ]
 LinearSolver: TypeAlias = Annotated[
-    str | Solver, StrOptions(set(solvers_of("binary"))), Solver
+    str | Solver,
+    StrOptions({*solvers_of("binary"), *solvers_of("elastic-net")}),
+    Solver,
 ]
 Gamma: TypeAlias = Annotated[
     Literal["scale", "auto", "mean-distance"] | float,

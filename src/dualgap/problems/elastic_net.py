@@ -82,6 +82,11 @@ class ElasticNetProblem(LogisticProblem):
     intercept_scaling : float, optional
         Value of a constant feature, whose weight is penalised like others. None for a
         bias that is not penalised.
+
+    Raises
+    ------
+    ValueError
+        If X is a store that is larger than its buffer.
     """
 
     kind: ClassVar[str] = "elastic-net"
@@ -114,6 +119,11 @@ class ElasticNetProblem(LogisticProblem):
             fit_intercept=fit_intercept and not scaled,
             n_jobs=n_jobs,
         )
+        if self.streamed:
+            raise ValueError(
+                "X: a problem with an L1 norm needs its rows in memory; open the store "
+                "with a larger buffer, or give the rows as an array"
+            )
         if scaled:
             self.passes.constant = self.scaling
             self.passes.width += 1
