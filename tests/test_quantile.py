@@ -144,6 +144,33 @@ def test_several_quantiles_are_the_models_of_each(estimator, layout):
 
 
 @both
+@pytest.mark.parametrize("quantile", [[0.45, 0.5, 0.55], [0.55, 0.45, 0.5]])
+def test_sorted_quantiles_do_not_cross_and_lose_no_more(estimator, quantile):
+    """For any target: ``(q - p)`` times a crossing is what the pinball losses lose."""
+    X, y, weight = data(n=40)
+    model = clone(estimator).set_params(quantile=quantile, C=10.0).fit(X, y, weight)
+    new = np.random.default_rng(0).normal(size=(300, X.shape[1]))
+    plain, tidy = model.predict(new), model.predict(new, sort_quantiles=True)
+    order = np.argsort(quantile)
+    crossed = (np.diff(plain[:, order], axis=1) < 0.0).any(axis=1)
+    assert crossed.any()
+    assert (np.diff(tidy[:, order], axis=1) >= 0.0).all()
+    np.testing.assert_array_equal(np.sort(plain), np.sort(tidy))
+    np.testing.assert_array_equal(plain[~crossed], tidy[~crossed])
+    for target in (-100.0, 0.0, float(np.median(plain)), 100.0):
+        losses = [
+            sum(pinball(target - f[:, k], q) for k, q in enumerate(quantile))
+            for f in (plain, tidy)
+        ]
+        # A crossing may be as small as rounding.
+        assert (losses[1] <= losses[0] * (1.0 + 1e-14)).all()
+        assert losses[1].sum() < losses[0].sum()
+    one = model.set_params(quantile=0.5).fit(X, y)
+    same = one.predict(new, sort_quantiles=True)
+    np.testing.assert_array_equal(one.predict(new), same)
+
+
+@both
 def test_files_certify_and_bounds(estimator, tmp_path):
     X, y, weight = data(n=60)
     if isinstance(estimator, LinearSVR):

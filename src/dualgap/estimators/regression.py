@@ -55,6 +55,34 @@ class QuantileColumns(Targets, CertainDecisions):
         tags.regressor_tags.poor_score = self.loss == "quantile"
         return tags
 
+    def predict(self, X: MatrixLike, *, sort_quantiles: bool = False) -> Vector:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        sort_quantiles : bool, default=False
+            Whether to sort the predictions of a row for several quantiles, so that
+            they do not cross: the rearrangement of [1]_. For every target, the sum of
+            the pinball losses becomes smaller, or stays as it is without a crossing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Predicted targets; with several quantiles, shape (n_samples, n_quantiles).
+
+        References
+        ----------
+        .. [1] V. Chernozhukov, I. Fernandez-Val, A. Galichon, "Quantile and probability
+           curves without crossing", Econometrica 78, 2010.
+        """
+        values = super().predict(X)
+        if sort_quantiles and values.ndim > 1:
+            order = np.argsort(cast("ArrayLike", self.quantile))
+            values[:, order] = np.sort(values, axis=1)
+        return values
+
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
