@@ -319,27 +319,50 @@ def uses(problem: Problem, values: np.ndarray) -> bool:
     return not (before == after).all()
 
 
+def read_only(array, path):
+    view = array.view()
+    view.flags.writeable = False
+    return view, array
+
+
+def mapped(array, path):
+    array.tofile(path)
+    return tuple(np.memmap(path, array.dtype, mode, shape=array.shape)
+                 for mode in ("r", "r+"))  # fmt: skip
+
+
+#: Where arrays are: each is given, and may be changed by its other name.
+PLACES = {"own": lambda X, _: (X, X), "read-only": read_only, "mapped": mapped}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dense_rows_are_used_in_place(dtype, log):
-    X = big(dtype)
-    problem = Problem(X, labels(len(X)))
-    assert uses(problem, X)
+def test_dense_rows_are_used_in_place(dtype, place, tmp_path, log):
+    X, values = PLACES[place](big(dtype), tmp_path / "X")
+    assert uses(Problem(X, labels(len(X))), values)
     assert log.messages == []
 
 
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("pointer_width", [np.int32, np.int64])
 @pytest.mark.parametrize("width", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_csr_rows_are_used_in_place(dtype, width, pointer_width, kind, log):
-    X = canonical(dtype, width, pointer_width, kind)
+def test_csr_rows_are_used_in_place(
+    dtype, width, pointer_width, kind, place, tmp_path, log
+):
+    X, values = canonical(dtype, width, pointer_width, kind), {}
+    for name in ("data", "indices", "indptr"):
+        given, values[name] = PLACES[place](getattr(X, name), tmp_path / name)
+        setattr(X, name, given)
     problem = Problem(X, labels(X.shape[0]))
-    assert uses(problem, X.data)
+    assert uses(problem, values["data"])
     # The indices as well: moved to another column, an entry meets another w_j.
-    w = np.arange(1.0, problem.width + 1)
+    w, indices = np.arange(1.0, problem.width + 1), values["indices"]
     before = problem.margins(w)
-    X.indices[0] += 1 if X.indices[1] > X.indices[0] + 1 else 0
-    X.indices[-1] = X.shape[1] - 1 if X.indices[-1] < X.shape[1] - 1 else 0
+    indices[0] += 1 if indices[1] > indices[0] + 1 else 0
+    indices[-1] = X.shape[1] - 1 if indices[-1] < X.shape[1] - 1 else 0
     assert not (before == problem.margins(w)).all()
     assert log.messages == []
 
@@ -362,53 +385,6 @@ def test_a_problem_takes_little_memory_beside_its_data(layout, fit_intercept):
 
     _, peak = traced(proved)
     assert peak < 0.02 * size
-
-
-def test_read_only_dense_rows_are_used_in_place(log):
-    X = big(np.float32)
-    view = X.view()
-    view.flags.writeable = False
-    problem = Problem(view, labels(len(X)))
-    assert uses(problem, X)
-    assert log.messages == []
-
-
-def test_read_only_csr_rows_are_used_in_place(log):
-    X = canonical(np.float32, np.int32)
-    values = X.data
-    for name in ("data", "indices", "indptr"):
-        view = getattr(X, name).view()
-        view.flags.writeable = False
-        setattr(X, name, view)
-    problem = Problem(X, labels(X.shape[0]))
-    assert uses(problem, values)
-    assert log.messages == []
-
-
-def test_memory_mapped_dense_rows_are_used_in_place(tmp_path, log):
-    X = big(np.float32)
-    X.tofile(tmp_path / "X")
-    mapped = np.memmap(tmp_path / "X", np.float32, "r", shape=X.shape)
-    problem = Problem(mapped, labels(len(X)))
-    writer = np.memmap(tmp_path / "X", np.float32, "r+", shape=X.shape)
-    assert uses(problem, writer)
-    assert log.messages == []
-
-
-def test_memory_mapped_csr_rows_are_used_in_place(tmp_path, log):
-    X = canonical(np.float64, np.int64)
-    arrays = {}
-    for name in ("data", "indices", "indptr"):
-        array = getattr(X, name)
-        array.tofile(tmp_path / name)
-        arrays[name] = np.memmap(tmp_path / name, array.dtype, "r")
-    mapped = sparse.csr_matrix(X.shape)
-    for name, array in arrays.items():
-        setattr(mapped, name, array)
-    problem = Problem(mapped, labels(X.shape[0]))
-    writer = np.memmap(tmp_path / "data", np.float64, "r+")
-    assert uses(problem, writer)
-    assert log.messages == []
 
 
 def strided(X):
