@@ -19,7 +19,7 @@ from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
 from dualgap.problems.dense import DenseRows, prove_together
 from dualgap.problems.reductions import OneVsOne, OneVsRest
-from dualgap.solvers import DCD, Auto, SmoothingNewton
+from dualgap.solvers import DCD, Auto, SmoothingNewton, active_rows
 from dualgap.solvers import shared as module
 from dualgap.solvers import shared_steps as steps
 from dualgap.solvers.shared import SharedFit, chosen, chunk_size, solve_shared
@@ -117,6 +117,25 @@ def test_a_sample_saves_products(C, monkeypatch):
         assert all(bounds.meets(1e-3) for bounds in fit.proofs.values())
         seen.append(0)
     assert seen[0] < 0.9 * seen[1]
+
+
+def test_inverses_save_products_at_large_C(monkeypatch):
+    made, product = [0], active_rows.Active.product
+
+    def counted(rows, p, size):
+        made[-1] += 1
+        return product(rows, p, size)
+
+    monkeypatch.setattr(active_rows.Active, "product", counted)
+    batch, epochs = batch_of(*gaussians(4000, 60, 8, 4.0, np.float32), C=10.0), []
+    for size in (steps.SETTINGS.inverse_size, 0):
+        fit = SharedFit(rows_of(batch, inverse_size=size), batch, job())
+        fit.run()
+        assert all(bounds.meets(1e-3) for bounds in fit.proofs.values())
+        epochs.append(sum(map(len, fit.epochs)))
+        made.append(0)
+    assert 0 < made[0] < 0.5 * made[1]
+    assert epochs[0] < epochs[1]
 
 
 def test_problems_that_are_near_get_no_step(monkeypatch):
