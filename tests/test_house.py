@@ -174,13 +174,13 @@ ROOMS = {
     "cli": 4124,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10832,
+    "estimators": 10860,
     "kernels": 1625,
-    "models": 6264,
+    "models": 6246,
     "papers": 3300,
     "plot": 908,
-    "problems": 6809,
-    "solvers": 11263,
+    "problems": 6805,
+    "solvers": 11603,
     "training": 2380,
 }
 

@@ -129,6 +129,38 @@ def test_every_problem_has_the_values_of_its_subsets(data, name):
     np.testing.assert_allclose(found.values, expected, atol=2e-6)
 
 
+CERTAIN = [
+    "SVC",
+    "laplacian",
+    "linear kernel",
+    "SVR",
+    "quantiles",
+    "LinearSVC",
+    "LinearSVR",
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_values_of_the_optimum_are_within_their_bounds(data, name):
+    """Of models that are far from it, which the certificate tells."""
+    X, score, labels = data
+    y = score if "SVR" in name or name == "quantiles" else labels
+    model = clone(MODELS[name])
+    if name not in CERTAIN:
+        assert shapley_values(model.fit(X, y), X[:4], X[20:30]).optimum_error is None
+        return
+    best = shapley_values(model.set_params(tol=1e-8).fit(X, y), X[:4], X[20:30])
+    for tol in (0.5, 1e-2):
+        model.set_params(tol=tol)
+        if name.startswith("Linear"):  # `auto` solves small problems to the end
+            model.set_params(solver="dcd")
+        rough = shapley_values(model.fit(X, y), X[:4], X[20:30])
+        apart = np.abs(rough.values - best.values)
+        assert (apart <= rough.optimum_error + best.optimum_error).all()
+        assert (rough.optimum_error >= rough.error).all()
+        assert (best.optimum_error <= 1e-2 + 0.1 * np.abs(best.values).max()).all()
+
+
 def test_a_feature_without_influence_has_0_and_equal_features_have_equal_values(data):
     X, score, _ = data
     twice = np.column_stack([X, X[:, 0], np.full(len(X), 2.5)])

@@ -82,11 +82,6 @@ class ElasticNetProblem(LogisticProblem):
     intercept_scaling : float, optional
         Value of a constant feature, whose weight is penalised like others. None for a
         bias that is not penalised.
-
-    Raises
-    ------
-    ValueError
-        If X is a store that is larger than its buffer.
     """
 
     kind: ClassVar[str] = "elastic-net"
