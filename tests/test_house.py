@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4124,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10860,
+    "estimators": 10863,
     "kernels": 1625,
     "models": 6246,
     "papers": 3300,

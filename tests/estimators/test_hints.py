@@ -256,6 +256,19 @@ def test_wrong_values_are_answered_with_the_ones_meant(data, face, name, value, 
     assert len(str(told.value)) < 500
 
 
+@pytest.mark.parametrize("face", [SVC, LinearSVC, SVR])
+def test_the_hard_margin_is_a_large_C(data, face):
+    with pytest.raises(ValueError, match=r"instead\. For a hard margin, train with a"):
+        face(C=np.inf).fit(*data)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    X[:, 0] += 0.5 * y
+    hard, harder = (SVC(C=C, kernel="linear").fit(X, y) for C in (1e6, 1e7))
+    assert (y * hard.decision_function(X)).min() >= 1.0 - 1e-2
+    assert hard.certificate_.dual <= harder.certificate_.primal
+    assert harder.certificate_.dual <= hard.certificate_.primal
+
+
 @pytest.mark.parametrize("face", [SVC, LinearSVC, LinearSVCCV])
 def test_a_key_of_class_weight_is_a_class(data, face):
     X, y = data
