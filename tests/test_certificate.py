@@ -582,9 +582,7 @@ def test_a_certificate_cannot_be_changed():
         certificate.dual = 3.0
 
 
-@pytest.mark.parametrize(
-    ("x", "text"),
-    [(0.031, "3.1 %"), (2e-5, "0.002 %"), (0.5, "50 %"), (0.0, "0 %"), (-1.0, "0 %")],
-)
-def test_percent(x, text):
-    assert percent(x) == text
+def test_shares_are_rounded_up():
+    shares = [0.031, 2e-5, 0.5, 0.0, -1.0, 0.000451, 0.001, 1.12, 3e-8, 2.11e-14]
+    texts = "3.1 0.002 50 0 0 0.046 0.1 120 0.000003 2.2e-12"
+    assert [percent(x) for x in shares] == [f"{text} %" for text in texts.split()]

@@ -88,7 +88,7 @@ LAYOUTS, WIDTHS, SHAPES = (np.asarray, csr), (np.int32, np.int64), "X has shape 
 PARTS = f"{SHAPES} but data, indices and indptr of shapes"
 #: Matrices that are refused, by the words of the answer.
 #: The arrays of `csr()` are: indices [0 2 | | 0 1 2 | 1], indptr [0 2 2 5 6].
-MATRICES = [
+WRONG = [
     ("X is a MaskedArray; give a NumPy array", np.ma.masked_equal(small(), 4.0)),
     *((f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
       for X in (small()[:, 0], small()[None], np.float64(3.0))),
@@ -126,7 +126,7 @@ MATRICES = [
 
 
 @pytest.mark.cases(None)
-@pytest.mark.parametrize(("text", "X"), MATRICES)
+@pytest.mark.parametrize(("text", "X"), WRONG)
 def test_matrices_are_refused(text, X):
     error = TypeError if " dtype " in text or "Masked" in text else ValueError
     refuses(error, text, X)

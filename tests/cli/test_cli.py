@@ -29,7 +29,6 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_sco
 
 import dualgap
 from dualgap import SVC, LinearSVC, load_model, save_model
-from dualgap.certificate import percent
 from dualgap.cli import command_of, fields
 from dualgap.cli.data import FileExamples
 from dualgap.cli.predict import on_training_rows
@@ -110,21 +109,6 @@ def test_text_says_what_json_says() -> None:
     )
     assert written == "Model written to model. Next: dualgap predict DATA model"
     assert more == [""]
-
-
-@pytest.mark.parametrize(
-    ("x", "text"),
-    [
-        (0.0, "0 %"),
-        (0.000451, "0.046 %"),
-        (0.001, "0.1 %"),
-        (1.12, "120 %"),
-        (3e-8, "0.000003 %"),
-        (2.11e-14, "2.2e-12 %"),
-    ],
-)
-def test_shares_are_rounded_up(x: float, text: str) -> None:
-    assert percent(x) == text
 
 
 def test_several_classes() -> None:

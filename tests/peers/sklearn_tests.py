@@ -26,6 +26,12 @@ from sklearn.utils.fixes import parse_version
 
 import dualgap
 
+#: Marks of every file of these tests.
+MARKS = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 _ITERATIONS = 10_000  # for LIBSVM's -1, no limit
 
 

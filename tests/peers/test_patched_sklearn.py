@@ -18,13 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dualgap.estimators.drop_ins import DROP_INS
 
 from .count_fits import TRAINED
-from .sklearn_tests import Difference, check_listed, load
+from .sklearn_tests import MARKS, Difference, check_listed, load
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-]
+pytestmark = MARKS
 
 # The files have names in common: test_svm_svc, test_sparse_svc.
 globals().update(

@@ -13,18 +13,14 @@ from sklearn.utils.fixes import parse_version
 
 import dualgap
 
-from .sklearn_tests import VERSION, Difference, check_listed, load
+from .sklearn_tests import MARKS, VERSION, Difference, check_listed, load
 
 if VERSION < parse_version("1.9"):
     pytest.skip("the list is of scikit-learn 1.9's tests", allow_module_level=True)
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-]
+pytestmark = MARKS
 
 
 class LogisticRegression(dualgap.LogisticRegression):

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+from .sklearn_tests import MARKS, Difference, check_listed, load
 
-from .sklearn_tests import Difference, check_listed, load
-
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("default"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-]
+pytestmark = MARKS
 
 globals().update(load("test_svm"))
 

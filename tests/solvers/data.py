@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from dualgap import core
@@ -13,7 +14,7 @@ from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.training.batch import Job
 
-from ..twins.objectives import Phi
+from ..twins.objectives import Phi, dual, primal
 
 LOSSES: dict[str, tuple[Loss, Phi]] = {
     "hinge": (Hinge(), Phi("hinge")),
@@ -66,6 +67,12 @@ CASES = {
     "everything": (True, True, True),
     "weights and zero rows": (False, True, True),
 }
+# Every case in the plainest layout, and every layout in the fullest case.
+any_bench = pytest.mark.parametrize(
+    ("case", "layout"),
+    [(case, "dense-f8") for case in CASES]
+    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
+)
 
 
 @dataclass
@@ -193,3 +200,11 @@ def odd_rows(rng, n, d, spread, odd):
     elif odd == "weights":
         weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
     return X, weight
+
+
+def bench_dual(bench, alpha):
+    return dual(bench.X, bench.y, bench.c, bench.phi, alpha)
+
+
+def bench_primal(bench, w):
+    return primal(bench.X, bench.y, bench.c, bench.phi, w)

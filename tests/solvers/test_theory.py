@@ -30,8 +30,7 @@ from dualgap.solvers import (
 from dualgap.training import solve
 
 from ..twins import dcd
-from ..twins.objectives import dual, primal
-from .data import LOSSES, close, draws, exact, make
+from .data import LOSSES, bench_dual, bench_primal, close, draws, exact, make
 
 pytestmark = pytest.mark.cases(14)
 
@@ -81,14 +80,6 @@ def epochs(solver, problem, count, seed=0):
     for _ in range(count):
         solver.step(state, stop)
         yield state
-
-
-def bench_dual(bench, alpha):
-    return dual(bench.X, bench.y, bench.c, bench.phi, alpha)
-
-
-def bench_primal(bench, w):
-    return primal(bench.X, bench.y, bench.c, bench.phi, w)
 
 
 @functools.cache

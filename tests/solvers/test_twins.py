@@ -15,19 +15,12 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, svmsgd, watched
-from ..twins.objectives import dual
 from ..twins.random import Random
-from .data import CASES, LAYOUTS, LOSSES, close, make
+from .data import CASES, LOSSES, any_bench, bench_dual, close, make
 
 pytestmark = pytest.mark.cases(8)
 
 EPOCHS = 20
-# Every case in the plainest layout, and every layout in the fullest case.
-any_bench = pytest.mark.parametrize(
-    ("case", "layout"),
-    [(case, "dense-f8") for case in CASES]
-    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
-)
 # Every case once, in layouts that differ.
 mixed_bench = pytest.mark.parametrize(
     ("case", "layout"),
@@ -322,7 +315,7 @@ def test_sleeping_epochs(case, layout, loss):
         np.testing.assert_array_equal(state.order[: len(rows)], rows)
         sleeps_as(state, twin)
         np.testing.assert_allclose(state.threshold, twin.threshold, 1e-8, 1e-12)
-        D = dual(bench.X, bench.y, bench.c, bench.phi, twin.a)
+        D = bench_dual(bench, twin.a)
         np.testing.assert_allclose([state.dual, state.primal], [D, D + gap], 1e-10)
     assert max(state.length) > 1
     assert fewest < bench.n

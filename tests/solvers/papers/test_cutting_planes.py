@@ -16,15 +16,9 @@ from dualgap.training import solve
 
 from ... import qp
 from ...twins import cutting_planes as twins
-from ...twins.objectives import dual, primal
-from ..data import CASES, LAYOUTS, close, make
+from ..data import CASES, LAYOUTS, any_bench, bench_dual, bench_primal, close, make
 
 both = pytest.mark.parametrize("record", [CuttingPlane, OCAS])
-any_bench = pytest.mark.parametrize(
-    ("case", "layout"),
-    [(case, "dense-f8") for case in CASES]
-    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
-)
 
 
 def begin(solver, problem):
@@ -33,14 +27,6 @@ def begin(solver, problem):
 
 def members(bits, n):
     return np.unpackbits(bits, count=n, bitorder="little").astype(bool)
-
-
-def bench_dual(bench, alpha):
-    return dual(bench.X, bench.y, bench.c, bench.phi, alpha)
-
-
-def bench_primal(bench, w):
-    return primal(bench.X, bench.y, bench.c, bench.phi, w)
 
 
 # --- against the twin ------------------------------------------------------------

@@ -13,16 +13,17 @@ from dualgap.solvers.papers.sgd_qn import SGDQN, default_skip
 from dualgap.training import solve
 
 from ...twins import sgd_qn
-from ...twins.objectives import dual, primal
-from ..data import CASES, LAYOUTS, LOSSES, close, make
+from ..data import (
+    LOSSES,
+    any_bench,
+    bench_dual,
+    bench_primal,
+    close,
+    make,
+)
 
 any_loss = pytest.mark.parametrize("loss", LOSSES)
 both_updates = pytest.mark.parametrize("update", ["corrected", "2009"])
-any_bench = pytest.mark.parametrize(
-    ("case", "layout"),
-    [(case, "dense-f8") for case in CASES]
-    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
-)
 
 
 def twin_of(bench, skip, t0, update):
@@ -176,8 +177,8 @@ def test_accuracy(case, loss, update):
     assert reference.certificate.status is Status.CERTIFIED
     solution = solve(bench.problem, SGDQN(update=update), tol=1e-2, max_iter=3000)
     assert solution.certificate.status is Status.CERTIFIED
-    P = primal(bench.X, bench.y, bench.c, bench.phi, solution.w)
-    D = dual(bench.X, bench.y, bench.c, bench.phi, solution.alpha)
+    P = bench_primal(bench, solution.w)
+    D = bench_dual(bench, solution.alpha)
     assert P - D <= 1.0001e-2 * D
     assert P <= (1 + 1e-2) * reference.certificate.primal
     assert D <= reference.certificate.primal
