@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 THREADED = """
     test_core training/test_loop trust/test_load estimators/test_callbacks
-    estimators/test_linear_svc estimators/test_multiclass estimators/test_partial_fit
+    estimators/test_linear_svc estimators/test_one_vs_one estimators/test_partial_fit
     estimators/test_path estimators/test_svc data/test_conversion data/test_store
     data/test_svmlight kernels/test_gram kernels/test_tile solvers/kernel/test_block
     solvers/kernel/test_nystroem solvers/kernel/test_regression

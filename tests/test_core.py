@@ -1,7 +1,7 @@
 """The compiled core: what its functions refuse, how exactly they add, how a pass is
 left early, and that every variant of it computes the same.
 
-The generator and the orders are in solvers/test_orders.py.
+The generator and the orders are in solvers/test_dcd.py.
 """
 
 from __future__ import annotations

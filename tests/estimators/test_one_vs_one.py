@@ -1,4 +1,4 @@
-"""LinearSVC one versus one: scikit-learn's wrapper, a QP solver, and every face."""
+"""One versus one against a QP solver, several labels per row, and too many classes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 import pytest
+import sklearn.svm
 from scipy import sparse
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.multiclass import OneVsOneClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
 from dualgap import (
     SVC,
@@ -19,11 +21,14 @@ from dualgap import (
     LinearSVCCV,
     certify,
     compress,
+    core,
     to_onnx,
 )
 from dualgap.certificate import Certificate, Status
 from dualgap.data import RowStore, convert
 from dualgap.models import write_liblinear
+from dualgap.problems import batch, binary
+from dualgap.problems.base import Claim
 from dualgap.solvers import DCD
 
 from ..qp import optimum
@@ -236,3 +241,154 @@ def test_the_linear_kernel_has_the_same_votes():
     np.testing.assert_allclose(
         kernel.decision_function(X), linear.decision_function(X), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_one_versus_one(kind):
+    X, y = load_iris(return_X_y=True)
+    X = kind(X)
+    wrapper = OneVsOneClassifier(LinearSVC(tol=1e-8, random_state=0)).fit(X, y)
+    pairs = itertools.combinations(range(3), 2)
+    for model, (a, b) in zip(wrapper.estimators_, pairs, strict=True):
+        assert model.certificate_.relative_gap <= 1e-8
+        rows = np.flatnonzero((y == a) | (y == b))
+        own = LinearSVC(tol=1e-8, random_state=0).fit(X[rows], y[rows] == b)
+        np.testing.assert_allclose(model.coef_, own.coef_, atol=1e-6)
+    # The votes of the pairs are those of our kernel estimator, which has them built in.
+    kernel = SVC(kernel="linear", tol=1e-8, random_state=0).fit(X, y)
+    free = OneVsOneClassifier(
+        LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-8)
+    ).fit(X, y)
+    values = [model.decision_function(X) for model in free.estimators_]
+    sure = np.abs(values).min(axis=0) > 1e-3
+    assert sure.mean() > 0.9
+    np.testing.assert_array_equal(free.predict(X)[sure], kernel.predict(X)[sure])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_one_versus_the_rest_with_kernels(kind):
+    X, y = load_iris(return_X_y=True)
+    X = kind(X)
+    wrapper = OneVsRestClassifier(SVC(tol=1e-8, random_state=0)).fit(X, y)
+    for k, model in enumerate(wrapper.estimators_):
+        assert model.certificate_.relative_gap <= 1e-8
+        own = SVC(tol=1e-8, random_state=0).fit(X, y == k)
+        np.testing.assert_array_equal(
+            wrapper.decision_function(X)[:, k], own.decision_function(X)
+        )
+        theirs = sklearn.svm.SVC(tol=1e-8).fit(X, y == k)
+        np.testing.assert_allclose(
+            own.decision_function(X), theirs.decision_function(X), atol=1e-4
+        )
+    best = wrapper.decision_function(X).argmax(axis=1)
+    np.testing.assert_array_equal(wrapper.predict(X), best)
+
+
+def test_several_labels_per_row():
+    X, Y = make_multilabel_classification(n_samples=80, random_state=0)
+    each = [LinearSVC(random_state=0).fit(X, y) for y in Y.T]
+    expected = np.column_stack([model.predict(X) for model in each])
+    for wrapper in (OneVsRestClassifier, MultiOutputClassifier):
+        found = wrapper(LinearSVC(random_state=0)).fit(X, Y)
+        assert all(model.certificate_.certified for model in found.estimators_)
+        np.testing.assert_array_equal(found.predict(X), expected)
+    chain = ClassifierChain(LinearSVC(random_state=0)).fit(X, Y)
+    assert all(model.certificate_.certified for model in chain.estimators_)
+    assert chain.estimators_[-1].n_features_in_ == X.shape[1] + Y.shape[1] - 1
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
+@pytest.mark.parametrize("columns", [1, 10**7])
+def test_what_cannot_fit_is_refused_before_any_work(multi_class, columns, monkeypatch):
+    if multi_class == "ovr" and columns == 1:
+        return  # the nonzero dual variables may be few
+
+    def work(*_, **__):
+        raise AssertionError("work began")
+
+    monkeypatch.setattr(binary.BinaryProblem, "__init__", work)
+    monkeypatch.setattr(batch.Points, "of", work)
+    classes = 500_000
+    X = np.arange(2.0 * classes)[:, None]
+    if columns > 1:
+        X = sparse.csr_array((X[:, 0], np.arange(len(X)), np.arange(len(X) + 1)),
+                             shape=(len(X), columns))  # fmt: skip
+    model = LinearSVC(loss="hinge", multi_class=multi_class)
+    with pytest.raises(
+        MemoryError, match=f"500000 classes of 1000000 rows and {columns} col"
+    ):
+        model.fit(X, np.arange(2 * classes) // 2)
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_a_problem_that_was_not_reached_has_the_zero_model(loss, multi_class):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.arange(90) % 30
+    model = LinearSVC(C=0.7, loss=loss, multi_class=multi_class)
+    data = model._read(X, y, rng.uniform(0.0, 2.0, 90))
+    batch = model._batch(data)
+    assert batch.takes_long(warm=False)
+    for k in (0, len(batch) - 1):
+        zero, problem = batch.unreached(k), batch.problem(k)
+        own = problem.prove(Claim(zero.w, zero.alpha.copy())).certificate
+        assert zero.certificate.primal == pytest.approx(own.primal, rel=1e-12)
+        assert zero.certificate.primal >= own.primal - own.rounding
+        assert zero.certificate.dual == own.dual == 0.0
+
+
+def test_a_stop_ends_many_classes_without_starting_them(monkeypatch):
+    monkeypatch.setattr(binary.BinaryProblem, "prove", None)
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 30
+    stop = core.Stop()
+    stop.request()
+    model = LinearSVC()
+    with pytest.warns(ConvergenceWarning, match="30 of 30 classes did not converge"):
+        model._fit(X, y, stop=stop)
+    assert not model.coef_.any()
+    assert {part.status for part in model.certificate_.parts} == {Status.INTERRUPTED}
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 3: 0.0}])
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_stop_makes_no_array_of_rows_for_each_class(
+    labels, class_weight, weighted, monkeypatch
+):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) % 40
+    weight = rng.uniform(0.5, 2.0, 120) if weighted else None
+    if labels:
+        y = (rng.uniform(size=(120, 40)) < 0.3).astype(int)
+        class_weight = {0: 1.0, 1: 2.0} if class_weight else None
+    model = LinearSVC(class_weight=class_weight, loss="hinge")
+    batch = model._batch(model._read(X, y, weight))
+    assert len(batch) == 40
+    calls = []
+    for name in ("place", "weights"):
+        whole = getattr(type(batch), name)
+        monkeypatch.setattr(
+            type(batch),
+            name,
+            lambda self, k, whole=whole: [calls.append(k), whole(self, k)][1],
+        )
+    found = [batch.unreached(k) for k in range(40)]
+    assert not calls
+    for k, zero in enumerate(found):
+        own = batch.problem(k).prove(Claim(zero.w, zero.alpha.copy())).certificate
+        assert zero.certificate.primal == pytest.approx(own.primal, rel=1e-11)
+        assert zero.certificate.primal >= own.primal - own.rounding
+        assert zero.certificate.dual == 0.0
+
+
+def test_a_stopped_warm_start_keeps_the_earlier_models():
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 30
+    model = LinearSVC(warm_start=True).fit(X, y)
+    coef, stop = model.coef_.copy(), core.Stop()
+    stop.request()
+    model._fit(X, y, stop=stop)
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-6)
+    assert model.certificate_.certified
