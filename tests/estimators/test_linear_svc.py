@@ -425,6 +425,26 @@ def test_sparse_coefficients_predict_the_same():
     np.testing.assert_allclose(model.decision_function(X), decision)
 
 
+def test_on_epoch_is_told_every_epoch_and_can_stop():
+    X, y = make(n=2000, classes=3)
+    told = []
+
+    def on_epoch(label, info):
+        told.append((label, info.epoch, info.final))
+        return label == "b" and info.epoch == 5
+
+    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 of 3 classes|3 of 3 classes"):
+        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
+    statuses = [c.status for c in model.certificate_]
+    assert statuses == [Status.EPOCH_LIMIT, Status.INTERRUPTED, Status.INTERRUPTED]
+    epochs = {label: [e for who, e, _ in told if who == label] for label in "abc"}
+    assert epochs["a"] == [*range(1, 21), 20]
+    assert epochs["b"] == [1, 2, 3, 4, 5, 5]
+    assert epochs["c"] == [0]
+    assert [label for label, _, final in told if final] == ["a", "b", "c"]
+
+
 def test_verbose_is_heard_and_the_logger_left_as_it_was(caplog):
     X, y = make()
     logger = logging.getLogger("dualgap")

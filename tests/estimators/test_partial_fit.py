@@ -493,3 +493,12 @@ def test_one_row_of_many_tells_a_fit_from_others():
         q = rows.q.copy()
         q[i] += 1e-9
         assert told != rows_of_fit(codes, SimpleNamespace(all_read=True, q=q))
+
+
+def test_threads_do_not_matter():
+    X, y = data(classes=4)
+    one, two = (
+        learn(LinearSVC(random_state=1, n_jobs=jobs), batches(X, y), range(4), 3)
+        for jobs in (1, 2)
+    )
+    assert np.array_equal(one.coef_, two.coef_)

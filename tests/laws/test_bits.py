@@ -18,6 +18,16 @@ pytestmark = pytest.mark.filterwarnings(
 #: Threads share the sums of one problem, whose bits depend on their number.
 ROUNDED = {name for name in SUBJECTS if name.startswith(("LinearSVR", "LinearOne"))}
 ROUNDED |= {"LinearSVC, joint"}
+#: Fits of these kinds that draw no random number here; those of the others all do.
+FIXED = {name for name in SUBJECTS if name.startswith("Logistic")} | {
+    *(f"LinearSVC{more}" for more in ("", ", auto", ", cutting-plane", ", newton")),
+    *(f"LinearSVC, {more}" for more in ("interior-point", "L1", "labels", "ocas")),
+    *(f"LinearSVC, {more}" for more in ("pairs", "smoothed")),
+    *(f"LinearSVR{more}" for more in ("", ", interior-point", ", newton")),
+    *("LinearSVR, quantiles", "LinearSVR, smoothing-newton", "LinearOneClassSVM"),
+    *(f"SVC{more}" for more in ("", ", balanced", ", laplacian", ", linear")),
+    *("SVC, poly", "SVC, votes", "OneClassSVM"),
+}
 
 
 @pytest.mark.cases(15)
@@ -32,6 +42,8 @@ def test_seeds_and_threads(name: str) -> None:
     one = fit()
     np.random.random_sample()  # noqa: NPY002  (NumPy's global generator is elsewhere)
     assert fit() == one
+    assert fit(random_state=np.int64(0)) == one
+    assert (fit(random_state=1) == one) == (name in FIXED)
     for n_jobs in (2, 3):
         if name in ROUNDED:
             one = fit(n_jobs=n_jobs)

@@ -334,6 +334,29 @@ def long() -> tuple[Problem, LongEpochs]:
     return long_epochs.make()
 
 
+@pytest.mark.parametrize(
+    "limits", [*({"max_iter": k} for k in (1, 2, 5, 7)), {"time_limit": 1e-9}], ids=str
+)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_fit_that_is_cut_short(problem, best, name, limits):
+    steps = []
+    solution = solve(
+        problem, SOLVERS[name](), tol=1e-15,
+        on_epoch=lambda info: steps.append(info.epoch), **limits,
+    )  # fmt: skip
+    check(problem, solution, best)
+    certificate, (limit,) = solution.certificate, limits
+    assert max(steps) == certificate.epochs <= limits.get("max_iter", np.inf)
+    if certificate.status is Status.STALLED:  # solved to rounding level before
+        assert certificate.relative_gap < 1e-9
+    else:
+        assert (
+            certificate.status.name == {"m": "EPOCH", "t": "TIME"}[limit[0]] + "_LIMIT"
+        )
+        assert f"Stopped at {limit}: raise it" in certificate.message
+        assert limit == "time_limit" or certificate.epochs == limits[limit]
+
+
 def test_a_time_limit_is_used_up_and_ends_a_fit(problem, best):
     solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
     begun = time.perf_counter()
