@@ -6,9 +6,6 @@ the exact optimum by a fit to 1e-12.
 
 from __future__ import annotations
 
-import io
-import lzma
-import os
 import re
 import warnings
 from pathlib import Path
@@ -22,7 +19,6 @@ from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
     load_iris,
-    load_svmlight_file,
     load_wine,
 )
 from sklearn.exceptions import ConvergenceWarning
@@ -39,10 +35,6 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.constant import Constants
 
 from ..cli.running import call
-
-ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
-LETTER = DATA / "letter" / "letter.scale.xz"
 
 LOSSES = ["hinge", "squared_hinge", "smoothed_hinge", SmoothedHinge(gamma=0.2)]
 SCHEMES: list[dict[str, Any]] = [
@@ -157,9 +149,8 @@ def test_ordered_classes_are_named_and_are_constants() -> None:
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
-@pytest.mark.skipif(not LETTER.exists(), reason=f"{LETTER} is absent")
-def test_letter_has_eleven_constant_classes(tol: float) -> None:
-    X, y = load_svmlight_file(io.BytesIO(lzma.decompress(LETTER.read_bytes())))
+def test_letter_has_eleven_constant_classes(tol: float, load_xz: Any) -> None:
+    X, y = load_xz("letter/letter.scale")
     X, y = scale(X.toarray()), np.array([chr(64 + int(k)) for k in y])
     model = LinearSVC(loss="hinge", tol=tol)
     found = named(told(model, X, y)[0])
