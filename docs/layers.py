@@ -50,14 +50,14 @@ BANDS = [
     (
         GROUND,
         [
-            ("checks.py, docstrings.py", "checks, shared docstrings"),
+            ("losses.py, docstrings.py", "losses, shared docstrings"),
             ("certificate.py", "made by proofs alone"),
         ],
     ),
     (
         GROUND,
         [
-            ("losses.py, ranges.py", "one record per loss"),
+            ("checks.py", "refusals of arguments"),
             ("memory.py, names.py", "small helpers"),
             ("core.py", "picks the CPU variant"),
         ],

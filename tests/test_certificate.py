@@ -432,7 +432,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/kernel_boxes.py", "problems/batch.py", "problems/logistic.py",
         "problems/kernel_matrix.py", "problems/kernel_nu.py", "problems/elastic_net.py",
         "solvers/kernel/base.py",
-        "solvers/kernel/pairs.py",  # proved by the core
+        "solvers/kernel/auto.py",  # proved by the core
         "estimators/_libsvm.py",  # infinite bounds, which claim nothing
         "models/proofs.py",  # rounds exact values outward
     }  # fmt: skip

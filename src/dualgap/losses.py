@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .ranges import refuse_huge
+from .checks import Vector as Vector
+from .checks import refuse_huge
 
-Vector = NDArray[np.float64]
 T = TypeVar("T")
 
 

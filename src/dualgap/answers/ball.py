@@ -40,6 +40,7 @@ import numpy as np
 
 from .. import core
 from ..certificate import Certificate
+from ..checks import refuse_huge
 from ..data.types import MatrixLike
 from ..losses import Loss, Vector
 from ..problems.base import EMPTY, Claim, Problem, Proof
@@ -50,7 +51,6 @@ from ..problems.kernel_boxes import KernelRegression
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Rounding
-from ..ranges import refuse_huge
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 

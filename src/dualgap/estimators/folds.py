@@ -41,7 +41,7 @@ from ..losses import Vector
 from ..problems.batch import Batch, LinearBatch
 from ..problems.kernel import KernelBatch
 from ..solvers.base import Solver
-from ..solvers.kernel.pairs import small_enough
+from ..solvers.kernel.auto import small_enough
 from ..training.batch import Job, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
 from ..training.solution import Solutions, WholeSolutions

@@ -19,13 +19,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..checks import refuse_huge
 from ..data.blocks import RowSource
 from ..data.rows import Points, check_indices
 from ..data.store import RowStore
 from ..data.types import Label, MatrixLike, Parameters
 from ..losses import Vector
 from ..problems.reductions import weights_of_rows
-from ..ranges import refuse_huge
 from .parameters import refuse_huge_of
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -42,13 +42,13 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from ..checks import refuse_huge
 from ..data.types import Label
 from ..docstrings import complete_methods, inherit_entries
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import LOSSES, Loss
 from ..names import nearest
-from ..ranges import refuse_huge
 from ..solvers import Solver, solvers_of
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
+from ..checks import refuse_huge
 from ..core import StoppedError
 from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..data.types import Parameters as Values
 from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
-from ..ranges import refuse_huge
 from ..training.batch import begin
 from ..training.checkpoint import Checkpoint
 from .base import Model, Parameters, tell, warn_of_models

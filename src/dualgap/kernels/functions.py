@@ -24,11 +24,10 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..checks import check_count
+from ..checks import check_count, refuse_huge
 from ..data.blocks import RowSource
 from ..data.rows import Points, accessor_of
 from ..data.types import Matrix, MatrixLike
-from ..ranges import refuse_huge
 
 Block = NDArray[np.floating]
 Gamma = float | Literal["scale", "auto", "mean-distance"]

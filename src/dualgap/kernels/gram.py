@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..checks import refuse_huge
 from ..core import Gram as CoreGram
 from ..core import KernelRows, Stop, StoppedError
 from ..core import Rows as Accessor
 from ..data.rows import Points
 from ..data.types import Matrix as Data
 from ..data.types import MatrixLike
-from ..ranges import refuse_huge
 from .functions import Block, Kernel, Precomputed
 
 logger = logging.getLogger("dualgap")

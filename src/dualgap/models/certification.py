@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..certificate import Certificate
+from ..checks import refuse_huge
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.base import unwrap
@@ -32,7 +33,6 @@ from ..estimators.parameters import Jobs
 from ..estimators.svc import KernelClassifier
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
 from ..problems.reductions import certificate_of
-from ..ranges import refuse_huge
 from ..training.batch import begin, seeds_of
 from .linear import (
     LOGISTIC,

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from .. import core
 from ..certificate import Bounds
-from ..checks import check_duals, check_vector
+from ..checks import check_duals, check_vector, refuse_huge
 from ..data.types import MatrixLike
 from ..losses import OneClassHinge, ResidualLoss, Vector
-from ..ranges import refuse_huge
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum, weighted_quantile
 from .binary import BinaryProblem

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Bounds, Status
-from ..checks import Count, check_fields
+from ..checks import Count, check_fields, refuse_huge
 from ..data.blocks import Block
 from ..docstrings import inherit_entries
 from ..losses import LOSSES, Vector
@@ -38,7 +38,6 @@ from ..names import nearest
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
-from ..ranges import refuse_huge
 
 if TYPE_CHECKING:
     from ..problems.batch import Batch

@@ -29,7 +29,7 @@ from ..problems.batch import Batch
 from ..problems.duals import SparseDuals
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..solvers.base import Solver, Whole
-from ..solvers.kernel.pairs import solve_one_class, solve_pairs
+from ..solvers.kernel.auto import solve_one_class, solve_pairs
 from ..solvers.labellings import solve_labellings
 from ..solvers.regression import solve_regression
 from ..solvers.shared import solve_shared

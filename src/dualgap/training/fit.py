@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .. import core
+from ..checks import refuse_huge
 from ..losses import Vector
 from ..problems.base import Problem
-from ..ranges import refuse_huge
 from ..solvers.base import Solver, check_kind
 from .checkpoint import Checkpoint, identity, restore
 from .loop import Loop

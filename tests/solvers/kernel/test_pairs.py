@@ -28,7 +28,7 @@ from dualgap.kernel import (
 from dualgap.kernels.gram import row_source
 from dualgap.problems.kernel import KernelBatch
 from dualgap.problems.reductions import OneVsOne
-from dualgap.solvers.kernel.pairs import solve_pairs
+from dualgap.solvers.kernel.auto import solve_pairs
 from dualgap.training import batch as training
 
 from ...twins import whole

@@ -14,7 +14,7 @@ from dualgap.certificate import Certificate
 from dualgap.kernel import BlockSolver, KernelAuto, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
 from dualgap.problems.batch import SingleBatch
-from dualgap.solvers.kernel.pairs import solve_one_class
+from dualgap.solvers.kernel.auto import solve_one_class
 
 from ..data import job
 from .test_regression import check, data

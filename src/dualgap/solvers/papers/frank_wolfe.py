@@ -30,12 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
-from ...checks import Count, check_step
+from ...checks import Count, check_step, refuse_huge
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
 from ...problems.kernel_boxes import KernelSimplex
 from ...problems.kernel_matrix import scaled_values
-from ...ranges import refuse_huge
 from ..base import new_order, register
 from ..kernel.base import KernelSolver, KernelState
 
