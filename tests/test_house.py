@@ -170,13 +170,13 @@ def test_files_are_short():
 
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
-    "answers": 2371,
+    "answers": 2329,
     "cli": 4124,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10863,
-    "kernels": 1625,
-    "models": 6246,
+    "estimators": 10832,
+    "kernels": 1608,
+    "models": 6207,
     "papers": 3300,
     "plot": 908,
     "problems": 6805,
