@@ -214,7 +214,7 @@ def freeze_state(state: State, name: str, tensors: Tensors) -> Plain:
     return {n: freeze(getattr(state, n), f"{name}.{n}", tensors) for n in names}
 
 
-def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
+def thaw(plain: Plain, tensors: Tensors, parts: dict[str, Any]) -> Any:
     """Invert :func:`freeze`; `parts` are the records and enums that may occur."""
     if not isinstance(plain, dict):
         return plain
@@ -226,7 +226,7 @@ def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
         items = [thaw(item, tensors, parts) for item in plain["items"]]
         return tuple(items) if plain["tuple"] else items
     if "enum" in plain:
-        return parts[plain["of"]][plain["enum"]]  # type: ignore[index]
+        return parts[plain["of"]][plain["enum"]]
     fields = plain["fields"].items()
     return parts[plain["record"]](
         **{name: thaw(value, tensors, parts) for name, value in fields}
