@@ -479,7 +479,7 @@ class Folds:
             now.C = C
             for f, (found, values) in enumerate(each):
                 X, y = self.tests[f]
-                data, batch = own[f], partial(model._fold_batch, own[f], kernel, C)
+                data, batch = own[f], partial(_fold_batch, model, own[f], kernel, C)
                 fits.append(
                     FoldFit(
                         *(f, now, data, batch, found, X, y, seconds, values),
@@ -488,6 +488,13 @@ class Folds:
                 )
             yield fits
             begun = time.perf_counter()
+
+
+def _fold_batch(
+    model: SVC | SVR, data: TrainingData, kernel: Kernel, C: float
+) -> Batch:
+    """Return the problems of a fold whose rows have a positive weight."""
+    return model._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
 
 
 def _chained(walks: Sequence[Walk]) -> Iterator[list[FoldFit]]:

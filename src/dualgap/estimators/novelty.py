@@ -93,6 +93,21 @@ class Novelty(OutlierMixin, ParameterHints):
         """Return the decisions of the training rows of positive weight."""
         return np.asarray(solution.decisions)
 
+    def decision_function(self, X: MatrixLike) -> Vector:
+        """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.
+
+        Values within rounding are set to 0: those below 1e-9 times the offset in size
+        and, for OneClassSVM, those below 1e-13 times ``sum_i a_i max_i k(x_i, x_i)``.
+        The second limit matters where the optimum is ``w = 0`` and the sums cancel; it
+        is not used with a precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Decisions.
+        """
+        return on_the_plane(self._values(X)[:, 0], self._least)
+
     def score_samples(self, X: MatrixLike) -> Vector:
         """Return the scores of rows; lower is more unusual.
 
@@ -203,18 +218,6 @@ class LinearOneClassSVM(Novelty, LinearSingle):
         values: Vector = batch.only.margins(solution.w) + self.intercept_
         return values[batch.only.cost > 0.0]
 
-    def decision_function(self, X: MatrixLike) -> Vector:
-        """Return the scores minus `offset_`: negative for outliers, 0 on the plane.
-
-        Values below 1e-9 times the offset in size are within rounding and set to 0.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Decisions.
-        """
-        return on_the_plane(self._values(X)[:, 0], self._least)
-
     @property
     def _least(self) -> float:
         """Size up to which a decision counts as 0."""
@@ -297,21 +300,6 @@ class OneClassSVM(Novelty, KernelSingle):
         if "intercept_" not in vars(self):  # the check itself takes long
             check_is_fitted(self)
         return -self.intercept_
-
-    def decision_function(self, X: MatrixLike) -> Vector:
-        """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.
-
-        Values within rounding are set to 0: those below 1e-9 times the offset in size,
-        and those below 1e-13 times ``sum_i a_i max_i k(x_i, x_i)``. The second limit
-        matters where the optimum is ``w = 0`` and the sums cancel; it is not used with
-        a precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Decisions.
-        """
-        return on_the_plane(self._values(X)[:, 0], self._least)
 
     @property
     def _least(self) -> float:

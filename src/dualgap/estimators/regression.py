@@ -17,7 +17,7 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, KernelRegression
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix, points_of
+from ..kernels.gram import Matrix
 from ..losses import Vector
 from ..problems.batch import SingleBatch
 from ..problems.kernel import KernelBatch, NuBatch
@@ -371,10 +371,6 @@ class SVR(QuantileColumns, KernelSingle):
         every, names = np.arange(len(targets)), [type(self).__name__]
         runs = [[(0, len(targets))]]
         return FoldProblems(every, weights, runs, names, None, targets, self.epsilon)
-
-    def _fold_batch(self, data: TrainingData, kernel: Kernel, C: float) -> SingleBatch:
-        """Return the problem of a fold whose rows have a positive weight."""
-        return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
 
 
 @dataclass(eq=False, repr=False)

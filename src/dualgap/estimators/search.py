@@ -110,6 +110,10 @@ class Search(Parameters):
         shuffles needs a seed. It needs safetensors.
     checkpoint_every : float, default=60.0
         Seconds between two checkpoints.
+    tol, atol : float
+        Accuracy to prove for every model.
+    max_iter : int, default=10000
+        Largest number of epochs per fit.
     time_limit : float, optional
         Seconds for the search. The final fit comes after them.
     random_state : int, RandomState instance or None, default=0

@@ -489,10 +489,6 @@ class SVC(CertainLabels, KernelClassifier):
             [whole.signs(k) for k in range(len(whole))],
         )
 
-    def _fold_batch(self, data: TrainingData, kernel: Kernel, C: float) -> KernelBatch:
-        """Return the problems of a fold whose rows have a positive weight."""
-        return self._kernel_batch(points_of(data.X, kernel), kernel, data).at(C)
-
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False
     ) -> Iterable[FittedProblem]:
