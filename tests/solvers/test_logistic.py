@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import decimal
+import gc
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +23,7 @@ from dualgap.solvers import LogisticDCD, LogisticNewton
 from dualgap.solvers.logistic_dual import choose
 from dualgap.training import solve
 
+from ..conftest import unsanitized
 from ..twins import logistic as twin
 from .data import LAYOUTS, close
 
@@ -340,3 +343,23 @@ def test_dual_descent_reads_fewer_entries_of_text_than_newton(free):
                 solver.step(state, core.Stop())
             read[solver.name] = state.work
         assert read["dcd"] < read["newton"]
+
+
+@unsanitized("it keeps freed memory")
+def test_a_fit_holds_few_numbers_for_each_row_and_class():
+    """Scores before and after a step, its products with the rows, and residuals."""
+    random = np.random.default_rng(0)
+    codes = np.arange(6000) % 40
+    X = random.standard_normal((40, 260))[codes] + 2.0 * random.standard_normal(
+        (len(codes), 260)
+    )
+    problem = LogisticProblem(X.astype(np.float32), codes, fit_intercept=True)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = solve(problem, LogisticNewton(), tol=1e-3)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.certificate.certified
+    assert most <= 6.0 * 8.0 * len(codes) * 40

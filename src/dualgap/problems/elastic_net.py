@@ -180,14 +180,14 @@ class ElasticNetProblem(LogisticProblem):
             return w
         return super().zero()
 
-    def outcome(self, S: Vector) -> RowOutcome:
+    def outcome(self, S: Vector, room: RowOutcome | None = None) -> RowOutcome:
         """Return the outcomes of all rows at given scores.
 
         Of the squared hinge `entropy` has ``-l*(-a)``, and `wrong` has ``|a|``, for the
         derivative a.
         """
         if not self.hinge:
-            return super().outcome(S)
+            return super().outcome(S, room)
         sign = np.where(self.codes == 1, 1.0, -1.0)
         short = np.maximum(1.0 - sign * S[0], 0.0)
         loss, slope = short * short, 2.0 * short

@@ -329,19 +329,28 @@ class LogisticProblem(RowsProblem):
             pass
         return S
 
-    def sums(self, weights: Vector) -> Vector:
-        """Return the sums of the rows with weights of shape (outputs, n)."""
+    def sums(self, weights: Vector, cost: Vector | None = None) -> Vector:
+        """Return the sums of the rows with weights of shape (outputs, n).
+
+        `cost`: factors of the weights, shape (n,).
+        """
 
         def add(block: slice, X: Floats, total: Vector) -> None:
-            self.passes.add_sums(X, weights[:, block].T, total)
+            own = weights[:, block]
+            own = own if cost is None else own * cost[block]
+            self.passes.add_sums(X, own.T, total)
 
         return self.passes.total((self.outputs, self.length), add)
 
-    def outcome(self, S: Vector) -> RowOutcome:
-        """Return the outcomes of all rows at given scores."""
+    def outcome(self, S: Vector, room: RowOutcome | None = None) -> RowOutcome:
+        """Return the outcomes of all rows at given scores.
+
+        `room`: outcomes that are not used any more, whose array of residuals is.
+        """
         if S.size <= FEW_SCORES:
             return RowOutcome.of(S, self.codes)
-        sums, residual = np.empty((4, self.n)), np.empty_like(S)
+        sums = np.empty((4, self.n))
+        residual = np.empty_like(S) if room is None else room.residual
 
         def of_strip(strip: slice) -> None:
             rows = strip.start, strip.stop
@@ -356,8 +365,9 @@ class LogisticProblem(RowsProblem):
     ) -> tuple[Vector, RowOutcome]:
         """Move the scores to the best bias, by Newton's method.
 
-        Return the change of the bias, and the outcomes there, given those before. It
-        ends once the sum of the residuals is this accurate, relative to their size.
+        Return the change of the bias, and the outcomes there, given those before, which
+        are overwritten. It ends once the sum of the residuals is this accurate,
+        relative to their size.
         """
         change = np.zeros(self.outputs)
         off_before = math.inf
@@ -376,16 +386,20 @@ class LogisticProblem(RowsProblem):
                 off_before = off
             S += step[:, None]
             change += step
-            now = self.outcome(S)
+            now = self.outcome(S, now)
         return change, now
 
     def _bias_step(self, now: RowOutcome, slope: Vector) -> Vector:
-        P = self.probabilities(now)
-        bent = P * (self.cost * (1.0 - P))
         if self.outputs == 1:
+            P = self.probabilities(now)
+            bent = P * (self.cost * (1.0 - P))
             return slope / max(float(bent.sum()), 2.0**-1022)
-        H = -(P * self.cost) @ P.T
-        np.fill_diagonal(H, bent.sum(axis=1))
+        H, diagonal = np.zeros((self.outputs, self.outputs)), np.zeros(self.outputs)
+        for some in blocks_of(self.n, kind=np.float32):
+            P, cost = self.probabilities(now, some), self.cost[some]
+            H -= (P * cost) @ P.T
+            diagonal += (P * (cost * (1.0 - P))).sum(axis=1)
+        np.fill_diagonal(H, diagonal)
         scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), 2.0**-1022))
         H *= scale[:, None] * scale
         null = 1.0 / scale  # equal changes of all biases change nothing
@@ -394,12 +408,16 @@ class LogisticProblem(RowsProblem):
         step: Vector = scale * np.linalg.solve(H, scale * slope)
         return step - step.mean()
 
-    def probabilities(self, now: RowOutcome) -> Vector:
-        """Return the probabilities of the classes of the outputs, (outputs, n)."""
+    def probabilities(self, now: RowOutcome, some: slice = slice(None)) -> Vector:
+        """Return the probabilities of the classes of the outputs, (outputs, n).
+
+        `some`: the rows that they are of.
+        """
+        codes, wrong = self.codes[some], now.wrong[some]
         if self.outputs == 1:
-            return np.where(self.codes == 1, 1.0 - now.wrong, now.wrong)[None]
-        P = -now.residual
-        P[self.codes, np.arange(self.n)] = 1.0 - now.wrong
+            return np.where(codes == 1, 1.0 - wrong, wrong)[None]
+        P = -now.residual[:, some]
+        P[codes, np.arange(len(codes))] = 1.0 - wrong
         return P
 
     def prove(self, claim: Claim) -> Proof:
@@ -457,7 +475,7 @@ class LogisticProblem(RowsProblem):
         change, now = self.balance(S, now, 32.0 * Rounding.unit)
         if change.any() or scores is not None:
             there = self._sums(now, 0.0, 0.0)
-        V = self.sums(now.residual * self.cost)[:, : self.d]
+        V = self.sums(now.residual, self.cost)[:, : self.d]
         length = float(core.squared_norm(np.ascontiguousarray(V).ravel()))
         # The exact dual point has the probabilities that belong to the scores S.
         drift = rounding.of_sum(there.used, there.reach)
@@ -502,7 +520,7 @@ class LogisticProblem(RowsProblem):
             Rounding.slack * float((reach * wrong).sum()),
             Rounding.slack * float((reach * now.entropy).sum()),
             float(np.count_nonzero(cost)),
-            float(np.abs((now.residual * cost).sum(axis=1)).sum()),
+            float(sum(abs((own * cost).sum()) for own in now.residual)),
         )
 
     def _moved(self, now: RowOutcome, off: Vector, wrong: Vector) -> Vector:

@@ -12,8 +12,8 @@ Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
            probabilities p_ik of the model, and P - D = 1/2 ||grad P||^2.
 Cost       a step: two products of all rows with all classes, two for each conjugate
            gradient (one for two classes with an exact block), and n d^2 for the block
-           of a class. 8 bytes for each row and class, times a few, and a copy of few
-           rows in float32, for the conjugate gradients.
+           of a class. 32 bytes for each row and class, more with exact blocks, and a
+           copy of few rows in float32, for the conjugate gradients.
 Source     Lin, Weng and Keerthi, JMLR 9, 2008, for the truncated steps; the
            certificate and the shared preconditioner are this package's.
 """
@@ -26,12 +26,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import lapack
 
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
-from ..problems.dense import DenseRows, Floats, unchecked
+from ..problems.dense import DenseRows, Floats, blocks_of, unchecked
 from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
 from .base import TINY, Solver, State, register
 from .shared_steps import SharedRows
@@ -127,7 +128,7 @@ class LogisticNewtonState(LogisticState):
         """Compute the gradient, P and D at the model."""
         problem, plain = self.problem, self.penalised
         now = self.now
-        V = problem.sums(now.residual * problem.cost)
+        V = problem.sums(now.residual, problem.cost)
         self.gradient = plain - V
         v, total = V[:, : problem.d], float(problem.cost @ now.entropy)
         length = float((v * v).sum())
@@ -194,7 +195,7 @@ class LogisticNewton(LogisticSolver):
             if stop.requested or stop.expired:
                 return
             state.epochs += 1
-            before = state.W, state.scores, state.now, state.primal, state.dual
+            W, scores, primal, dual = state.W, state.scores, state.primal, state.dual
             t = self._search(state, step)
             if t > 0.0:
                 state.W = state.W + t * step
@@ -205,11 +206,11 @@ class LogisticNewton(LogisticSolver):
                 if problem.free_bias:
                     state.W[:, problem.d] += change
                 state.look()
-            *_, primal, dual = before
             lower = primal - state.primal > settings.gain * abs(primal)
             nearer = state.dual - dual > settings.gain * abs(dual)
             if not state.primal <= primal * (1.0 + settings.rounded):
-                state.W, state.scores, state.now = before[:3]
+                state.W, state.scores = W, scores
+                state.now = problem.outcome(scores, state.now)
                 state.look()
                 lower = nearer = False
         state.updates += 1
@@ -220,15 +221,14 @@ class LogisticNewton(LogisticSolver):
     def _direction(self, state: LogisticNewtonState, stop: core.Stop) -> Vector:
         """Return nearly ``-H^-1 gradient``, by conjugate gradients."""
         problem, settings = state.problem, self.settings
-        P = problem.probabilities(state.now)
-        solve, exact = self._preconditioner(state, P)
+        solve, exact = self._preconditioner(state)
         R = -state.gradient
         S, Y = np.zeros_like(R), solve(R)
         if exact:
             return Y
         precise = state.precise or settings.holds(problem)
         passes = problem.passes if precise else self._rough(state)
-        P = P.astype(np.float64 if precise else passes.kind, copy=False)
+        kind = np.float64 if precise else passes.kind
         D, left = Y.copy(), float((R * Y).sum())
         share = state.primal - state.dual
         share /= max(state.primal, TINY)
@@ -242,7 +242,7 @@ class LogisticNewton(LogisticSolver):
             if stop.requested or stop.expired:
                 break
             made += 1
-            H = self._product(problem, passes, D, P)
+            H = self._product(state, passes, D, kind)
             bent = float((D * H).sum())
             if not bent > 0.0:
                 break
@@ -274,17 +274,18 @@ class LogisticNewton(LogisticSolver):
         return state.rough
 
     def _product(
-        self, problem: LogisticProblem, passes: DenseRows, D: Vector, P: Floats
+        self, state: LogisticState, passes: DenseRows, D: Vector, kind: DTypeLike
     ) -> Vector:
-        """Return ``H D``, by products in the type of P, (outputs, n)."""
-        kind = P.dtype
+        """Return ``H D``, by products in this type."""
+        problem = state.problem
         size = max(float(np.abs(D).max()), TINY)
         direction, largest = (D / size).astype(kind), float(problem.cost.max())
         cost = (problem.cost / largest).astype(kind)
         uneven = bool((cost != 1.0).any())
 
         def add(block: slice, X: Floats, total: Vector) -> None:
-            p, Z = P[:, block], passes.images(X, direction)
+            p = problem.probabilities(state.now, block).astype(kind, copy=False)
+            Z = passes.images(X, direction)
             Z *= p
             Z -= p * Z.sum(axis=0)
             if uneven:
@@ -296,18 +297,23 @@ class LogisticNewton(LogisticSolver):
         return H
 
     def _preconditioner(
-        self, state: LogisticNewtonState, P: Vector
+        self, state: LogisticNewtonState
     ) -> tuple[Preconditioner, bool]:
         """Return nearly ``H^-1``, and whether it is exact."""
-        problem, settings = state.problem, self.settings
-        bent = problem.cost * P * (1.0 - P)
+        problem, settings, passes = state.problem, self.settings, state.problem.passes
         least = settings.least * float(problem.cost @ state.now.wrong)
-        if settings.holds(problem):
-            return _inverse(_matrix(problem, P, bent, least))
-        if state.hard:
-            passes = problem.passes if state.precise else self._rough(state)
+        holds = settings.holds(problem)
+        if holds or state.hard:
+            P = problem.probabilities(state.now)
+            bent = problem.cost * P * (1.0 - P)
+            if holds:
+                return _inverse(_matrix(problem, P, bent, least))
+            passes = passes if state.precise else self._rough(state)
             return _inverse(_grams(problem, passes, bent, least))[0], False
-        weight, passes = bent.sum(axis=1), problem.passes
+        weight = np.zeros(problem.outputs)
+        for some in blocks_of(problem.n, kind=np.float32):
+            P = problem.probabilities(state.now, some)
+            weight += (problem.cost[some] * P * (1.0 - P)).sum(axis=1)
         narrow = problem.length <= settings.shared
         many = problem.n >= settings.rows_per_column * problem.length
         if narrow and many and not isinstance(passes, SparseRows):
@@ -327,7 +333,8 @@ class LogisticNewton(LogisticSolver):
         image, plain = problem.scores(step), step[:, : problem.d]
         first = float((state.W[:, : problem.d] * plain).sum())
         square = float((plain * plain).sum())
-        now, moved, t, most = state.now, state.scores, 0.0, math.nan
+        now, t, most = state.now, 0.0, math.nan
+        loss, moved = now.loss, np.empty_like(image)
         if not np.isfinite(image).all():
             return 0.0
         low, high = 0.0, math.inf
@@ -340,9 +347,10 @@ class LogisticNewton(LogisticSolver):
                 t = 1.0
             else:
                 slope = first + t * square
-                slope -= float((problem.cost * now.residual * image).sum())
+                for residual, own in zip(now.residual, image, strict=True):
+                    slope -= float((problem.cost * residual * own).sum())
                 more = t * first + 0.5 * t * t * square
-                more += float((problem.cost * (now.loss - state.now.loss)).sum())
+                more += float((problem.cost * (now.loss - loss)).sum())
                 if abs(slope) <= most and (slope <= 0.0 or more <= 0.0):
                     break
                 low, high = (t, high) if slope < 0.0 else (low, t)
@@ -350,9 +358,11 @@ class LogisticNewton(LogisticSolver):
                 if not low < new < high:
                     new = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
                 t = new
-            moved = state.scores + t * image
-            now = problem.outcome(moved)
+            np.multiply(image, t, out=moved)
+            moved += state.scores
+            now = problem.outcome(moved, now)
         if not t < math.inf:
+            state.now = problem.outcome(state.scores, now)
             return 0.0
         state.scores, state.now = moved, now
         return t
@@ -360,11 +370,15 @@ class LogisticNewton(LogisticSolver):
     @staticmethod
     def _bent(problem: LogisticProblem, now: RowOutcome, image: Vector) -> float:
         """Return the second derivative of the loss along a step."""
-        P = problem.probabilities(now)
-        mean = (P * image).sum(axis=0)
         if problem.outputs == 1:
-            return float((problem.cost * mean * (1.0 - P[0]) * image[0]).sum())
-        return float((problem.cost * (P * (image - mean) ** 2).sum(axis=0)).sum())
+            P = problem.probabilities(now)[0]
+            return float((problem.cost * (P * image[0]) * (1.0 - P) * image[0]).sum())
+        bent = np.empty(problem.n)
+        for some in blocks_of(problem.n, kind=np.float32):
+            P, own = problem.probabilities(now, some), image[:, some]
+            mean = (P * own).sum(axis=0)
+            bent[some] = (P * (own - mean) ** 2).sum(axis=0)
+        return float((problem.cost * bent).sum())
 
     def iterate(self, state: LogisticNewtonState) -> tuple[Vector, None]:
         return state.W.ravel(), None
