@@ -65,6 +65,12 @@ void bind_folds(nb::module_ &m) {
           "table"_a, "runs"_a, "y"_a, "weights"_a, "threads"_a,
           "targets"_a = nb::none(), "epsilon"_a = 0.0, nb::keep_alive<1, 2>())
       .def(
+          "start",
+          [](Folds &self, Array<const double> c) {
+            self.start(sized(c, self.rows(), "c"));
+          },
+          "c"_a, "Sets y_i alpha_i near which all folds begin, before the first C.")
+      .def(
           "advance",
           [](Folds &self, double C, double tol, double atol, Index most, Stop &stop) {
             return without_gil(stop, [&](Poll &poll) {

@@ -768,6 +768,9 @@ class Folds:
 
     def __init__(self, table: FoldTable, runs: Sequence[tuple[int, int]], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int, targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, epsilon: float = 0.0) -> None: ...
 
+    def start(self, c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Sets y_i alpha_i near which all folds begin, before the first C."""
+
     def advance(self, C: float, tol: float, atol: float, most: int, stop: Stop) -> bool:
         """
         Solves all folds for a larger C, with at most `most` working sets for each. False if told to leave; the folds are not to be used then.

@@ -34,12 +34,16 @@ def integer_folds(scale, seed):
 
 
 @pytest.mark.cases(1)
+@pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scale", [1, 1000])
-def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
+def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale, near):
+    """They hold from any start: it may lie outside the box, and need no sum of 0."""
     rng, X, weights, table = integer_folds(scale, threads)
     y = np.where(X[:, 1] + rng.normal(0, 1.5, 50) > 0.0, 1, -1).astype(np.int8)
     folds = HingeFolds(table, [(0, 50)], np.arange(50), y, weights, threads)
+    if near:
+        folds.core.start(rng.normal(0, 0.02, 50))
     K = Kernel(X @ X.T)
     for C in (0.01, 0.1, 1.0):
         found = folds.advance(C, 0, job(tol=1e-4))

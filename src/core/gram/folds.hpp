@@ -9,7 +9,8 @@
 //            (regression). These are the first two problems of block.hpp.
 // Start      from the solutions for the two C before: c at a bound goes to the same
 //            bound of the new box, the others follow the line through both solutions
-//            but do not change their sign, and the sum is corrected in proportion to c
+//            but do not change their sign, and the sum is corrected in proportion to
+//            c; for the first C from a given c, such as that of a fit to all rows
 // Update     for each fold, a working set of all rows between their bounds and the rows
 //            that violate most (all of these, if they are few). Pair steps solve its
 //            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r
@@ -97,6 +98,9 @@ class Fold : public Box, private FoldTuning {
     idle = 0;
   }
 
+  // Lets the first C begin near c, shape (n,).
+  void start(const double *c) { near_.assign(c, c + n_); }
+
   // Sets the box and the start for a C, which goes beyond the last solution by this
   // part of the way from the one before it. The change of c goes to `change`.
   void begin(double C, double by) {
@@ -107,17 +111,22 @@ class Fold : public Box, private FoldTuning {
     double up = 0.0, down = 0.0;  // of the variables inside the box
     for (Index i = 0; i < n_; ++i) {
       const double side = old[i] < 0.0 ? -1.0 : 1.0, a = side * old[i];
-      if (a == 0.0) continue;
-      const double most = side > 0.0 ? hi_[i] : -lo_[i];
-      c_[i] = most;
-      if (a < (side > 0.0 ? hi[i] : -lo[i])) {
-        const double wish = a + by * (a - side * last_[i]);
-        c_[i] = on_grid(std::clamp(wish, 0.0, most));
+      if (!near_.empty()) {
+        c_[i] = on_grid(std::clamp(near_[i], lo_[i], hi_[i]));
+      } else if (a > 0.0) {
+        const double most = side > 0.0 ? hi_[i] : -lo_[i];
+        c_[i] = most;
+        if (a < (side > 0.0 ? hi[i] : -lo[i])) {
+          const double wish = a + by * (a - side * last_[i]);
+          c_[i] = on_grid(std::clamp(wish, 0.0, most));
+        }
+        c_[i] *= side;
       }
-      c_[i] *= side;
       sum += c_[i];
-      if (std::abs(c_[i]) < most) (side > 0.0 ? up : down) += std::abs(c_[i]);
+      if (std::abs(c_[i]) < (c_[i] > 0.0 ? hi_[i] : -lo_[i]))
+        (c_[i] > 0.0 ? up : down) += std::abs(c_[i]);
     }
+    near_.clear();
     const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
     if (most > 0.0) {
       const double part = std::min(1.0, std::abs(heavy) / most);
@@ -253,7 +262,7 @@ class Fold : public Box, private FoldTuning {
     return weighted_quantile(kinks.data(), costs.data(), kinks.size(), total);
   }
 
-  Vec weight_, last_, change_;
+  Vec weight_, last_, change_, near_;
   const SharedTable &table_;
   const std::int8_t *y_;
   Vector<Order> who_;
@@ -283,6 +292,9 @@ class Folds : private FoldTuning {
     for (Index p = 0; p < folds; ++p)
       folds_.emplace_back(problem, Vec(weights + p * m_, weights + (p + 1) * m_),
                           table_, y_.data(), team_);
+  }
+  void start(const double *c) {
+    for (Fold &fold : folds_) fold.start(c);
   }
   Index rows() const { return m_; }
   Index folds() const { return folds_.size(); }

@@ -30,6 +30,7 @@ from ..certificate import Certificate
 from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import Vector
+from ..problems.duals import Table, expanded
 from ..training.batch import begin
 from .base import CertificateHTMLMixin, Model, final, own, warn_of_models
 from .calibrators import (
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Method: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
+
+#: The models of the folds are proved to this many times `tol`. Beside the noise of the
+#: labels, the calibration hardly depends on more digits of their decisions.
+_LOOSER = 10.0
 
 # ------------------------------------------------------------------- held-out decisions
 
@@ -101,16 +106,20 @@ def held_out_values(
 ) -> Vector:
     """Return decisions of each row from a model that was not trained on it.
 
-    `model`: all folds have its parameters, and begin near it if it is fitted.
+    `model`: all folds have its parameters, and begin near it if it is fitted. They have
+    the kernel that it has for all rows.
     `splits`: every row is held out once. `name`: what warnings are about. The result
     has shape (n, n_problems). Raises KeyboardInterrupt after Ctrl-C, and ValueError if
     `time_limit` ended the work.
     """
     near, duals = _near(model), _duals(model, len(y))
     model = clone(model)
+    model.tol *= _LOOSER
     if hasattr(model, "checkpoint"):
         model.checkpoint = None
     X, y, seen = model._seen(X, y)
+    if isinstance(model, SVC) and not callable(model.kernel):
+        model.kernel = model._kernel_record().resolve(X)
     stop = begin(model.time_limit)
     points = Points.of(X, model._constant)
     folds = Folds(points, y, weight, splits, stop, model._threads, seen, near, duals)
@@ -149,13 +158,11 @@ def _near(model: Model) -> list[Vector]:
     return list(np.column_stack([coef, model.intercept_ / model.intercept_scaling]))
 
 
-def _duals(model: Model, n: int) -> Vector | None:
-    """Return ``y_i alpha_i`` of all rows of a fitted SVC, in LIBSVM's layout."""
-    if not (isinstance(model, SVC) and hasattr(model, "dual_coef_")):
+def _duals(model: Model, n: int) -> Table | None:
+    """Return ``y_i alpha_i`` of all rows of a fitted model, if it keeps them."""
+    if not hasattr(model, "dual_coef_"):
         return None
-    table = np.zeros((len(model.dual_coef_), n))
-    table[:, model.support_] = model.dual_coef_
-    return table
+    return expanded(model.dual_coef_, model.support_, n)
 
 
 def curves_of_pairs(
@@ -225,10 +232,11 @@ class CalibratedClassifier(
     """Classifier with probabilities, from one fit and folds that share their work.
 
     It fits `estimator` to all rows, and calibrates decisions of rows that were held out
-    of training. The models of all folds are trained together, as in
-    :class:`SVCCV` and :class:`LinearSVCCV`. The result has the probabilities of
-    scikit-learn's ``CalibratedClassifierCV(estimator, ensemble=False)``, within `tol`
-    of the estimator.
+    of training. The models of all folds are trained together, from the model of all
+    rows on, to 10 times the `tol` of the estimator. The result has the probabilities of
+    scikit-learn's ``CalibratedClassifierCV(estimator, ensemble=False)`` within that
+    accuracy, if a kernel's `gamma` is a number: a rule such as "scale" is applied once,
+    to all rows.
 
     Parameters
     ----------

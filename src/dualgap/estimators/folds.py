@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,11 +38,15 @@ from ..kernels.functions import Kernel, Precomputed
 from ..kernels.gram import points_of
 from ..kernels.table import KernelTable, shared_matrix, values_at, whole_table
 from ..losses import Vector
+from ..problems.base import Problem
 from ..problems.batch import Batch, LinearBatch
+from ..problems.binary import BinaryProblem
+from ..problems.duals import Table, carried, dense_table
 from ..problems.kernel import KernelBatch
+from ..solvers.auto import Auto, begins_with_duals
 from ..solvers.base import Solver
 from ..solvers.kernel.auto import small_enough
-from ..training.batch import Job, in_threads, solve_path
+from ..training.batch import Job, Start, in_threads, solve_path
 from ..training.folds import FoldProblems, bytes_of_folds, solve_folds
 from ..training.solution import Solutions, WholeSolutions
 from .base import Model
@@ -169,7 +173,7 @@ class Fold:
     y_test: NDArray[np.generic]
     seen: Parameters = field(default_factory=dict)
     #: ``y_i alpha_i`` of these rows in a model of all rows, near which the fits begin.
-    duals: Vector | None = None
+    duals: Table | None = None
 
     def walk(
         self, model: Model, Cs: Vector, stop: core.Stop, threads: int = 1
@@ -187,7 +191,9 @@ class Fold:
         except ValueError as error:
             error.args = (f"fold {self.number}: {error}", *error.args[1:])
             raise
-        path = solve_path(batch, Cs, solver, job, _start(batch, solver, self.duals))
+        path = solve_path(
+            batch, Cs, solver, job, _start(batch, solver, self.duals, model.tol)
+        )
         for C, found in zip(map(float, Cs), path, strict=True):
             now, seconds = copy.copy(model), time.perf_counter() - begun
             now.C = C
@@ -200,15 +206,33 @@ class Fold:
             begun = time.perf_counter()
 
 
-def _start(batch: Batch, solver: Solver, duals: Vector | None) -> list[Vector] | None:
-    """Return dual variables to start a kernel classifier from; None if none are known.
+def _start(
+    batch: Batch, solver: Solver, duals: Table | None, tol: float
+) -> Start | None:
+    """Return what gives dual variables to start from; None if none are known.
 
-    `duals`: ``y_i alpha_i`` of all rows, in LIBSVM's layout.
+    `duals`: ``y_i alpha_i`` of all rows in use, in the layout of ``dual_coef_``.
     """
-    if duals is None or not (isinstance(batch, KernelBatch) and solver.dual):
+    if duals is None or not solver.dual:
         return None
-    table = duals[:, batch.order]
-    return [batch.entries(table, k) * batch.signs(k) for k in range(len(batch))]
+    if isinstance(batch, LinearBatch) and not batch.joint:
+        first = cast(BinaryProblem, batch.problem(0))
+        if isinstance(solver, Auto) and not begins_with_duals(first, tol):
+            return None
+
+        def scaled(k: int, problem: Problem) -> Vector:
+            return carried(cast(BinaryProblem, problem), batch.duals(duals, k))
+
+        return scaled
+    if not isinstance(batch, KernelBatch):
+        return None
+    own: KernelBatch = batch
+    table = dense_table(duals)[:, own.order]
+
+    def signed(k: int, problem: Problem) -> Vector:
+        return own.begin(k, problem, own.C, own.entries(table, k) * own.signs(k))
+
+    return signed
 
 
 @dataclass
@@ -229,8 +253,8 @@ class Folds:
     #: Models of all rows of a linear classifier, one per problem, near which the folds
     #: begin where their problems share passes; none for a cold start.
     near: Sequence[Vector] = ()
-    #: The same for a kernel classifier: ``y_i alpha_i`` of all rows.
-    duals: Vector | None = None
+    #: ``y_i alpha_i`` of all rows in such a model, in the layout of ``dual_coef_``.
+    duals: Table | None = None
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.
     table: tuple[Kernel, NDArray[np.intp] | None, KernelTable | None] | None = None
@@ -360,10 +384,12 @@ class Folds:
         def same() -> LinearBatch:
             return batch
 
-        folds = batch.weighted([(data.weight, data.factor) for data in own])
+        folds = batch.weighted([(data.weight, data.factor) for data in own], self.near)
         job = model._job(self.stop, self.threads)
         job.seeds, job.models = model._seeds(several), [*self.near] * len(own)
-        path = solve_path(folds, Cs, model._solver(batch), job)
+        solver = model._solver(batch)
+        start = _start(folds, solver, self.duals, model.tol)
+        path = solve_path(folds, Cs, solver, job, start)
         for C, found in zip(map(float, Cs), path, strict=True):
             seconds = (time.perf_counter() - begun) / len(own)
             now, fits = copy.copy(model), []
@@ -419,7 +445,7 @@ class Folds:
         job = model._job(self.stop, 1)
         job.seeds, solver = model._seeds(len(batch)), model._solver(batch, job)
         (_, test), (X, y) = self.splits[f], self.tests[f]
-        start = _start(batch, solver, self.duals)
+        start = _start(batch, solver, self.duals, model.tol)
         path = solve_path(batch, Cs, solver, job, start)
         for C, found in zip(map(float, Cs), path, strict=True):
             coef = np.zeros((len(found), table.n))
@@ -442,7 +468,10 @@ class Folds:
         The matrix may take the memory of the caches of all folds.
         """
         points = self.points
-        problems = model._folds(points, kernel, own) if kernel.positive else None
+        if not kernel.positive:
+            return None
+        near = (self.duals,) if isinstance(model, SVC) else ()
+        problems = model._folds(points, kernel, own, *near)
         if problems is None:
             return None
         megabytes = model.cache_size * len(self.splits)

@@ -30,6 +30,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of, rows_in
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problems.duals import Table, dense_table
 from ..problems.kernel import Bias, KernelBatch
 from ..problems.reductions import OneVsOne, Reduction
 from ..solvers import Auto, Solver, get_solver
@@ -463,9 +464,16 @@ class SVC(CertainLabels, KernelClassifier):
         return lambda k: trained_by_libsvm(batch, k, self.tol, self.atol)
 
     def _folds(
-        self, points: Points, kernel: Kernel, own: list[TrainingData]
+        self,
+        points: Points,
+        kernel: Kernel,
+        own: list[TrainingData],
+        duals: Table | None = None,
     ) -> FoldProblems | None:
-        """Return the problems of all folds over one matrix; None if they are others."""
+        """Return the problems of all folds over one matrix; None if they are others.
+
+        `duals`: ``dual_coef_`` of all rows in a model from which the folds start.
+        """
         bias = self._bias_of_problems()
         if not bias["fit_intercept"] or bias["penalize_intercept"]:
             return None
@@ -480,13 +488,17 @@ class SVC(CertainLabels, KernelClassifier):
         factor = np.ones(len(classes))
         every = replace(own[0], weight=np.ones(len(codes)), factor=factor)
         whole = self._kernel_batch(points, kernel, every)
-        ends = list(pairwise(whole.bounds))
+        ends, near = list(pairwise(whole.bounds)), []
+        if duals is not None:
+            table = dense_table(duals)[:, whole.order]
+            near = [whole.entries(table, k) for k in range(len(whole))]
         return FoldProblems(
             whole.order,
             np.ascontiguousarray(weights[:, whole.order]),
             [[ends[i], ends[j]] for i, j in whole.reduction.subjects],
             whole.names,
             [whole.signs(k) for k in range(len(whole))],
+            near=near,
         )
 
     def _fitted_problems(

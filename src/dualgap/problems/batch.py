@@ -234,6 +234,7 @@ class LinearBatch(Batch):
         self._pages: Pages | None = None
         self.kind = "crammer-singer" if self.joint else "binary"
         self.options, self.parts = options, [(weight, factor)]
+        self.near: Sequence[Vector] = ()
         self.points: Points | None = None
         pairs = kind is OneVsOne
         if pairs and not part:
@@ -290,13 +291,18 @@ class LinearBatch(Batch):
             return self.begin(k, problem, *past[-1])
         return super().along(k, problem, past)
 
-    def weighted(self, parts: Sequence[tuple[Vector | None, Vector]]) -> LinearBatch:
+    def weighted(
+        self,
+        parts: Sequence[tuple[Vector | None, Vector]],
+        near: Sequence[Vector] = (),
+    ) -> LinearBatch:
         """Return the problems of every fold: one part after another.
 
         `parts`: weights of the rows in training, 0 for held-out rows, and of the
-        classes.
+        classes. `near`: a model of all rows for each problem of a fold, or none.
         """
         other = copy.copy(self)
+        other.near = near
         other.parts, other.first, other.zeros = list(parts), None, None
         other.same_costs = False
         other.names = [
@@ -326,7 +332,9 @@ class LinearBatch(Batch):
             rows = self.rows.with_labels(self.rows.y, self.weights(k), self.C)
             return CrammerSingerProblem(rows, self.codes, len(self.classes))
         if self.points is None:
-            return self.rows.with_labels(self._signs(k), self.weights(k), self.C)
+            found = self.rows.with_labels(self._signs(k), self.weights(k), self.C)
+            found.near = self.near[k % self.count] if self.near else None
+            return found
         place, weights = self.place(k), self.weights(k)
         assert weights is not None
         return BinaryProblem(

@@ -177,6 +177,11 @@ def choose(
     return SolverPlan(DCD(), reason, passes, other_passes, settled)
 
 
+def begins_with_duals(problem: BinaryProblem, tol: float) -> bool:
+    """Whether a cold fit begins with `dcd`, the method that can start from duals."""
+    return isinstance(choose(problem, tol).solver, DCD)
+
+
 def successor(solver: Solver, problem: BinaryProblem) -> Solver:
     """Return the solver that may take over from another one."""
     if isinstance(solver, DCD) and not few_rows(problem):

@@ -57,6 +57,8 @@ class SmoothingNewtonSettings:
 
     #: First smoothing parameter tau.
     first_tau: float = 2.5
+    #: The same from a model near the solution.
+    near_tau: float = 0.15
     #: tau is divided by this at most at a time.
     tau_divisor: float = 4.0
     #: Share of the target gap that smoothing may account for.
@@ -224,6 +226,9 @@ class SmoothingNewton(FewFeatures):
         state = SmoothingNewtonState.begin(problem, rng, merge, tau=tau)
         if state.group is not None:
             state.spend(grouping_work(problem))
+        if problem.near is not None and not problem.free_bias:  # needs no samples
+            state.w, state.samples = problem.near.copy(), []
+            state.tau = self.settings.near_tau
         return state
 
     def step(self, state: SmoothingNewtonState, stop: core.Stop) -> None:

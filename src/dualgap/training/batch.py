@@ -221,21 +221,18 @@ def solve_path(
     Cs: Sequence[float] | Vector,
     solver: Solver,
     job: Job,
-    start: Sequence[Vector] | None = None,
+    start: Start | None = None,
 ) -> Iterator[Solutions]:
     """Train the problems of a batch for every C, in the order given.
 
     The core solves small problems in one call. Problems that share passes start from
     the models of the last C, others from the dual variables of the last two, so that
-    the values are best increasing; the first fit starts from those in `start`, of any
-    C.
+    the values are best increasing; the first fit starts from those of `start`.
     """
     if len(Cs) > 1 or start is not None:
         check_warm(batch, solver)
     past: list[tuple[float, Sequence[Vector]]] = []
     batch = batch.for_path()
-    if start is not None:
-        past = [(batch.C, start)]
     for C in map(float, Cs):
         now = batch.at(C)
 
@@ -247,7 +244,7 @@ def solve_path(
                 return now.along(k, problem, before)
             return now.begin(k, problem, *before[0])
 
-        found = solve_batch(now, solver, job, warm if past else None)
+        found = solve_batch(now, solver, job, warm if past else start)
         past = [*(one for one in past[-1:] if one[0] != C), (C, found.alpha)]
         job = replace(job, models=list(found.w))
         yield found

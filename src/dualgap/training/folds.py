@@ -58,6 +58,8 @@ class FoldProblems:
     #: Targets of a regression, in the order of the matrix, shape (n,).
     targets: Vector | None = None
     epsilon: float = 0.0
+    #: ``y_i alpha_i`` of the rows of each problem, from which its folds start; or none.
+    near: Sequence[Vector] = ()
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -105,6 +107,8 @@ def solve_folds(
     orders = [problems.order(p) for p in range(count)]
     threads = job.threads if count == 1 else 1
     engines = [problems.over(table, p, threads) for p in range(count)]
+    for engine, near in zip(engines, problems.near, strict=False):
+        engine.core.start(near)
     kept = [
         [np.flatnonzero(weight[order] > 0.0) for order in orders]
         for weight in problems.weights
