@@ -174,13 +174,13 @@ ROOMS = {
     "cli": 4124,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10832,
+    "estimators": 10903,
     "kernels": 1608,
-    "models": 6207,
+    "models": 6246,
     "papers": 3300,
     "plot": 908,
     "problems": 6832,
-    "solvers": 11603,
+    "solvers": 11612,
     "training": 2380,
 }
 
