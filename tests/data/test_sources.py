@@ -1,6 +1,6 @@
 """Files and batches that cannot be converted are refused with a message that says why.
 
-What they become is in test_convert.py.
+What they become is in test_conversion.py.
 """
 
 from __future__ import annotations

@@ -555,7 +555,7 @@ def test_sdca_random_output_is_uniform_over_the_window():
 
 @any_loss
 def test_closed_forms_maximise_the_one_row_dual(loss):
-    """The twin's own table (papers.md (d)) against a fine grid."""
+    """The twin's own table of closed forms against a fine grid."""
     phi = LOSSES[loss][1]
     rng = np.random.default_rng(7)
     for _ in range(200):

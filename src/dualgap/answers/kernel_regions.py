@@ -159,7 +159,7 @@ def kernel_bounds(
 
     - `X`: shape (n, d).
     - `values`: ``sum_i s_i alpha_i k(x_i, x)`` of the region, from
-      :func:`~dualgap.kernel.predict.pair_values`, shape (n,).
+      :func:`~dualgap.kernels.predict.pair_values`, shape (n,).
 
     Both bounds have shape (n,).
     """

@@ -1,7 +1,7 @@
 """`auto`: the block solver, run down to rounding where this costs little.
 
 Problem    hinge with an unpenalised bias, or squared hinge with a penalised bias
-           (problem.py)
+           (problems/kernel.py)
 Update     as in `block` (block.py)
 Guarantee  as in `block`
 Cost       at most twice the work that reaches tol, plus `free_entries` entries of

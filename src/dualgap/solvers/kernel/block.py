@@ -1,8 +1,8 @@
 """Block solver: working sets of many rows, and the gradient at all rows.
 
 Problem    hinge with an unpenalised bias (the C-SVC of LIBSVM), or squared hinge with a
-           penalised bias (problem.py), regression or one class (regression.py), or nu
-           (kernel_nu.py); solved through the dual
+           penalised bias, regression or one class, or nu (problems/kernel.py,
+           kernel_boxes.py, kernel_nu.py); solved through the dual
 Update     the rows that violate the optimality conditions most join the newest rows of
            the last working set. The problem of the working set is solved in cache, by
            pairs (hinge) or coordinates (squared hinge), to a tenth of the violation.

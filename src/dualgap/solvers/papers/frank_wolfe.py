@@ -1,7 +1,7 @@
 """Frank-Wolfe methods: plain (FW), away steps (MFW), and swaps (SWAP, SWAP-2o, MDM).
 
-Problem    the dual of the squared-hinge SVM (problem.py) as a quadratic programme on
-           the simplex: min 1/2 a'Ka, a >= 0, sum a = 1, with
+Problem    the dual of the squared-hinge SVM (problems/kernel.py) as a quadratic
+           programme on the simplex: min 1/2 a'Ka, a >= 0, sum a = 1, with
            K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i. With p = a'Ka the dual variables
            are alpha = a/p, and D(alpha) = 1/(2p). Also any max q'a - 1/2 a'Ka over the
            simplex (KernelSimplex): with h = max q - q, K_ij + h_i + h_j has the same
