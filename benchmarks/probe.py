@@ -118,7 +118,7 @@ def one(way: str, classes: int) -> None:
 
 
 def searched(way: str, classes: int) -> None:
-    """Train a search or a loop; print its seconds, those of products, and passes."""
+    """Train a search or a loop; print seconds, the seconds of products, and passes."""
     from sklearn.model_selection import StratifiedKFold
 
     from dualgap import LinearSVC, LinearSVCCV

@@ -138,8 +138,8 @@ void bind_tools(nb::module_ &m) {
         "given an estimate and what was proved there.");
   m.def("gap_at_the_end", &gap_at_the_end, "gap"_a, "before"_a, "lag"_a, "least"_a,
         "after_sgd"_a,
-        "The gap at the end of a sweep, given its sum over the visits and that of the "
-        "sweep before.");
+        "The gap at the end of a sweep, given its sum over the visits and the sum of "
+        "the sweep before.");
 
   nb::class_<Stop>(m, "Stop", "Tells running passes to leave, from any thread.")
       .def(nb::init<>())

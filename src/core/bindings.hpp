@@ -198,7 +198,7 @@ struct Named {
   const char *name;
 };
 
-// Checks that the arrays have so many entries, and returns their number.
+// Checks that the arrays have `want` entries, and returns this number.
 inline Index checked_lengths(Index want, std::initializer_list<Named> arrays) {
   for (const auto &[length, name] : arrays) check_length(length, want, name);
   return want;

@@ -34,8 +34,8 @@ inline double next_factor(double estimated, double proved, double most) {
 }
 
 // Returns the gap at the end of a sweep, given its sum over the visits, which lags
-// behind, and that of the sweep before. The share left is `lag` times the root of the
-// fall, and at least `least`; after a sweep of Modified-SGD it is `lag` times the fall.
+// behind, and the sum of the sweep before. The share left is `lag` times the root of
+// the fall, at least `least`; after a sweep of Modified-SGD it is `lag` times the fall.
 inline double gap_at_the_end(double gap, double before, double lag, double least,
                              bool after_sgd) {
   if (!(0.0 < gap && gap < before)) return gap;

@@ -126,7 +126,7 @@ def next_factor(estimated: float, proved: float, most: float) -> float:
 
 def gap_at_the_end(gap: float, before: float, lag: float, least: float, after_sgd: bool) -> float:
     """
-    The gap at the end of a sweep, given its sum over the visits and that of the sweep before.
+    The gap at the end of a sweep, given its sum over the visits and the sum of the sweep before.
     """
 
 class Stop:

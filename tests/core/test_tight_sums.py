@@ -60,7 +60,7 @@ def test_sums_with_a_constant_feature():
 
 
 def test_sums_of_precise_products():
-    """What is left are roundings of the result, and u^2 of what cancels."""
+    """The rest are roundings of the result, and u^2 of what cancels."""
     found = evaluated(examples(), W, "precise")
     m = Y * (X @ W)
     close(found.loss_error, COST @ (3.0 * U * (abs(m) + 1.0)))

@@ -142,7 +142,7 @@ CERTAIN = [
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_values_of_the_optimum_are_within_their_bounds(data, name):
-    """Of models that are far from it, which the certificate tells."""
+    """The models are far from it, which the certificate tells."""
     X, score, labels = data
     y = score if "SVR" in name or name == "quantiles" else labels
     model = clone(MODELS[name])

@@ -117,7 +117,7 @@ def test_errors_of_the_dual_value(case):
 
 
 def test_errors_of_multiples():
-    """Of D at s alpha, the exact point is `own` and four roundings from it."""
+    """At s alpha, the exact point of D is `own` and four roundings away."""
     own, s = 1e-9, 0.5
     sums = values(used=1.0, sum=1.0)
     assert FEW.dual(sums, 1.0, own=own)[0] == 0.5

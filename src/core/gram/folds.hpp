@@ -10,7 +10,7 @@
 // Start      from the solutions for the two C before: c at a bound goes to the same
 //            bound of the new box, the others follow the line through both solutions
 //            but do not change their sign, and the sum is corrected in proportion to
-//            c; for the first C from a given c, such as that of a fit to all rows
+//            c; for the first C from a given c, as a fit to all rows has it
 // Update     for each fold, a working set of all rows between their bounds and the rows
 //            that violate most (all of these, if they are few). Pair steps solve its
 //            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r

@@ -81,8 +81,8 @@ def svm_path(
 
     The values are trained in increasing order. Each fit starts from the dual variables
     of the previous one, scaled to the new box, which saves most of the work. With the
-    logistic loss the models are those of :class:`LogisticRegression`, and each fit
-    starts from the previous model.
+    logistic loss the models are :class:`LogisticRegression`, and each fit starts from
+    the previous model.
 
     Parameters
     ----------

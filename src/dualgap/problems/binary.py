@@ -104,7 +104,7 @@ class BinaryProblem(VectorProblem):
     loss: Loss
     y: NDArray[np.int8]
     cost: Vector
-    #: A model near the solution, such as that of more rows; None if none is known.
+    #: A model near the solution, such as a model of more rows; None if none is known.
     near: Vector | None = None
     _prove_as_given = as_given
     _loss_of = staticmethod(get_loss)

@@ -102,7 +102,7 @@ class ProximalNewtonState(LogisticState):
     norms: Vector = field(init=False)  # sqrt(sum_i c_i x_ij^2)
     sweeps: int = 0  # of the last descent over columns
     failures: int = 0  # descents of a step that did not end
-    alpha: Vector | None = None  # the best dual point, if another one than that of W
+    alpha: Vector | None = None  # the best dual point; None if W gives it
     proved: float = 0.0  # D there
     #: Rows that have a loss where the last step would have led, if that was too far.
     reached: Mask = field(init=False)

@@ -125,7 +125,7 @@ class Interior:
 
     @property
     def off(self) -> tuple[Vector, Vector, Vector]:
-        """What the margins, f and g differ by from those of p, q and a."""
+        """Differences of the margins, f and g from their values at p, q and a."""
         a, c, w, own = self.a, self.cost, self.w, self.own
         hinge = self.problem.hinge
         margins = 1.0 - 0.5 * a / c + self.s if hinge else np.log((c - a) / a)

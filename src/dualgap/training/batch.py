@@ -227,7 +227,7 @@ def solve_path(
 
     The core solves small problems in one call. Problems that share passes start from
     the models of the last C, others from the dual variables of the last two, so that
-    the values are best increasing; the first fit starts from those of `start`.
+    the values are best increasing; the first fit starts from what `start` gives.
     """
     if len(Cs) > 1 or start is not None:
         check_warm(batch, solver)
