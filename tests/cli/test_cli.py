@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import os
+import pkgutil
 import re
 import shlex
 import signal
@@ -580,14 +581,8 @@ def test_a_failed_output_leaves_the_old_one(monkeypatch: pytest.MonkeyPatch) -> 
     told = refused("convert", "data", "store")
     assert told.endswith("store: No space left on device\n")
     for command in ("path", "tune"):
-        words = (
-            "data",
-            "--n-Cs",
-            "2",
-            "--quiet",
-            *("--picture",) * (command == "tune"),
-        )
-        result = call(command, *words, "picture.svg", status=1)
+        words = ("--quiet", "--picture") if command == "tune" else ("--quiet",)
+        result = call(command, "data", "--n-Cs", "2", *words, "picture.svg", status=1)
         assert result.stderr == "dualgap: picture.svg: No space left on device\n"
     assert sorted(os.listdir()) == ["data", "model", "out"]
     assert Path("out").read_text() == "old"
@@ -885,6 +880,34 @@ def test_ctrl_c_elsewhere_is_status_130_and_writes_nothing() -> None:
     assert output == ""
     assert sorted(os.listdir()) == ["data", "model"]
     assert Path("model").read_bytes() == b""
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("line", "place", "after"),
+    [
+        ("path data", "dualgap.training.batch.solve_batch", 1),
+        ("tune data model --cv 2", "dualgap.estimators.folds.FoldFit.score", 2),
+    ],
+)
+def test_ctrl_c_in_a_search_keeps_what_was_trained(
+    line: str, place: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("data", [-1, 1])
+    function, calls = pkgutil.resolve_name(place), []
+
+    def interrupting(*arguments: Any, **named: Any) -> Any:
+        calls.append(function(*arguments, **named))
+        if len(calls) == after:
+            os.kill(os.getpid(), signal.SIGINT)
+        return calls[-1]
+
+    monkeypatch.setattr(place, interrupting)
+    words = (*line.split(), "--C", "1,2", "--json")
+    first, second = json.loads(call(*words, status=130).stdout)["models"]
+    assert first["relative_gap"] <= 1e-3
+    assert second["relative_gap"] is None or second["relative_gap"] > 1e-3
+    assert ("model" in line) == os.path.exists("model")
 
 
 def opened_with_a_reader(pipe: str, process: subprocess.Popen[str]) -> int:

@@ -6,9 +6,9 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from . import NOT_CERTIFIED
 from .data import check_files, read_data, refuse_untrainable, save, standardized
 from .fields import several, stored, whole
 from .options import (
@@ -23,6 +23,8 @@ from .options import (
 from .parser import UsageError, Values
 from .report import (
     draw,
+    exit_status,
+    interrupted,
     picture_format,
     plain_warnings,
     print_json,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 _STATUS = (
     "Exit status: 0 all models are certified to --tol; 3 some are not; 1 bad data or "
-    "files; 2 wrong usage."
+    "files; 2 wrong usage; 130 interrupted by Ctrl-C."
 )
 PATH = (
     "dualgap path a9a",
@@ -150,7 +152,8 @@ def path(o: Values) -> int:
     _show(o, rows, {}, examples)
     # The gap of a model that was not trained in time is NaN.
     tol = parameters.get("tol", 1e-3)
-    return 0 if all(row["relative_gap"] <= tol for row in rows) else NOT_CERTIFIED
+    proved = all(row["relative_gap"] <= tol for row in rows)
+    return exit_status(proved, interrupted(*found.certificates))
 
 
 def tune(o: Values) -> int:
@@ -175,11 +178,7 @@ def tune(o: Values) -> int:
                 "another score"
             ) from None
     results = found.cv_results_
-    gaps = [
-        gap
-        for name, gap in results.items()
-        if name.startswith("split") and name.endswith("_relative_gap")
-    ]
+    gaps = [gap for key, gap in results.items() if fnmatch(key, "split*_relative_gap")]
     rows = [
         {
             **params,
@@ -192,9 +191,12 @@ def tune(o: Values) -> int:
     facts = {f"best_{name}": value for name, value in found.best_params_.items()}
     facts["best_score"] = float(found.best_score_)
     proved = all(row["relative_gap"] <= parameters.get("tol", 1e-3) for row in rows)
+    cut_short = getattr(found, "_interrupted", False)
     if o.model is not None:
         save(found.best_estimator_, o.model, examples, scaling)
-        proved = proved and found.best_estimator_.certificate_.certified
+        certificate = found.best_estimator_.certificate_
+        proved = proved and certificate.certified
+        cut_short = cut_short or interrupted(certificate)
         facts |= {"model": o.model}
     if o.picture is not None:
         from ..plot import PathDisplay
@@ -204,7 +206,7 @@ def tune(o: Values) -> int:
     for key in ("C", "gamma", "epsilon"):
         if advice := _beyond(key, rows, found.best_params_):
             print(advice, file=sys.stderr)
-    return 0 if proved else NOT_CERTIFIED
+    return exit_status(proved, cut_short)
 
 
 def _chosen(o: Values) -> tuple[str, Parameters, Parameters]:
@@ -275,6 +277,8 @@ def _scored(
     scorer: Callable[..., float], model: Model, X: MatrixLike, y: NDArray[np.generic]
 ) -> dict[str, float]:
     """Return the score of a model on a fold, and its proved gap."""
+    if interrupted(model.certificate_):  # the search would go on
+        raise KeyboardInterrupt
     gap = max(part.relative_gap for part in model.certificate_.parts)
     return {"score": scorer(model, X, y), "relative_gap": gap}
 

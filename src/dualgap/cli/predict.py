@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .data import Model
 
 Figures = dict[str, "float | None"]
-
 
 #: Rows from which the training accuracy of a kernel model is estimated.
 SAMPLE = 10_000
@@ -107,7 +106,8 @@ def predict(o: Values) -> None:
     if o.undecided is not None:
         labels = with_undecided(fitted, examples.X, labels, o.undecided)
     elif names:
-        labels = np.array([_joined(row, names) for row in labels], dtype=str)
+        rows = [",".join(names[k] for k in row.indices) for row in labels]
+        labels = np.array(rows, dtype=str)
     wanted = values if o.scores or o.proba else labels
     if output is not None:
         device = is_device(output)
@@ -144,11 +144,6 @@ def score(o: Values) -> None:
     print(in_words(figures))
     if remark:
         print(remark, file=sys.stderr)
-
-
-def _joined(row: sparse.csr_matrix, names: Sequence[str]) -> str:
-    """Return the labels of a row of 0 and 1."""
-    return ",".join(names[k] for k in row.indices)
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..certificate import COLUMNS, Status, cells_of, distance, percent
+from . import INTERRUPTED, NOT_CERTIFIED
 from .options import in_options
 
 if TYPE_CHECKING:
@@ -109,19 +110,16 @@ def in_json(fitted: Model, certificate: Certificate) -> list[dict[str, object]]:
     labels: Sequence[ProblemLabel | None] = [None]
     if hasattr(fitted, "classes_"):
         labels = reduction_in(fitted).labels(fitted.classes_)
+    kinds = ["pair" if isinstance(label, tuple) else "class" for label in labels]
     return [
-        ({} if label is None else {_kind(label): label})
+        ({} if label is None else {kind: label})
         | {
             key: value
             for key, value in c.to_dict().items()
             if value or key not in ("about", "floor", "name")
         }
-        for label, c in zip(labels, certificate.parts, strict=True)
+        for kind, label, c in zip(kinds, labels, certificate.parts, strict=True)
     ]
-
-
-def _kind(label: ProblemLabel) -> str:
-    return "pair" if isinstance(label, tuple) else "class"
 
 
 def print_outcome(certificate: Certificate) -> None:
@@ -144,6 +142,17 @@ def print_outcome(certificate: Certificate) -> None:
         number = f"{failed:,} of {len(parts):,} {kind}"
         told = f"{number} ({worst.target}).\nWorst: {worst.name}, {reach(worst)}."
     print(f"Not converged: {told}\n{reason}")
+
+
+def interrupted(*certificates: Certificate) -> bool:
+    """Whether Ctrl-C ended the training of a problem."""
+    parts = [part for one in certificates for part in one.parts]
+    return any(part.status is Status.INTERRUPTED for part in parts)
+
+
+def exit_status(proved: bool, cut_short: bool) -> int:
+    """Return the exit status of a command that has trained."""
+    return INTERRUPTED if cut_short else 0 if proved else NOT_CERTIFIED
 
 
 def worst_of(certificate: Certificate) -> Certificate:

@@ -18,8 +18,6 @@ EPILOG = (
     "The paper's sets are read from the folder that DUALGAP_DATA names. --quick needs "
     "no files. --data takes svmlight text with two classes, or the name of a set.",
 )
-
-
 OPTIONS = """
 Data:
   --table -t NAME ...

@@ -7,8 +7,6 @@ import time
 import warnings
 from typing import TYPE_CHECKING
 
-from ..certificate import Status
-from . import INTERRUPTED, NOT_CERTIFIED
 from .data import (
     FileExamples,
     check_files,
@@ -35,14 +33,15 @@ from .options import (
 from .parser import UsageError, Values
 from .predict import in_words, on_training_rows
 from .report import (
+    exit_status,
     in_json,
+    interrupted,
     plain_warnings,
     print_details,
     print_json,
     print_outcome,
     progress,
     without_convergence_warnings,
-    worst_of,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +70,6 @@ EPILOG = (
     "written; 1 bad data or files; 2 wrong usage; 130 interrupted by Ctrl-C, the model "
     "is written if training had begun.",
 )
-
-
 OPTIONS = """
 Data:
   --several-labels
@@ -97,8 +94,6 @@ Output:
   --verbose
     Show the certificate of every class or pair of classes.
 """
-
-
 #: Options of models that give each row one label.
 _ONE_LABEL = ("kernel", "bounds", "probability", "multi_class", "class_weight")
 
@@ -184,9 +179,7 @@ def run(o: Values) -> int:
         drawn = "" if judged is None else f"{judged:,} of "
         print(f"On {drawn}the training rows: {in_words(figures)}.")
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
-    if worst_of(certificate).status is Status.INTERRUPTED:
-        return INTERRUPTED
-    return 0 if certificate.certified else NOT_CERTIFIED
+    return exit_status(certificate.certified, interrupted(certificate))
 
 
 def _parameters(o: Values, name: str) -> Parameters:

@@ -130,7 +130,7 @@ class FoldFit:
 
     def score(self) -> float:
         """Return the estimator's own score at the held-out rows: accuracy or R^2."""
-        values = self.decisions() if self.values is None else self.values
+        values = self.decisions()
         if not len(self.data.classes):
             return float(r2_score(self.y_test, values[:, 0]))
         classes = self.data.classes

@@ -334,8 +334,7 @@ class Search(Parameters):
     def _choose(self, results: Results, stop: core.Stop) -> None:
         """Set the attributes of the search."""
         name, done = results.name, results.done
-        table = results.table()
-        found = np.flatnonzero(done)
+        found, table = np.flatnonzero(done), results.table()
         mean = table["mean_test_score"]
         Cs = np.array([params["C"] for params in results.candidates])
         best = best_of(
@@ -351,6 +350,7 @@ class Search(Parameters):
         for parameter, value in self.best_params_.items():
             setattr(self, f"{parameter}_", value)
         warn_of_models(name, results.certificates)
+        self._interrupted = stop.requested and not done.all()
         if not done.all():
             tell(
                 f"{name}: {why_ended(stop, self.time_limit)} after {done.sum()} of "
