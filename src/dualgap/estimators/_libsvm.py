@@ -164,8 +164,7 @@ def _unsupported(
     """Return why dualgap does not train a model, from its parameters and weights.
 
     Only an indefinite kernel matrix and an infeasible nu, which scikit-learn reports,
-    are found during a fit. After any other error there
-    `train` warns.
+    are found during a fit. After any other error there `train` warns.
     """
     if len(y) != n or (weight is not None and weight.shape != (n,)):
         return "X, y and sample_weight differ in length, which scikit-learn reports"

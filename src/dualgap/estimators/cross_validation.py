@@ -228,10 +228,9 @@ class LinearSVCCV(ClassifierSearch):
 
     Ctrl-C or `time_limit` cuts the search short. The folds take turns, C by C, so that
     the smaller values of C are scored on all folds; with several threads they keep pace
-    only approximately. `C_` is the best of the values scored on all folds. The final
-    fit ends at once: it returns the model of the first fold at `C_`, with a certificate
-    for all rows and the status "interrupted" or "time_limit". If no value was scored on
-    all folds, Ctrl-C raises KeyboardInterrupt and `time_limit` raises ValueError.
+    only approximately. `C_` is the best of the values scored on all folds, and is
+    trained on all rows. If there is none, Ctrl-C raises KeyboardInterrupt and
+    `time_limit` raises ValueError.
 
     `certify_C` bounds the error of the exact optimum at every C between two fitted
     values by a ball around the line between the two models (Shibagaki et al., NIPS

@@ -106,8 +106,8 @@ n_features)
         Upper bounds on the rounding errors of `values`.
     optimum_error : ndarray of the shape of `values`, or None
         Upper bounds on the distances of `values` from the Shapley values of the exact
-        optimum, by the certificate of the fit. None without a certificate that bounds
-        the distance of the optimum, as for models of scikit-learn and L1 norms.
+        optimum, by the certificate of the fit. Only for LinearSVC, LinearSVR, SVC and
+        SVR of dualgap, with the squared norm alone and without landmarks; else None.
     """
 
     values: Vector
