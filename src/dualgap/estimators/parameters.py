@@ -357,8 +357,9 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     names = ", ".join(map(repr, shown)) + (", ..." if len(shown) < len(known) else "")
     message = re.sub(r"\{'[^{}]*\}", lambda _: f"{{{names}}}", message)
     near = nearest(wrong, known, name) if wrong else None
-    if name == "C" and value == math.inf:
-        return f"{message} For a hard margin, train with a large C, such as 1e6."
+    if name == "C" and isinstance(value, Real) and value == math.inf:
+        remedy = "For a hard margin or no penalty, train with a large C, such as 1e6."
+        return f"{message} {remedy}"
     return f"{message} Did you mean {near!r}?" if near else message
 
 
