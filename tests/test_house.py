@@ -171,10 +171,10 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2329,
-    "cli": 4124,
+    "cli": 4123,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10903,
+    "estimators": 10901,
     "kernels": 1608,
     "models": 6246,
     "papers": 3300,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -150,8 +149,8 @@ def _near(model: Model) -> list[Vector]:
     """Return the models of a fitted linear classifier, one per class; else none."""
     if not isinstance(model, LinearSVC) or model.multi_class != "ovr":
         return []
-    coef = model.coef_
-    if issparse(coef):  # after sparsify()
+    coef = vars(model).get("coef_")
+    if not isinstance(coef, np.ndarray):  # not fitted, or after sparsify()
         return []
     if not model.fit_intercept:
         return list(coef)

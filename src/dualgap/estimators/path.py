@@ -170,7 +170,7 @@ class_weight, random_state
         "verbose": verbose,
     }
     model: LinearSVC | LogisticRegression
-    if isinstance(loss, str) and loss == "logistic":
+    if loss == "logistic":
         if multi_class != "ovr":
             raise ValueError(
                 f"multi_class={multi_class!r} does not go with loss='logistic', which "
