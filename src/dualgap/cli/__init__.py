@@ -2,7 +2,7 @@
 
 Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or files;
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted
-by Ctrl-C (a model that was trained so far is written).
+by Ctrl-C (the model is written if that ended its training, or a search for it).
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. A module

@@ -68,7 +68,7 @@ EPILOG = (
     "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C aborts.",
     "Exit status: 0 certified to --tol or --atol; 3 stopped before that, the model is "
     "written; 1 bad data or files; 2 wrong usage; 130 interrupted by Ctrl-C, the model "
-    "is written if training had begun.",
+    "is written if that ended its training.",
 )
 OPTIONS = """
 Data:
