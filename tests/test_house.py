@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4123,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10901,
+    "estimators": 10900,
     "kernels": 1608,
     "models": 6246,
     "papers": 3300,

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from sklearn.utils._repr_html.params import ParamsDict
     from typing_extensions import Self
 
-T = TypeVar("T")
 #: Kind of batch that an estimator trains.
 B = TypeVar("B", bound=Batch)
 
