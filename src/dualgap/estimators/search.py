@@ -350,7 +350,7 @@ class Search(Parameters):
         for parameter, value in self.best_params_.items():
             setattr(self, f"{parameter}_", value)
         warn_of_models(name, results.certificates)
-        self._interrupted = stop.requested and not done.all()
+        self._interrupted = stop.requested
         if not done.all():
             tell(
                 f"{name}: {why_ended(stop, self.time_limit)} after {done.sum()} of "
