@@ -21,11 +21,9 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import logit
 
 from .. import core
 from ..certificate import Bounds
-from ..checks import check_vector
 from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 from ..memory import make_room
@@ -297,13 +295,6 @@ class ElasticNetProblem(LogisticProblem):
         return scale, dual, error
 
     @property
-    def rounding(self) -> Rounding:
-        passes = self.passes
-        return Rounding(
-            self.n, self.length * self.outputs, len(passes.strips), passes.chain
-        )
-
-    @property
     def squares(self) -> Vector:
         """``sum_i x_ij^2``, rounded up, shape (length,)."""
         return self._shared.squares(self)
@@ -323,15 +314,14 @@ class ElasticNetProblem(LogisticProblem):
         return total * more + 2.0**-1000
 
     def dual_scores(self, alpha: Vector) -> Vector:
-        """Return scores of two classes at which the losses have the slopes -alpha."""
+        if not self.hinge:
+            return super().dual_scores(alpha)
         sign = np.where(self.codes == 1, 1.0, -1.0)
         share = np.clip(alpha / np.where(self.cost > 0.0, self.cost, 1.0), 0.0, None)
-        if self.hinge:
-            return (sign * (1.0 - 0.5 * share))[None]
-        return np.clip(-sign * logit(np.minimum(share, 1.0)), -LARGEST, LARGEST)[None]
+        return (sign * (1.0 - 0.5 * share))[None]
 
-    def _evaluate(self, W: Vector, alpha: Vector | None = None) -> _Evaluated:
-        """Prove bounds on P at W, and on D at the dual point of W, or near alpha."""
+    def _evaluate(self, W: Vector, given: Vector | None = None) -> _Evaluated:
+        """Prove bounds on P at W, and on D at the dual point of W or other scores."""
         S, rounding = self.scores(W), self.rounding
         bias = self.passes.constant * W[:, self.d :]
         lengths = np.sqrt((W[:, : self.d] ** 2).sum(axis=1) * 1.0001 + 2.0**-1000)
@@ -348,13 +338,11 @@ class ElasticNetProblem(LogisticProblem):
         error = there.moved + relative * there.loss
         error += (2.0 * Rounding.summed + rounding.closing) * norm
         error = Rounding.slack * error + rounding.underflow
-        nothing = np.zeros((self.outputs, self.n))
         if not math.isfinite(primal + error):
             bounds = Bounds.proved(math.inf, 0.0, 0.0)
-            return _Evaluated(bounds, nothing, np.zeros(W.shape), np.zeros(W.shape))
-        if alpha is not None:
-            S = self.dual_scores(alpha)
-            now = self.outcome(S)
+            return _Evaluated(bounds, np.zeros(S.shape), *np.zeros((2, *W.shape)))
+        if given is not None:
+            S, now = given, self.outcome(given)
         now = self.balance(S, now, 32.0 * Rounding.unit)[1]
         alpha = now.residual * self.cost
         V = self.sums(alpha)
@@ -401,12 +389,8 @@ class ElasticNetProblem(LogisticProblem):
         The dual point is a multiple of the given one (of two classes), or belongs to
         the model with its best bias. The default is the model that has only a bias.
         """
-        w, given = self.zero(), None
-        if claim.w is not None:
-            w = check_vector("w", claim.w, w.size)
-        if claim.alpha is not None and self.outputs == 1:
-            given = check_vector("alpha", claim.alpha, self.n)
         with unchecked():
+            w, given = self._given(claim)
             found = self._evaluate(self.table(w), given)
         alpha = np.abs(found.alpha[0]) if self.hinge else EMPTY
         return Proof(w, alpha, found.bounds.certificate)

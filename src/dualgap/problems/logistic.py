@@ -37,8 +37,6 @@ from .dense import DenseRows, Floats, T, blocks_of, unchecked
 from .reductions import MultiLabel
 from .rounding import Rounding, Values
 
-__all__ = ["LabelsBatch", "LogisticProblem", "RowOutcome", "SparseRows"]
-
 #: Bound on the relative error of exp and log1p, in units of rounding. NumPy promises 4.
 FUNCTIONS = 8.0
 #: exp(-t) is 0 in float64 from this t on, so an error of u t of the argument is at most
@@ -330,10 +328,7 @@ class LogisticProblem(RowsProblem):
         return S
 
     def sums(self, weights: Vector, cost: Vector | None = None) -> Vector:
-        """Return the sums of the rows with weights of shape (outputs, n).
-
-        `cost`: factors of the weights, shape (n,).
-        """
+        """Return the sums of the rows with weights (outputs, n), times costs (n,)."""
 
         def add(block: slice, X: Floats, total: Vector) -> None:
             own = weights[:, block]
@@ -345,7 +340,7 @@ class LogisticProblem(RowsProblem):
     def outcome(self, S: Vector, room: RowOutcome | None = None) -> RowOutcome:
         """Return the outcomes of all rows at given scores.
 
-        `room`: outcomes that are not used any more, whose array of residuals is.
+        `room`: outcomes that are no longer needed; their residuals are overwritten.
         """
         if S.size <= FEW_SCORES:
             return RowOutcome.of(S, self.codes)
@@ -365,9 +360,9 @@ class LogisticProblem(RowsProblem):
     ) -> tuple[Vector, RowOutcome]:
         """Move the scores to the best bias, by Newton's method.
 
-        Return the change of the bias, and the outcomes there, given those before, which
-        are overwritten. It ends once the sum of the residuals is this accurate,
-        relative to their size.
+        Return the change of the bias, and the outcomes there; those given may be
+        overwritten. It ends once the sum of the residuals is this accurate, relative to
+        their size.
         """
         change = np.zeros(self.outputs)
         off_before = math.inf
@@ -409,10 +404,7 @@ class LogisticProblem(RowsProblem):
         return step - step.mean()
 
     def probabilities(self, now: RowOutcome, some: slice = slice(None)) -> Vector:
-        """Return the probabilities of the classes of the outputs, (outputs, n).
-
-        `some`: the rows that they are of.
-        """
+        """Return the probabilities of the outputs' classes at some rows."""
         codes, wrong = self.codes[some], now.wrong[some]
         if self.outputs == 1:
             return np.where(codes == 1, 1.0 - wrong, wrong)[None]
@@ -426,16 +418,22 @@ class LogisticProblem(RowsProblem):
         D is of the probabilities of this model with the best bias, or for two classes
         of alpha. The default is the model that has only a bias.
         """
-        w, scores = self.zero(), None
-        if claim.w is not None:
-            w = check_vector("w", claim.w, w.size)
-        if claim.alpha is not None and claim.alpha.size:  # proofs have none
-            scores = self._dual_scores(check_vector("alpha", claim.alpha, self.n))
+        w, scores = self._given(claim)
         with contextlib.ExitStack() as stack, unchecked():
             one_thread(self.threads, stack)
             return Proof(w, EMPTY, self._bounds(self.table(w), scores).certificate)
 
-    def _dual_scores(self, alpha: Vector) -> Vector:
+    def _given(self, claim: Claim) -> tuple[Vector, Vector | None]:
+        """Return the model of a claim, and the scores that belong to its alpha."""
+        w, alpha = self.zero(), claim.alpha
+        if claim.w is not None:
+            w = check_vector("w", claim.w, w.size)
+        # The proofs of some problems have an empty alpha.
+        if alpha is None or not alpha.size or self.outputs > 1:
+            return w, None
+        return w, self.dual_scores(check_vector("alpha", alpha, self.n))
+
+    def dual_scores(self, alpha: Vector) -> Vector:
         """Return the scores at which the costs times `wrong` are alpha, (1, n).
 
         `alpha`: costs times the probability of the other one of two classes.
@@ -446,9 +444,14 @@ class LogisticProblem(RowsProblem):
         odds = np.clip(np.nan_to_num(odds, nan=0.0), -LARGEST, LARGEST)
         return np.where(self.codes == 1, -odds, odds)[None]
 
+    @property
+    def rounding(self) -> Rounding:
+        passes, size = self.passes, self.length * self.outputs
+        return Rounding(self.n, size, len(passes.strips), passes.chain)
+
     def _bounds(self, W: Vector, scores: Vector | None = None) -> Bounds:
         """Bound P at W, and D at the probabilities of W or of other scores."""
-        S, passes = self.scores(W), self.passes
+        S, rounding = self.scores(W), self.rounding
         coef, bias = np.ascontiguousarray(W[:, : self.d]), W[:, self.d :]
         squares = (coef * coef).sum(axis=1) * (1.0 + Rounding.summed)
         lengths = np.sqrt(squares + 2.0**-1000)
@@ -456,9 +459,6 @@ class LogisticProblem(RowsProblem):
         now = self.outcome(S)
         there = self._sums(now, longest, last)
         norm = float(core.squared_norm(coef.ravel()))
-        rounding = Rounding(
-            self.n, self.length * self.outputs, len(passes.strips), passes.chain
-        )
         # An error u t of an argument of exp changes it by u t at most; t <= LARGEST.
         each = (2.0 * self.classes + 4.0 * FUNCTIONS) * Rounding.unit
         relative = each + LARGEST * Rounding.unit
