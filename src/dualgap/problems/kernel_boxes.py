@@ -244,6 +244,7 @@ class BoxProblem(MatrixProblem):
         """Return a bound on the size of some optimal bias minus `centre`."""
         widest = float(self.lengths.max())
         if not self.two_sided:
+            # Some optimal offsets of a nu-SVC are scores, so they are bounded alike.
             return largest_rho(max(norm, 0.0), off, widest * widest)
         # ||w*||^2 <= 2 P, as the loss is not negative.
         length = math.sqrt(2.0 * max(primal, 0.0))

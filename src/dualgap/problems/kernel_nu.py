@@ -42,7 +42,7 @@ from .base import ApproximateScores
 from .bias import into_sum, weighted_quantile
 from .kernel_boxes import BoxProblem
 from .kernel_matrix import SETTINGS
-from .one_class import check_nu, first_rows, largest_rho, orthogonal_optimum
+from .one_class import check_nu, first_rows, orthogonal_optimum
 from .rounding import Rounding
 
 
@@ -186,11 +186,6 @@ class NuClassification(NuProblem):
         )
         return first + second
 
-    def _largest_bias(self, primal: float, norm: float, off: float) -> float:
-        # Some optimal offsets are scores, so they are bounded as rho of one class is.
-        widest = float(self.lengths.max())
-        return largest_rho(max(norm, 0.0), off, widest * widest)
-
     def duals_of(self, coef: Vector) -> Vector:
         """Return the dual variables of a model that was divided by rho."""
         size = np.abs(coef)
@@ -281,10 +276,6 @@ class NuRegression(NuProblem):
         up = math.fsum(signed[signed > 0.0].tolist())
         beyond = max(0.0, math.nextafter(up, math.inf) - self.half)
         return abs(math.fsum(signed.tolist())) + 2.0 * beyond
-
-    def _largest_bias(self, primal: float, norm: float, off: float) -> float:
-        length = math.sqrt(2.0 * max(primal, 0.0))
-        return float(np.abs(self.linear).max()) + float(self.lengths.max()) * length
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
         """Prove an upper bound on P of a model with its best epsilon."""
