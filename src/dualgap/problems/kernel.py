@@ -40,7 +40,7 @@ from .bias import balanced, best_bias
 from .duals import extrapolated
 from .kernel_matrix import SETTINGS, SUM, UNIT, MatrixProblem, dual_point, scaled_values
 from .kernel_nu import InfeasibleNuError, NuClassification, largest_nu
-from .reductions import OneVsOne, refuse_missing
+from .reductions import OneVsOne, Signs, refuse_missing
 from .rounding import Rounding
 
 
@@ -267,9 +267,6 @@ class KernelProblem(MatrixProblem):
         return core.dual_value(alpha, self.cost, self.core_loss, 1.0, norm)
 
 
-Signs = NDArray[np.int8]
-
-
 class SingleKernelBatch(SingleBatch):
     """One kernel problem, or one for each quantile.
 
@@ -445,7 +442,7 @@ class KernelBatch(Batch):
         m = np.arange(len(self.order))
         return np.concatenate([m[self.rows_of(i)], m[self.rows_of(j)]])
 
-    def signs(self, k: int) -> NDArray[np.int8]:
+    def signs(self, k: int) -> Signs:
         """Return the labels of the rows of problem k, -1 or +1."""
         sizes = [
             self.bounds[c + 1] - self.bounds[c] for c in self.reduction.subjects[k]

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -311,14 +311,6 @@ class _LossAtScale(ResidualLoss):
         object.__setattr__(self, "curvature", curvature)
 
 
-class _Same(TypedDict):
-    """Shared by problems over the same rows."""
-
-    loss: ResidualLoss
-    sample_weight: Vector | None
-    n_jobs: int
-
-
 class HuberProblem:
     """Huber regression, for proofs only. No solver trains it.
 
@@ -340,7 +332,11 @@ class HuberProblem:
     ) -> None:
         # The box shrinks a little, so that its rounded bounds are feasible.
         box = _LossAtScale(2.0 * epsilon * (1.0 - 4.0 * Rounding.unit), 0.0)
-        same: _Same = {"loss": box, "sample_weight": sample_weight, "n_jobs": n_jobs}
+        same: dict[str, Any] = {
+            "loss": box,
+            "sample_weight": sample_weight,
+            "n_jobs": n_jobs,
+        }
         self.epsilon, self.free = float(epsilon), None
         if fit_intercept:
             self.free = FreeBiasRegression(X, y, C, **same)
