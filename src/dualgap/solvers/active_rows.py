@@ -1,4 +1,4 @@
-"""Copies of the active rows of one of many problems that share passes."""
+"""Copies of the active rows of a problem, and inverses of the Hessian they give."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class Active(NamedTuple):
         largest = float(gram.diagonal().max(initial=0.0))
         gram[np.diag_indices(len(gram))] += 1.0 + np.finfo(kind).eps * largest
         root, failed = lapack.dpotrf(gram, lower=1)
-        return None if failed else Inverse(scaled if wide else None, root)
+        if failed or not np.isfinite(largest):
+            return None
+        return Inverse(scaled if wide else None, root)
 
 
 class Inverse(NamedTuple):
