@@ -59,6 +59,8 @@ class ProximalNewtonSettings:
     inner: float = 0.2
     #: Most steps over a working set.
     rounds: int = 20
+    #: Most sweeps of one of them.
+    sweeps: int = 200
     #: Descents of a step that do not end, after which an interior point begins.
     failures: int = 2
     #: Weights of its iterates below such parts of the largest one are set to 0: the
@@ -66,8 +68,6 @@ class ProximalNewtonSettings:
     snaps: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 0.0)
     #: See above.
     snapped: float = 0.1
-    #: Most sweeps of one of them.
-    sweeps: int = 200
     #: Largest working set whose products are made.
     products: int = 2000
     #: They are made where that takes no longer than this many sweeps,
@@ -288,11 +288,10 @@ class ProximalNewton(LogisticSolver):
             alpha = np.zeros(problem.n)
             alpha[inner.rows] = inner.a
             now = problem.outcome(problem.dual_scores(alpha))
-            V = problem.sums(now.residual * problem.cost)[:, : problem.penalised]
+            V = problem.sums(now.residual, problem.cost)[:, : problem.penalised]
             dual = problem.scaled_dual(now, np.abs(V))[1]
             if dual > state.dual:
-                state.alpha, state.proved = alpha, dual
-                state.dual = dual
+                state.alpha, state.proved, state.dual = alpha, dual, dual
             if not whole or state.primal - state.dual <= goal * state.dual:
                 return
 
@@ -363,8 +362,7 @@ class ProximalNewton(LogisticSolver):
             some, r = np.flatnonzero(left).astype(np.uint32), a * problem.cost
             if not core.column_products(columns.of, some, r, v, False, stop):
                 return
-        own = slice(0, problem.penalised)
-        scale, dual, _ = problem.scaled_dual(now, np.abs(V[:, own]))
+        scale, dual, _ = problem.scaled_dual(now, np.abs(V[:, : problem.penalised]))
         state.dual = max(dual, state.proved)
         state.visited += problem.n * problem.outputs
         state.off = violations(problem, -V, W) * state.left

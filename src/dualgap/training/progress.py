@@ -244,8 +244,7 @@ class Schedule:
             return True
         # Check at growing intervals without an estimate, between tol and a tighter
         # goal, and where an earlier proof was worse than its estimate: the next one
-        # need not be. This costs a few passes in all, and reject() learns what an
-        # estimate misses.
+        # need not be. This costs a few passes, and learn() notes what estimates miss.
         likely = primal - dual <= self.solver.check_factor * self.tol * floor
         if blind or near or likely:
             if not blind and self.next_blind_check == 1:
