@@ -179,7 +179,7 @@ ROOMS = {
     "models": 6246,
     "papers": 3300,
     "plot": 908,
-    "problems": 6832,
+    "problems": 6801,
     "solvers": 11612,
     "training": 2380,
 }
