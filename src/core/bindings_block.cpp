@@ -78,6 +78,8 @@ void bind_block(nb::module_ &m) {
           "__init__",
           [](BlockSolver *self, RowSource &rows, const BoxProblem &problem, Index q,
              Index largest_q, Index cache_bytes, bool fixed, Random &random) {
+            if (q < 1 || largest_q < 1)
+              throw std::invalid_argument("q must be positive");
             new (self) BlockSolver(rows, problem.taken(rows.n()), q, largest_q,
                                    cache_bytes, fixed, random);
           },
@@ -190,10 +192,10 @@ void bind_block(nb::module_ &m) {
       "H"_a, "y"_a, "delta"_a, "c"_a, "v"_a, "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the squared hinge on one matrix, as pair_steps.");
 
-  nb::class_<WholeSettings>(
-      m, "WholeSettings",
-      "Accuracies to reach: `goal`, and `tol` or `atol` if `free` work more than what "
-      "led to these does not suffice; the limits of work and epochs.")
+  nb::class_<WholeSettings>(m, "WholeSettings",
+                            "Accuracies to reach: `tol` or `atol`, and then `goal` if "
+                            "as much work again, and "
+                            "`free` more, suffices; the limits of work and epochs.")
       .def(nb::init<Targets, double, Index>(), "targets"_a, "limit"_a, "epochs"_a);
   nb::class_<PairTables>(
       m, "PairTables",
@@ -228,7 +230,8 @@ void bind_block(nb::module_ &m) {
          const PairTables &tables, Stop &stop) {
         if (!rows.dense()) throw std::invalid_argument("rows are sparse");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
-            !std::is_sorted(bounds.begin(), bounds.end()))
+            std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) !=
+                bounds.end())
           throw std::invalid_argument("bounds");
         const Index classes = bounds.size() - 1;
         for (const auto &[table, name] :

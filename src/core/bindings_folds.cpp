@@ -11,9 +11,15 @@ namespace {
 
 // A square matrix in float64, and rounded to float32.
 struct FoldTable {
-  const double *doubles;
-  const float *floats;
-  Index n;
+  Table<const double> doubles;
+  Table<const float> floats;
+  Index n = checked();
+
+  Index checked() const {
+    check_shape(doubles, floats.length(), floats.length(), "values");
+    check_length(floats.columns(), floats.length(), "a row of floats");
+    return floats.length();
+  }
 };
 
 }  // namespace
@@ -21,15 +27,7 @@ struct FoldTable {
 void bind_folds(nb::module_ &m) {
   nb::class_<FoldTable>(m, "FoldTable",
                         "A kernel matrix in float64, and rounded to float32.")
-      .def(
-          "__init__",
-          [](FoldTable *self, Table<const double> values, Table<const float> floats) {
-            const auto n = values.length();
-            for (const auto size : {values.shape(1), floats.shape(0), floats.shape(1)})
-              check_length(static_cast<Index>(size), n, "a row of values");
-            new (self) FoldTable{values.data(), floats.data(), n};
-          },
-          "values"_a, "floats"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+      .def(nb::init<Table<const double>, Table<const float>>(), "values"_a, "floats"_a);
   nb::class_<HingeProof>(m, "FoldProof", "The proof of a fold.")
       .def_ro("bias", &HingeProof::bias)
       .def_ro("values", &HingeProof::values);
@@ -58,7 +56,7 @@ void bind_folds(nb::module_ &m) {
             if (const double *first = sized(targets, count, "targets"))
               linear.assign(first, first + count);
             nb::gil_scoped_release released;
-            new (self) Folds(table.doubles, table.floats, table.n, rows,
+            new (self) Folds(table.doubles.data(), table.floats.data(), table.n, rows,
                              {labels, labels + count}, all, folds, threads,
                              std::move(linear), epsilon);
           },

@@ -152,8 +152,8 @@ void bind_labellings(nb::module_ &m) {
           return rows.visit([&](const auto &x) {
             using Rows = std::decay_t<decltype(x)>;
             const auto set = [&](const Vector<Order> &kept) {
-              const bool whole = kept.size() == x.rows();
-              return one_block(rows, whole ? nullptr : kept.data(), kept.size());
+              if (kept.size() == x.rows()) return one_block(rows);
+              return one_block(rows, Span{kept.data(), kept.size()});
             };
             return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
                 .solve(all, settings, poll, stop);
@@ -168,7 +168,7 @@ void bind_labellings(nb::module_ &m) {
       m, "SweepRules",
       "Accuracies to reach, where a visit counts as `row` entries that are read and a "
       "sweep as `sweep` more; most sweeps, how they are made, and most of them that a "
-      "row is skipped; times the target gap, at which a proof is made.")
+      "row is skipped. A proof is made once a gap seems `nearly` times the target.")
       .def(nb::init<Targets, double, double, int, SweepSettings, int, double>(),
            "targets"_a, "row"_a, "sweep"_a, "most"_a, "sweeps"_a, "longest"_a,
            "nearly"_a)

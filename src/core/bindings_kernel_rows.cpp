@@ -125,8 +125,7 @@ bool add_at(const KernelRows &rows, const Array<const Order> &who,
   Some some{nullptr, rows.n()};
   if (at) some = {checked_order(*at, rows.n()), at->length()};
   double *to = sized(out, some.count, "out");
-  const Index panels = (some.count + tile::kPanel - 1) / tile::kPanel;
-  Vec sums(panels * tile::kPanel);
+  Vec sums(tile::in_panels(some.count));
   const bool whole = without_gil(stop, [&](Poll &poll) {
     return add(order, c, m, some, sums.data(), std::ref(poll));
   });

@@ -30,12 +30,13 @@ void look_up(F *&pointer, nb::handle capsule, int ints) {
 // Makes a block of all or of the chosen rows. `begin` is its first row number in the
 // set.
 std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
-                                     const Order *chosen = nullptr, Index count = 0) {
+                                     const Numbers &chosen) {
   return rows.visit([&](const auto &x) -> std::unique_ptr<RowBlock> {
     using Rows = std::decay_t<decltype(x)>;
     using Chosen = ChosenRows<Rows>;
     if (!chosen) return std::make_unique<RowBlockOf<Rows>>(x, begin);
-    return std::make_unique<RowBlockOf<Chosen>>(Chosen(x, chosen, count), begin);
+    const auto [first, count] = *chosen;
+    return std::make_unique<RowBlockOf<Chosen>>(Chosen(x, first, count), begin);
   });
 }
 
@@ -43,12 +44,12 @@ std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
 class HeldRows final : public RowSet {
  public:
   // Adds all or the chosen rows, which are kept alive elsewhere.
-  void add(const AnyRows &rows, const Order *chosen = nullptr, Index count = 0) {
+  void add(const AnyRows &rows, const Numbers &chosen = {}) {
     if (!blocks_.empty() && rows.width() != width_)
       throw std::invalid_argument("rows of different widths");
     width_ = rows.width();
-    blocks_.push_back(make_block(rows, n_, chosen, count));
-    n_ += chosen ? count : rows.n();
+    blocks_.push_back(make_block(rows, n_, chosen));
+    n_ += chosen ? chosen->length : rows.n();
   }
   // Adds rows, and keeps them alive.
   void hold(const AnyRows &rows) {
@@ -87,20 +88,19 @@ class YieldedRows final : public RowSet {
     Index begin = 0;
     for (const nb::handle pair : blocks_()) {
       const auto &rows = nb::cast<const AnyRows &>(pair[0]);
-      const Order *chosen = nullptr;
-      Index count = rows.n();
-      std::optional<Array<const Order>> which;
+      Numbers chosen;
+      Maybe<const Order> which;
       if (!pair[1].is_none()) {
         which = nb::cast<Array<const Order>>(pair[1]);
-        chosen = checked_order(*which, rows.n());
-        count = which->length();
+        chosen = {checked_order(*which, rows.n()), which->length()};
       }
+      const Index count = chosen ? chosen->length : rows.n();
       if (rows.width() != width_ || begin + count > n_) {
         begin = -1;
         break;
       }
       const nb::gil_scoped_release released;
-      const auto block = make_block(rows, begin, chosen, count);
+      const auto block = make_block(rows, begin, chosen);
       block->centre(centring_);
       if (!body(*block)) return;
       begin += count;
@@ -155,6 +155,7 @@ AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double const
 }  // namespace
 
 LinearAlgebra look_up(const Algebra &algebra) {
+  if (algebra.size() != 4) throw std::invalid_argument("algebra has four functions");
   LinearAlgebra functions{};
   look_up(functions.dsyrk, algebra[0], 4);
   look_up(functions.ssyrk, algebra[1], 4);
@@ -163,10 +164,9 @@ LinearAlgebra look_up(const Algebra &algebra) {
   return functions;
 }
 
-std::unique_ptr<RowSet> one_block(const AnyRows &rows, const Order *chosen,
-                                  Index count) {
+std::unique_ptr<RowSet> one_block(const AnyRows &rows, const Numbers &chosen) {
   auto held = std::make_unique<HeldRows>();
-  held->add(rows, chosen, count);
+  held->add(rows, chosen);
   return held;
 }
 

@@ -14,9 +14,11 @@ using Algebra = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
 
 LinearAlgebra look_up(const Algebra &algebra);
 
+// Numbers of chosen rows; nothing for all rows.
+using Numbers = std::optional<Span<const Order>>;
+
 // The rows, all or chosen ones, which are kept alive elsewhere.
-std::unique_ptr<RowSet> one_block(const AnyRows &rows, const Order *chosen = nullptr,
-                                  Index count = 0);
+std::unique_ptr<RowSet> one_block(const AnyRows &rows, const Numbers &chosen = {});
 
 using Bytes = Array<const std::int8_t>;
 using Doubles = Array<const double>;

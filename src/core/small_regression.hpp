@@ -86,8 +86,7 @@ class SmallRegression : private SmallRegressionTuning {
       // Without an update after all rows were visited, b is a fixed point.
       ended =
           ended || !(gap > kSafe * allowed) || (pass.updates == 0 && pass.visited == n);
-      if (pass.gap > 0.0 && gap > 0.0)
-        near = next_factor(pass.gap, gap, kNear);
+      if (pass.gap > 0.0 && gap > 0.0) near = next_factor(pass.gap, gap, kNear);
       again = epochs + std::max(kPause, epochs / kPause);
       std::fill(wake.begin(), wake.end(), std::uint8_t{0});
     }

@@ -108,9 +108,10 @@ class SweepSolver {
       const double dual = linear - 0.5 * squared_norm(of.w, width);
       const double before = std::exchange(last, pass.gap);
       const bool after_sgd = rules_.sweeps.modified_sgd && made == 2;
-      const double gap = rules_.lag == 0.0 ? pass.gap
-                                           : gap_at_the_end(pass.gap, before, rules_.lag,
-                                                            rules_.least, after_sgd);
+      const double gap =
+          rules_.lag == 0.0
+              ? pass.gap
+              : gap_at_the_end(pass.gap, before, rules_.lag, rules_.least, after_sgd);
       updates += pass.updates;
       found.epochs.push_back({dual + gap, dual, updates});
       const double target = std::max(rules_.relative(work) * dual, rules_.atol);

@@ -464,7 +464,7 @@ def coordinate_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None
 
 class WholeSettings:
     """
-    Accuracies to reach: `goal`, and `tol` or `atol` if `free` work more than what led to these does not suffice; the limits of work and epochs.
+    Accuracies to reach: `tol` or `atol`, and then `goal` if as much work again, and `free` more, suffices; the limits of work and epochs.
     """
 
     def __init__(self, targets: Targets, limit: float, epochs: int) -> None: ...
@@ -1141,7 +1141,7 @@ def solve_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
 
 class SweepRules:
     """
-    Accuracies to reach, where a visit counts as `row` entries that are read and a sweep as `sweep` more; most sweeps, how they are made, and most of them that a row is skipped; times the target gap, at which a proof is made.
+    Accuracies to reach, where a visit counts as `row` entries that are read and a sweep as `sweep` more; most sweeps, how they are made, and most of them that a row is skipped. A proof is made once a gap seems `nearly` times the target.
     """
 
     def __init__(self, targets: Targets, row: float, sweep: float, most: int, sweeps: SweepSettings, longest: int, nearly: float) -> None: ...

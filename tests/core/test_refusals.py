@@ -169,6 +169,33 @@ def interior(rows, y=LABELS, algebra=ALGEBRA, width=D):
     return core.Interior(given, HINGE, 1.0, False, core.Team(1), algebra)
 
 
+def labelling(cost):
+    """Solve a problem by Newton's method; one without costs has no rows."""
+    rules = core.NewtonRules(0.1, 0.1, 10.0, 1e-9, 3, 1e-3)
+    settings = core.LabellingSettings(
+        core.Targets(0.1, 0.0, 0.1, math.inf), 1.0, 9, 9, rules
+    )
+    tables = core.Labellings(
+        LABELS[None], np.full((1, N), cost), np.zeros((1, D)), np.zeros((1, N))
+    )
+    given = ROWS, np.ones(N), tables, HINGE, settings, ALGEBRA, core.Team(1)
+    return core.solve_labellings(*given, core.Stop())
+
+
+def block_solver(q):
+    tube = core.ResidualLoss(HINGE, 0.0, 1.0, 1.0)
+    problem = core.BlockProblem(*np.ones((3, N)), tube, np.ones(N), 0.0, False)
+    return core.BlockSolver(kernel_rows(), problem, q, q, 10**6, False, core.Random(0))
+
+
+def pairs(bounds):
+    tables = core.PairTables(np.zeros((1, N)), np.zeros((1, N)))
+    settings = core.WholeSettings(core.Targets(0.1, 0.0, 0.1, 0.0), 1e6, 9)
+    sizes = core.ScoreRoundings(np.ones(N), 0.0, 0.0, 0.0, 0.0)
+    given = np.ones(N), sizes, settings, tables, core.Stop()
+    return core.solve_pairs(kernel_rows(), bounds, *given)
+
+
 def yielding(pairs):
     """Start on blocks of rows that a function yields."""
     return interior(lambda: pairs).start(np.zeros(D), 0.0, core.Stop())
@@ -200,6 +227,10 @@ RIGHT = {
     "solve_small": lambda: small(np.eye(2), 2),
     "kernel_times": lambda: kernel_times([2, N]),
     "Interior": lambda: yielding([(ROWS, None)]),
+    "solve_labellings": lambda: labelling(1.0),
+    "solve_labellings without costs": lambda: labelling(0.0),
+    "BlockSolver": lambda: block_solver(2),
+    "solve_pairs": lambda: pairs([0, 2, N]),
     "Random.below": lambda: core.Random(0).below(3),
     "crc32c_segments": lambda: segments(2),
     "parse_svmlight": lambda: parse(1),
@@ -267,6 +298,9 @@ WRONG = [
                            ("blocks of another width", [(WIDER, None)]))),
     ("another BLAS", lambda: interior([ROWS], algebra=ALGEBRA[::-1]),
      "SciPy's BLAS is not the one that is known: void"),
+    ("two functions", lambda: interior([ROWS], algebra=ALGEBRA[:2]), "four functions"),
+    ("no working set", lambda: block_solver(0), "q must be positive"),
+    ("a class without rows", lambda: pairs([0, 0, N]), "bounds"),
     ("no threads", lambda: core.Team(0), "threads must be positive"),
     ("nothing to draw from", lambda: core.Random(0).below(0), "n must be positive"),
     ("no orders", lambda: core.Random(0).draw(order(), 0), "n must be positive"),

@@ -108,11 +108,11 @@ Leap momentum(const Rows &rows, const DualData &data, DualState &state,
 
 // Two directions p_r, the displacements of the last steps, and the start of the next.
 struct Directions {
-  DualState base;                      // a0, and Z'a0
-  std::array<Span<double>, 2> point;   // p_r
-  std::array<Span<double>, 2> image;   // Z'p_r
-  std::array<double, 2> norm;          // p_r'K p_r; 0 if there is no direction
-  Index next;                          // the direction to be replaced next
+  DualState base;                     // a0, and Z'a0
+  std::array<Span<double>, 2> point;  // p_r
+  std::array<Span<double>, 2> image;  // Z'p_r
+  std::array<double, 2> norm;         // p_r'K p_r; 0 if there is no direction
+  Index next;                         // the direction to be replaced next
 };
 
 // One step from a0 = base, given the end of a sweep that began there, and D at its end.

@@ -60,8 +60,7 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
   const double epsilon = loss.epsilon;
   double moving = 0;  // sum of |projected gradient|
   for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y,
-               sleep.length);
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y, sleep.length);
     const Index i = order[t];
     const double c = data.cost[i], y = data.y[i];
     const double b = state.alpha[i];

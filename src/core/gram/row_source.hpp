@@ -17,9 +17,7 @@ class RowSource {
   virtual ~RowSource() = default;
   virtual Index n() const = 0;
   // Entries of a row, rounded up to whole panels.
-  Index stride() const {
-    return tile::in_panels(n());
-  }
+  Index stride() const { return tile::in_panels(n()); }
   // Threads that share the work on rows.
   Team &team() const { return team_; }
   // Cost of computing a value, relative to adding a cached value.

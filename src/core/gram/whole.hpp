@@ -30,9 +30,9 @@
 
 namespace dualgap {
 
-// When to end: once the gap is at most `goal` times D. Work is counted in entries of
-// kernel rows. After the gap has met `tol` or `atol`, it may grow to twice as much plus
-// `free`. It is never more than `limit`.
+// When to end: once the gap is at most `goal` times D, or at the limits. Work is
+// counted in entries of kernel rows. Once the gap has met `tol` or `atol`, work may
+// grow to twice as much plus `free`. It is never more than `limit`.
 struct WholeSettings : Targets {
   double limit;
   Index epochs;

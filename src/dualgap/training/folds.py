@@ -84,7 +84,7 @@ def bytes_of_folds(problems: FoldProblems) -> float:
     """Return the memory for all folds, besides the matrix in float64."""
     n, folds = len(problems.rows), len(problems.weights)
     rows = sum(b - a for runs in problems.runs for a, b in runs)
-    return 4.0 * n * n + 64.0 * folds * rows
+    return 4.0 * n * n + 96.0 * folds * rows
 
 
 def solve_folds(
