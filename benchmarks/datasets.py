@@ -15,11 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from dualgap.papers.data import (
+    SETS,
     Data,
-    covtype,
     imdb,
     narrow,
-    rcv1_like,
     read,
     svmlight,
     texts_of,
@@ -129,14 +128,9 @@ def susy_like(n: int = 3_000_000, d: int = 18, seed: int = 0) -> Data:
     return X, np.where(score > np.median(score), 1.0, -1.0)
 
 
-NAMES: dict[str, Callable[[], Data]] = {
+NAMES: dict[str, Callable[[], Data]] = SETS | {
     "a1a": lambda: svmlight("adult/a1a", 123),
-    "a9a": lambda: svmlight("adult/a9a", 123),
-    "w8a": lambda: svmlight("web/w8a", 300),
     "ijcnn1": lambda: svmlight("ijcnn1/ijcnn1", 22),
-    "covtype": covtype,
-    "cov1": lambda: covtype(1),
-    "imdb": imdb,
     "imdb-bigrams": lambda: imdb(ngram_range=(1, 2), min_df=2),
     "20news": _20news,
     "sector": _sector,
@@ -150,7 +144,6 @@ NAMES: dict[str, Callable[[], Data]] = {
     "cover": lambda: _standardised("adbench/10_cover.npz"),
     "kdd99": _kdd99,
     "kdd99-raw": lambda: _kdd99(scaled=False),
-    "rcv1-like": rcv1_like,
     "susy-like": susy_like,
 }
 _CACHED = {

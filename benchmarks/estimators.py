@@ -16,17 +16,16 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn.svm
 from datasets import texts_of
-from harness import stamp
+from harness import stamp, timed
 from regression import CASES as REGRESSIONS
 from regression import Case
 from sklearn.exceptions import ConvergenceWarning
@@ -115,13 +114,6 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the processor seconds of some work, and its result."""
-    begin = time.process_time()
-    result = work()
-    return time.process_time() - begin, result
-
-
 def paired(theirs: list[float], ours: list[float]) -> dict[str, Any]:
     """Return medians and ranges of the seconds and of the ratios."""
     ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
@@ -141,7 +133,7 @@ def measure(name: str, repeats: int, loosest: float) -> dict[str, Any]:
     best = case.objective(case.ours(1e-5).fit(case.X, case.y))
     target = best + ACCURACY * abs(best)
     for tol in (t for t in TOLS if t <= loosest):
-        spent, model = seconds(partial(case.theirs(tol).fit, case.X, case.y))
+        spent, model = timed(case.theirs(tol).fit, case.X, case.y)
         primal = case.objective(model)
         print(
             f"{name}: tol {tol:g}, {spent:.3f} s, {primal / best - 1:.1e}", flush=True
@@ -150,18 +142,18 @@ def measure(name: str, repeats: int, loosest: float) -> dict[str, Any]:
             break
     theirs, ours, old, new = [], [], [], []
     for _ in range(repeats):
-        spent, model = seconds(lambda: case.theirs(tol).fit(case.X, case.y))
+        spent, model = timed(case.theirs(tol).fit, case.X, case.y)
         theirs.append(spent)
-        spent, own = seconds(lambda: case.ours(ACCURACY).fit(case.X, case.y))
+        spent, own = timed(case.ours(ACCURACY).fit, case.X, case.y)
         ours.append(spent)
         assert case.objective(own) <= target
     found = {"rows": case.X.shape[0], "tol": tol, "fit": paired(theirs, ours)}
     if name.startswith("SVC"):
         *_, rows = news()
         for _ in range(repeats):
-            spent, labels = seconds(lambda: model.predict(rows))
+            spent, labels = timed(model.predict, rows)
             old.append(spent)
-            spent, others = seconds(lambda: own.predict(rows))
+            spent, others = timed(own.predict, rows)
             new.append(spent)
         found["predict"] = paired(old, new) | {"rows": rows.shape[0]}
         found["predict"]["agree"] = float((labels == others).mean())

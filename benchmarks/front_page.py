@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from rivals import Dualgap, Liblinear, Rival, SklearnLinearSVC, steps
 from serving import serve
+from worker import coefficients
 
 ACCURACY = 1e-3
 #: Data sets, C, and the loosest tolerance that is tried.
@@ -88,14 +89,6 @@ PACKAGES = {
     "sklearn": (SklearnLinearSVC, "hinge", False),
     "onedal": (Onedal, "linear", True),
 }
-
-
-def coefficients(rival, model, X):
-    """Return the model as arrays, as serving.py writes them."""
-    w, more = rival.weights(model)
-    full = np.zeros(X.shape[1])
-    full[: len(w)] = w
-    return {"w": full}, more
 
 
 def objective(X, y, C: float, w, free: bool) -> float:

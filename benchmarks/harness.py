@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -49,6 +50,23 @@ def apart(script: str, *words: object) -> Any:
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     return json.loads(done.stdout)
+
+
+def timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
+    """Return the processor seconds of some work, and its result."""
+    begun = time.process_time()
+    found = work(*given)
+    return time.process_time() - begun, found
+
+
+def resident(field: str) -> int | None:
+    """Bytes of VmRSS (now) or VmHWM (peak) of this process; Linux only."""
+    try:
+        with open("/proc/self/status") as status:
+            line = next(line for line in status if line.startswith(field))
+    except OSError:
+        return None
+    return int(line.split()[1]) * 1024
 
 
 def save(folder: Path, X, y, suffix: str = "") -> None:
@@ -194,6 +212,10 @@ def stamp() -> dict:
     }
 
 
+BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
+SLACK = 2.0  # a fit that takes this many times the best one cannot win
+
+
 class Clock:
     """Clock that tells whether the time of a whole run is over."""
 
@@ -235,6 +257,31 @@ class Grid:
             return math.inf
         _, upper = self.results.bracket(row["data"], row["C"])
         return (row["primal"] - upper) / upper
+
+    def started(self, worker: Worker) -> bool:
+        """Whether a worker runs; if not, say so."""
+        try:
+            worker.start()
+        except ImportError as error:
+            print(f"{error}: left out", flush=True)
+            return False
+        return True
+
+    def best(self, C, eps: float, rival=None) -> float:
+        """Fewest seconds in which the sweep reached eps."""
+        seconds = [r["cpu"] for r in self.swept(C, rival)
+                   if "cpu" in r and self.accuracy(r) <= eps]  # fmt: skip
+        return min(seconds, default=math.inf)
+
+    def quickest(self, C, eps: float, without=()) -> dict[str, dict]:
+        """{rival: its fastest row of the sweep that reached eps}, the fastest first."""
+        best: dict[str, dict] = {}
+        for row in self.swept(C):
+            if self.accuracy(row) <= eps and setting(row) not in without:
+                old = best.get(row["rival"])
+                if old is None or row["cpu"] < old["cpu"]:
+                    best[row["rival"]] = row
+        return dict(sorted(best.items(), key=lambda item: item[1]["cpu"]))
 
     def swept(self, C, rival=None, family=None) -> list[dict]:
         fields = {"rival": rival, "family": family}
@@ -280,6 +327,25 @@ def arguments(
 def repeats(seconds: float) -> int:
     """Return how often a fit is repeated. Slow ones are far from any tie."""
     return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
+
+
+# ---- results by the name of a case
+
+
+def kept(path: Path) -> dict[str, Any]:
+    """Return the machine of the last run, and the stored results."""
+    if not path.exists():
+        return {"machine": {}, "cases": {}}
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def keep(path: Path, name: str, case: dict[str, Any]) -> None:
+    """Store a result, in place of an earlier one of this case."""
+    cases = kept(path)["cases"] | {name: case}
+    whole = {"machine": stamp(), "cases": dict(sorted(cases.items()))}
+    path.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+    print(name, json.dumps(case), flush=True)
 
 
 # ---- for reports

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ import datasets
 import numpy as np
 import sklearn.linear_model
 import sklearn.svm
+from harness import timed
 
 import dualgap
 
@@ -100,30 +100,25 @@ def rivals(loss: str) -> Iterator[tuple[str, Callable[..., Any]]]:
         yield "skglm", skglm
 
 
-def timed(model: Any, X: Any, y: Any) -> float:
-    begun = time.process_time()
-    model.fit(X, y)
-    return time.process_time() - begun
-
-
 def compare(name: str, loss: str, C: float, tol: float, repeats: int) -> str:
     X, y = rows(name)
     best = mine(loss, C, min(1e-3 * tol, 1e-7)).fit(X, y).certificate_
     own = [mine(loss, C, tol) for _ in range(repeats)]
-    seconds = min(timed(model, X, y) for model in own)
+    seconds = min(timed(model.fit, X, y)[0] for model in own)
     nonzero = np.count_nonzero(own[0].coef_)
     cells = [name, loss, f"{C:g}", f"{nonzero:,}", str(own[0].n_iter_)]
     cells.append(f"{seconds:.3f}")
     for rival, make in rivals(loss):
         for step in TOLS:
             model = make(loss, C, step, len(y))
-            took = timed(model, X, y)
+            took = timed(model.fit, X, y)[0]
             off = primal(X, y, model.coef_, C, loss) / best.dual - 1.0
             if off <= tol or took > PATIENCE:
                 break
         if off <= tol:
             for _ in range(repeats - 1):
-                took = min(took, timed(make(loss, C, step, len(y)), X, y))
+                again = make(loss, C, step, len(y))
+                took = min(took, timed(again.fit, X, y)[0])
             cells.append(f"{rival} {took:.3f} ({took / seconds:.1f})")
         else:
             cells.append(f"{rival} not reached ({off:.0e} after {took:.0f} s)")

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import resident
 
 READERS = ("scikit-learn", "dualgap, 1 thread", "dualgap, 2 threads")
 
@@ -47,16 +48,6 @@ def reader(name: str) -> Callable[[str], Any]:
         path.write_bytes(b"1 1:1\n")
         read(str(path))
     return read
-
-
-def resident(field: str) -> int | None:
-    """Bytes of VmRSS (now) or VmHWM (peak) of this process; Linux only."""
-    try:
-        with open("/proc/self/status") as status:
-            line = next(line for line in status if line.startswith(field))
-    except OSError:
-        return None
-    return int(line.split()[1]) * 1024
 
 
 def read_once(name: str, path: str) -> dict[str, Any]:

@@ -12,17 +12,15 @@ docs/tables/path-*.csv and the figures of docs/tuning.md from it.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import sklearn.svm
 from datasets import NAMES
-from harness import stamp
+from harness import keep, kept, timed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
@@ -46,12 +44,6 @@ PATHS = [
 SEARCHES = [(name, loss) for name, loss, solver in PATHS[:7] if solver == "auto"]
 GRID = np.logspace(-3, 1, 9)
 FOLDS = StratifiedKFold(5)
-
-
-def timed(work):
-    begun = time.process_time()
-    found = work()
-    return time.process_time() - begun, found
 
 
 def of_path(name: str, loss: str, solver: str) -> dict[str, float]:
@@ -113,25 +105,9 @@ def load(name: str):
     return X, y
 
 
-def kept() -> dict[str, dict[str, float]]:
-    """Return the stored results of all cases."""
-    found: dict[str, dict[str, float]] = {}
-    if RESULTS.exists():
-        found |= json.loads(RESULTS.read_text("utf-8"))["cases"]
-    return found
-
-
-def keep(case: tuple[str, ...], result: dict[str, float]) -> None:
-    """Store a result, in place of an earlier one of this case."""
-    cases = kept() | {", ".join(case): result}
-    whole = {"machine": stamp(), "cases": dict(sorted(cases.items()))}
-    RESULTS.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
-    print(", ".join(case), json.dumps(result), flush=True)
-
-
 def tables() -> dict[str, str]:
     """Return the tables of searches and of paths as CSV."""
-    cases = kept()
+    cases = kept(RESULTS)["cases"]
     lines = [
         'data,loss,"GridSearchCV, dualgap","GridSearchCV, scikit-learn",'
         '"best score, %","scikit-learn\'s score, %"'
@@ -158,7 +134,7 @@ def tables() -> dict[str, str]:
 
 def page(text: str) -> str:
     """Return the page with the range of every figure in its text."""
-    cases = kept()
+    cases = kept(RESULTS)["cases"]
     said = {
         solver: [cases[", ".join(p)]["time"] for p in PATHS if p[2] == solver]
         for solver in ("auto", "dcd")
@@ -186,10 +162,10 @@ def main() -> None:
     names = given - kinds - {"--page"} or {"a9a", "w8a", "imdb"}
     for case in PATHS if "paths" in kinds and "--page" not in given else ():
         if case[0] in names:
-            keep(case, of_path(*case))
+            keep(RESULTS, ", ".join(case), of_path(*case))
     for case in SEARCHES if "searches" in kinds and "--page" not in given else ():
         if case[0] in names:
-            keep(case, of_search(*case))
+            keep(RESULTS, ", ".join(case), of_search(*case))
     PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
     for name, text in tables().items():
         (DOCS / "tables" / f"{name}.csv").write_text(text, "utf-8")

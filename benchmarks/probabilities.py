@@ -10,11 +10,11 @@ Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/probabilities.py [--repeat 5]
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 
 import numpy as np
 from datasets import unpack
+from harness import timed
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import log_loss
@@ -59,12 +59,6 @@ def brier(y: np.ndarray, likely: np.ndarray, classes: np.ndarray) -> float:
     return float(((likely - (y[:, None] == classes)) ** 2).sum(axis=1).mean())
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
-
-
 def measure(name: str, repeat: int) -> None:
     make, model = CASES[name]
     X, y = make()
@@ -78,7 +72,7 @@ def measure(name: str, repeat: int) -> None:
     taken = {way: [] for way in ways}
     for _ in range(repeat):
         for way, work in ways.items():
-            taken[way].append(seconds(work))
+            taken[way].append(timed(work)[0])
     fit, ours, rival = (min(taken[way]) for way in ways)
     found = calibrated(model, X, y)
     likely, expected = found.predict_proba(X_test), theirs.predict_proba(X_test)

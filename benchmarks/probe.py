@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import apart
+from harness import apart, resident, timed
 from numpy.typing import NDArray
 
 ROWS, COLUMNS, TEST = 50_000, 768, 10_000
@@ -79,13 +79,9 @@ def outside(
 
 def peak(reset: bool = False) -> int:
     """Return the largest memory of the process so far, in bytes; 0 if unknown."""
-    try:
-        if reset:
-            Path("/proc/self/clear_refs").write_text("5")
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return 1024 * next(int(s.split()[1]) for s in lines if s.startswith("VmHWM"))
+    if reset and Path("/proc/self/clear_refs").exists():
+        Path("/proc/self/clear_refs").write_text("5")
+    return resident("VmHWM") or 0
 
 
 def model_of(way: str) -> Any:
@@ -108,9 +104,7 @@ def one(way: str, classes: int) -> None:
     model = model_of(way)
     model_of(way).fit(X[:200], y[:200] % 3)  # imports what the fit uses
     before = peak(reset=True)
-    begun = time.process_time()
-    model.fit(X[:ROWS], y[:ROWS])
-    seconds = time.process_time() - begun
+    seconds, _ = timed(model.fit, X[:ROWS], y[:ROWS])
     memory = (peak() - before) / X[:ROWS].nbytes
     values = outside(X[:ROWS], y[:ROWS], model.coef_, model.intercept_)
     accuracy = float(np.mean(model.predict(X[ROWS:]) == y[ROWS:]))
@@ -132,16 +126,15 @@ def searched(way: str, classes: int) -> None:
     for name in ("scores", "add_sums"):
         product = getattr(DenseRows, name)
 
-        def timed(rows: Any, X: Any, other: Any, *out: Any, product: Any = product):
+        def noted(rows: Any, X: Any, other: Any, *out: Any, product: Any = product):
             if 1 in (other.shape[0], other.shape[-1]):  # not a matrix
                 return product(rows, X, other, *out)
-            begun = time.process_time()
-            found = product(rows, X, other, *out)
-            seen[0] += time.process_time() - begun
+            seconds, found = timed(product, rows, X, other, *out)
+            seen[0] += seconds
             seen[1] += X.size * other.size // X.shape[out == ()]
             return found
 
-        setattr(DenseRows, name, timed)
+        setattr(DenseRows, name, noted)
     begun = time.process_time()
     if way == "search":
         LinearSVCCV(CS, cv=cv, refit=False).fit(X, y)

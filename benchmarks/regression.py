@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import load
+from harness import timed
 from sklearn import svm
 from sklearn.datasets import load_digits, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
@@ -130,19 +130,12 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def seconds(model: Any, case: Case) -> float:
-    begin = time.process_time()
-    model.fit(case.X, case.y)
-    return time.process_time() - begin
-
-
 def large(repeats: int) -> None:
     """Print the least seconds of each model on many rows, and its test error."""
     rng, n, tests = np.random.default_rng(0), 1_000_000, 5000
     X = rng.standard_normal((n + tests, 50)).astype(np.float32)
     y = np.sin(X[:, 0]) * 2 + X[:, 1] * X[:, 2] + X[:, 3:8].sum(axis=1)
     y += 0.5 * rng.standard_t(3, n + tests)
-    case = Case(X[:n], y[:n], None, None, None)
     same = {"epsilon": 0.5, "random_state": 0}
     print("| model | seconds | mean absolute error | gap |\n|---|---|---|---|")
     for name, model in {
@@ -151,7 +144,7 @@ def large(repeats: int) -> None:
         "HuberRegressor": HuberRegressor(),
         "SGDRegressor": SGDRegressor(loss="epsilon_insensitive", alpha=1 / n, **same),
     }.items():
-        least = min(seconds(model, case) for _ in range(repeats))
+        least = min(timed(model.fit, X[:n], y[:n])[0] for _ in range(repeats))
         error = np.abs(model.predict(X[n:]) - y[n:]).mean()
         gap = getattr(getattr(model, "certificate_", None), "relative_gap", np.nan)
         print(f"| {name} | {least:.2f} | {error:.4f} | {gap:.1e} |", flush=True)
@@ -182,8 +175,8 @@ def main() -> None:
         assert case.objective(case.ours(args.accuracy).fit(case.X, case.y)) <= target
         ratios = []
         for _ in range(args.repeats):
-            a = seconds(case.theirs(tol), case)
-            b = seconds(case.ours(args.accuracy), case)
+            a, _ = timed(case.theirs(tol).fit, case.X, case.y)
+            b, _ = timed(case.ours(args.accuracy).fit, case.X, case.y)
             ratios.append(a / b)
         print(f"| {name} | {tol:g} | {statistics.median(ratios):.2f} | "
               f"{min(ratios):.2f} to {max(ratios):.2f} |", flush=True)  # fmt: skip

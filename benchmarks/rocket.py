@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import warnings
 from typing import Any
 
 import numpy as np
-from harness import apart
+from harness import apart, timed
 from numpy.typing import NDArray
 from probe import outside, peak
 
@@ -77,9 +76,7 @@ def one(way: str, rows: int) -> None:
     model_of(way).fit(X[:60], y[:60])  # imports what the fit uses
     model, own = model_of(way), np.ascontiguousarray(X[:rows])
     before = peak(reset=True)
-    begun = time.process_time()
-    model.fit(own, y[:rows])
-    seconds = time.process_time() - begun
+    seconds, _ = timed(model.fit, own, y[:rows])
     memory = (peak() - before) / own.nbytes
     accuracy = float(np.mean(model.predict(X[rows:]) == y[rows:]))
     values: list[list[float]] = []

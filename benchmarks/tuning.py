@@ -32,7 +32,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import math
 import multiprocessing
 import resource
@@ -49,7 +48,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import sklearn.svm
 from datasets import load as load_set
-from harness import stamp
+from harness import keep, kept
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -239,7 +238,7 @@ def measure(name: str, given: Any) -> dict[str, Any]:
         "peaks": {},
     }  # fmt: skip
     if given.jobs:
-        case = kept()["cases"][name_of(case)]
+        case = kept(RESULTS)["cases"][name_of(case)]
         case["elapsed"] = alone(elapsed, own.set_params(n_jobs=given.jobs), X, y)
         return case | {"jobs": given.jobs}
     timed(own, X[:200], y[:200])  # imports
@@ -270,14 +269,6 @@ def measure(name: str, given: Any) -> dict[str, Any]:
     return case
 
 
-def kept() -> dict[str, Any]:
-    """Return the stored results."""
-    if not RESULTS.exists():
-        return {"machine": {}, "cases": {}}
-    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
-    return found
-
-
 def name_of(case: dict[str, Any]) -> str:
     """Return the name under which a result is stored."""
     kind = "linear" if case["linear"] else "kernel"
@@ -286,15 +277,6 @@ def name_of(case: dict[str, Any]) -> str:
     if case["landmarks"]:
         kind = f"{case['landmarks']} landmarks"
     return f"{kind}, {case['data']}, {case['rows']}, {case['values']} x {case['folds']}"
-
-
-def keep(case: dict[str, Any]) -> None:
-    """Store a result, in place of an earlier one of this case."""
-    whole = kept()
-    whole["machine"] = stamp()
-    whole["cases"][name_of(case)] = case
-    whole["cases"] = dict(sorted(whole["cases"].items()))
-    RESULTS.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
 
 
 def ratio(case: dict[str, Any], rival: str) -> str:
@@ -354,7 +336,7 @@ def published(case: dict[str, Any]) -> list[str]:
 
 def tables() -> dict[str, str]:
     """Return the tables of the page as CSV."""
-    cases = list(kept()["cases"].values())
+    cases = list(kept(RESULTS)["cases"].values())
     over = [c for c in cases if c.get("landmarks")]
     tubes = [c for c in cases if c.get("regression")]
     whole = [c for c in cases if not c["linear"] and c not in [*over, *tubes]]
@@ -419,8 +401,7 @@ def main() -> None:
         return
     for name in given.names:
         case = measure(name, given)
-        keep(case)
-        print(json.dumps(case), flush=True)
+        keep(RESULTS, name_of(case), case)
 
 
 if __name__ == "__main__":

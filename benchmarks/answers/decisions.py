@@ -12,7 +12,6 @@ a smaller gap takes from a warm start and from zero.
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from itertools import product
 from pathlib import Path
@@ -24,6 +23,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import datasets
+from harness import timed
 
 from dualgap import SVC, LinearSVC
 
@@ -62,12 +62,6 @@ def parted(X, y):
     """Training rows and new rows."""
     new = np.arange(len(y)) % 4 == 0
     return X[~new], y[~new], X[new]
-
-
-def timed(work, *given):
-    begun = time.process_time()
-    found = work(*given)
-    return time.process_time() - begun, found
 
 
 # ------------------------------------------------------------------------ real data

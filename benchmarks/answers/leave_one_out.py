@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from datasets import load
+from harness import timed
 
 from dualgap import SVC, LinearSVC
 from dualgap.models import loo_bounds, what_if
@@ -62,9 +63,9 @@ def tightness(seconds: float) -> None:
         cells[0] += ", free bias" * free
         spent = []
         for refine in ("none", "local", "exact"):
-            start = time.process_time()
-            found = loo_bounds(model, X, y, refine=refine, time_limit=seconds)
-            spent.append(time.process_time() - start)
+            bound = partial(loo_bounds, refine=refine, time_limit=seconds)
+            took, found = timed(bound, model, X, y)
+            spent.append(took)
             cells.append(f"{100 * found.lower:.3f} to {100 * found.upper:.3f} %")
         times = f"{spent[0]:.2f}, {spent[1]:.1f}, {spent[2]:.1f}"
         print(
@@ -79,9 +80,7 @@ def kernels() -> None:
     for loss in ("hinge", "squared_hinge"):
         model = SVC(C=C, gamma=gamma, loss=loss, tol=1e-9).fit(X, y)
         for refine in ("local", "exact"):
-            start = time.process_time()
-            found = loo_bounds(model, X, y, refine=refine)
-            spent = time.process_time() - start
+            spent, found = timed(partial(loo_bounds, refine=refine), model, X, y)
             print(f"splice, rbf, C = {C:g}, {loss}, {refine}: {found} {spent:.1f} s")
 
 
@@ -98,14 +97,11 @@ def groups() -> None:
         model = LinearSVC(C, loss="hinge", tol=1e-9).fit(X, y)
         for many in (1, 10, 100, 1000):
             rows = rng.choice(model.support_, many, replace=False)
-            start = time.process_time()
-            change = what_if(model, X, y, without=rows)
-            bound = time.process_time() - start
+            bound, change = timed(partial(what_if, without=rows), model, X, y)
             certain = change.certified_labels(X).mean()
             kept = np.setdiff1d(np.arange(len(y)), rows)
-            start = time.process_time()
-            again = LinearSVC(C, loss="hinge", tol=1e-9).fit(X[kept], y[kept])
-            cold = time.process_time() - start
+            again = LinearSVC(C, loss="hinge", tol=1e-9)
+            cold, _ = timed(again.fit, X[kept], y[kept])
             flips = (again.predict(X) != model.predict(X)).mean()
             print(
                 f"| {C:g} | {many} support vectors | {change.radius:.3g} | "

@@ -37,12 +37,10 @@ from bench import (
     objective,
     touched,
 )
-from harness import Clock, Grid, Results, arguments, repeats
+from harness import BASELINE, SLACK, Clock, Grid, Results, arguments, repeats
 from report import report
 from rivals import RIVALS
 
-BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
-SLACK = 2.0  # a fit that takes this many times the best one cannot win
 FIRST = 1e-3  # tolerance that the search begins with: the default of all
 TIGHTEST = 1e-6
 LANDMARKS = [100, 300, 1000]
@@ -91,21 +89,15 @@ class Bench(Grid):
 
     # ---- sweep
 
-    def best(self, C, rival=None) -> float:
-        """Fewest seconds in which the sweep reached the accuracy."""
-        seconds = [r["cpu"] for r in self.swept(C, rival)
-                   if "cpu" in r and self.accuracy(r) <= EPS]  # fmt: skip
-        return min(seconds, default=math.inf)
-
     def limit(self, C, rival) -> float:
         """Seconds after which a fit is of no use any more."""
         cap = self.cap
         for r in self.results.where(stage="sweep", data=self.name, rival=rival):
             if r["C"] < C and r.get("capped", 0) >= self.cap:
                 cap = self.cap / 3  # it ran into the limit at a smaller C
-        if rival == BASELINE and not math.isfinite(self.best(C, rival)):
+        if rival == BASELINE and not math.isfinite(self.best(C, EPS, rival)):
             return cap
-        return min(cap, max(SLACK * self.best(C), 1.0))
+        return min(cap, max(SLACK * self.best(C, EPS), 1.0))
 
     def tried(self, worker: Worker, C, family, value) -> dict:
         """The fit, made now unless it was before, with as many seconds."""
@@ -140,10 +132,7 @@ class Bench(Grid):
 
     def sweep(self, rival: str, costs: list[float]) -> None:
         worker = self.worker(rival)
-        try:
-            worker.start()
-        except ImportError as error:
-            print(f"{error}: left out", flush=True)
+        if not self.started(worker):
             return
         large = self.worker(rival, LARGE)
         for C in costs:
@@ -160,13 +149,8 @@ class Bench(Grid):
 
     def contenders(self, C) -> dict[str, dict]:
         """{rival: best row}: the best ones, and scikit-learn."""
-        best: dict[str, dict] = {}
-        for row in self.swept(C):
-            if self.accuracy(row) <= EPS:
-                old = best.get(row["rival"])
-                if old is None or row["cpu"] < old["cpu"]:
-                    best[row["rival"]] = row
-        by_fit = sorted(best, key=lambda r: best[r]["cpu"])
+        best = self.quickest(C, EPS)
+        by_fit = list(best)
         chosen = [r for r in by_fit[:2]
                   if best[r]["cpu"] <= SLACK * best[by_fit[0]]["cpu"]]  # fmt: skip
         chosen += [r for r in (BASELINE, "onedal") if r in best]

@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import ACCURACIES, CAP, COSTS, DATA
 from datasets import ROOT
 from harness import (
+    BASELINE,
     Report,
     Results,
     as_csv,
@@ -27,7 +28,6 @@ from rivals import RIVALS
 HERE = Path(__file__).resolve().parent
 DOCS = ROOT / "docs"
 NOISE = 1.1  # "at least as fast" allows for this much
-BASELINE = "sklearn"
 
 
 def total(rows: list[dict]) -> float:

@@ -31,12 +31,9 @@ from bench import (
     load,
     objective,
 )
-from harness import Clock, Grid, Results, arguments, repeats, setting
+from harness import BASELINE, SLACK, Clock, Grid, Results, arguments, repeats, setting
 from report import missed, report
 from rivals import RIVALS
-
-BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
-SLACK = 2.0  # a fit that takes this many times the best one cannot win
 
 
 class Bench(Grid):
@@ -81,12 +78,6 @@ class Bench(Grid):
 
     # ---- sweep
 
-    def best(self, C, eps, rival=None) -> float:
-        """Fewest seconds in which the sweep reached eps."""
-        seconds = [r["cpu"] for r in self.swept(C, rival)
-                   if "cpu" in r and self.accuracy(r) <= eps]  # fmt: skip
-        return min(seconds, default=math.inf)
-
     def limit(self, C, rival, family) -> float:
         """Seconds after which a fit of this family is of no use any more."""
         rows = self.swept(C, rival, family)
@@ -127,10 +118,7 @@ class Bench(Grid):
 
     def sweep(self, rival: str) -> None:
         worker = Worker(rival, self.folder)
-        try:
-            worker.start()
-        except ImportError as error:
-            print(f"{error}: left out", flush=True)
+        if not self.started(worker):
             return
         for family, ladder in RIVALS[rival].families.items():
             for C in COSTS:
@@ -204,13 +192,8 @@ class Bench(Grid):
 
     def contenders(self, C, eps, lucky: set) -> dict[str, dict]:
         """{rival: best row}: the best, the best with its overhead, scikit-learn."""
-        best: dict[str, dict] = {}
-        for row in self.swept(C):
-            if self.accuracy(row) <= eps and setting(row) not in lucky:
-                old = best.get(row["rival"])
-                if old is None or row["cpu"] < old["cpu"]:
-                    best[row["rival"]] = row
-        by_fit = sorted(best, key=lambda r: best[r]["cpu"])
+        best = self.quickest(C, eps, lucky)
+        by_fit = list(best)
         by_all = sorted(best, key=lambda r: total(best[r]))
         chosen = [r for r in by_fit[:3]
                   if best[r]["cpu"] <= SLACK * best[by_fit[0]]["cpu"]]  # fmt: skip

@@ -28,6 +28,7 @@ import datasets
 
 from dualgap import LinearSVC
 from dualgap.data import RowStore, convert
+from dualgap.papers.data import rcv1_like
 
 #: Sample weights are drawn from these.
 WEIGHTS = np.array([0.0, 0.5, 1.0, 3.0])
@@ -135,7 +136,7 @@ def drawn_weights(n):
 
 def load(name, kind):
     if name == "rcv1-like" and kind == "dense":
-        X, y = datasets.rcv1_like(20_000, 1000)
+        X, y = rcv1_like(20_000, 1000)
     else:
         X, y = datasets.load(name)
     order = np.random.default_rng(0).permutation(len(y))

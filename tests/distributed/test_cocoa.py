@@ -20,6 +20,7 @@ from dualgap.distributed.messages import (
     pack,
 )
 from dualgap.distributed.piece import Piece, Setup
+from dualgap.papers.data import rcv1_like
 from dualgap.problems.rounding import Values
 from dualgap.training import solve
 
@@ -347,8 +348,6 @@ def test_a_piece_that_makes_no_sense_is_refused(y, weight, message):
         Piece(np.eye(3), y, weight, index=7)
 
 
-pytestmark = pytest.mark.long
-
 TOL = 1e-3
 
 
@@ -369,7 +368,7 @@ def rows_of(script, request):
 
     def rows(name):
         if name == "rcv1-like":
-            return script.datasets.rcv1_like(3000, 800)
+            return rcv1_like(3000, 800)
         load = request.getfixturevalue("load_xz")
         path = {
             "a9a": "adult/a9a",
@@ -382,6 +381,7 @@ def rows_of(script, request):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("name", ["rcv1-like", "a9a", "covtype"])
