@@ -139,9 +139,9 @@ third => third is one argument too many; the usage is: dualgap train
 #: Other command lines that are wrong by themselves.
 WRONG = """
 --verison => dualgap: No such option: --verison. Did you mean --version?
-inspect data --verbose => it belongs to dualgap train, dualgap certify.
-path data --kernel rbf => it belongs to dualgap train, dualgap tune.
-predict data model --standardize => it belongs to dualgap train, dualgap tune, dualgap p
+inspect data --verbose => --verbose; it belongs to dualgap train, dualgap certify.
+path data --kernel rbf => --kernel; it belongs to dualgap train, dualgap tune.
+predict data model --standardize => --standardize; it belongs to dualgap train, dualgap
 convert data new --format sparse => --format sparse is invalid; give auto, csr, dense.
 convert data new --memory lots => --memory lots is invalid; give a size, such as 500MB o
 convert data => STORE is missing; the usage is: dualgap convert
@@ -354,6 +354,11 @@ CASES = [
 ]  # fmt: skip
 
 
+def contents() -> dict[Path, bool | bytes]:
+    """Return the contents of all files of the folder."""
+    return {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")}
+
+
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(("status", "command", "words"), CASES)
 def test_a_command_is_refused(
@@ -369,6 +374,8 @@ def test_a_command_is_refused(
     for kind in (LinearSVC, PlainLinearSVC):
         if status == 1:  # the files are refused
             monkeypatch.setattr(kind, "_fit", fail)
+    before = contents()
     told = refused(*command, status=status)
     assert words.strip() in told
+    assert contents() == before
     assert told.count("\n") == 1

@@ -247,14 +247,13 @@ def test_a_csv_of_numbers_is_a_regression() -> None:
     assert report["r2"] == pytest.approx(load_model("m").score(X, y))
 
 
-pytest.importorskip("matplotlib")
-
-
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
     monkeypatch.setattr(html_report, "svg", lambda draw: b"<svg/>")
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("labels", [[-1, 1], [3, 1, 7]])
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_the_page_of_a_model(labels: list[int], kernel: str | None) -> None:
@@ -274,6 +273,7 @@ def test_the_page_of_a_model(labels: list[int], kernel: str | None) -> None:
     assert Path("page.html").read_text("utf-8") == page
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("task", ["regression", "one-class"])
 def test_other_tasks(task: str) -> None:
     write("data", [1, 2, 4])
@@ -283,6 +283,7 @@ def test_other_tasks(task: str) -> None:
     assert words[task] in Path("report.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_tables_have_names_and_models_their_scaling() -> None:
     rows = [
         f"{k % 7},{1000 * (k % 5)},1,{'no' if k % 7 < 3 else '<y>'}" for k in range(60)
@@ -299,6 +300,7 @@ def test_tables_have_names_and_models_their_scaling() -> None:
     assert "different scales" not in Path("scaled.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_files_of_liblinear() -> None:
     X, y = write("data", [5, 2])
     write_liblinear(LinearSVC(C=0.5).fit(X, y), "m")

@@ -412,7 +412,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
           for y in ([2**64, 1] * 45, [-(10**400), 1] * 45)),
         *((lambda _, fit=fit: fit(X, NAMES, n_jobs=1_000_000),
            r"'n_jobs' parameter of .* Got 1000000")
-          for fit in (svm_path, partial(certify, LinearSVC().fit(X, NAMES)))),
+          for fit in (svm_path, *(partial(use, LinearSVC().fit(X, NAMES))
+                                  for use in (certify, compress)))),
         (lambda _: SVC(kernel="linear", solver="nystroem").fit(0 * X, NAMES),
          "is 0 at all"),
         (lambda _: SVC(kernel="precomputed").fit(X @ X.T, NAMES).predict(X),

@@ -236,8 +236,6 @@ def test_linear_models_are_told_apart(tmp_path: Path) -> None:
     assert "has unexpected fields" in refused(tmp_path / "m", signed(record, tensors))
 
 
-skops = pytest.importorskip("skops.io", reason="skops is not installed")
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "serving.md"
 
 
@@ -259,6 +257,7 @@ def documented():
     ids=["linear", "records", "rbf", "poly", "landmarks"],
 )
 def test_dumped_and_loaded(model):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
     data = skops.dumps(pipeline)
@@ -282,6 +281,7 @@ def extra(model):
 
 
 def test_untrusted_types_are_refused():
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
     X, y = load_iris(return_X_y=True)
     data = skops.dumps(LinearSVC().fit(X, y))
     with pytest.raises(TypeError, match="Untrusted types"):

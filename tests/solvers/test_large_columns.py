@@ -219,7 +219,7 @@ def test_a_row_that_fits_exactly_is_certified():
     assert solve(problem, solver_for(problem)).certificate.certified
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+may_stall = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 FOUR = np.array([[1.0, -1.4], [1.0, -2.1], [1.0, 0.8], [1.0, 1.9]])
 LABELS = np.array([0, 1, 1, 1])
@@ -227,6 +227,7 @@ ROWS = np.random.default_rng(5).normal(size=(20, 2))
 SIGNS = (ROWS[:, 1] + np.random.default_rng(6).normal(size=20) > 0.0).astype(int)
 
 
+@may_stall
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(("scale", "C"), [(1e4, 0.1), (1e4, 1.0), (1e5, 0.1)])
 def test_a_large_column_leaves_the_interior_point_its_optimum(scale, C):
@@ -238,6 +239,7 @@ def test_a_large_column_leaves_the_interior_point_its_optimum(scale, C):
         assert model.certificate_.dual <= best.primal
 
 
+@may_stall
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e6])
 @pytest.mark.parametrize("scale", [1e6, 1e7, 1e8, 1e10])
@@ -268,6 +270,7 @@ def nasty(seed):
     return X, rng.permutation(np.arange(n) % 2), 10.0 ** rng.integers(-2, 17)
 
 
+@may_stall
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("kernel", ["poly", "linear"])
 @pytest.mark.parametrize("seed", [32, 90, 177, 339, 364, 402, 433, 476])
@@ -279,6 +282,7 @@ def test_rounding_that_raises_d_ends_the_fit_before_max_iter(seed, kernel):
     assert certificate.epochs < 100
 
 
+@may_stall
 @pytest.mark.parametrize("seed", [4, 19, 53, 122, 226, 298])
 def test_steps_too_short_to_change_a_value_end_the_fit_before_max_iter(seed):
     X, y, C = nasty(seed)
