@@ -26,6 +26,7 @@ import json
 import sys
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,9 @@ def outside(
 
 def peak(reset: bool = False) -> int:
     """Return the largest memory of the process so far, in bytes; 0 if unknown."""
-    if reset and Path("/proc/self/clear_refs").exists():
-        Path("/proc/self/clear_refs").write_text("5")
+    if reset:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
     return resident("VmHWM") or 0
 
 

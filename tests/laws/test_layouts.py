@@ -144,10 +144,10 @@ def test_sparse_rows(
         np.testing.assert_array_equal(array, was)
     if "nystroem" not in name:
         overlap(fit(name, THIN, tol=1e-5, max_iter=10_000), model, 1e-5)
-        single, limits = THIN.astype(np.float32), {"tol": 1e-5, "max_iter": 10_000}
+        single, limits = THIN.astype(np.float32), {"tol": 1e-8, "max_iter": 10_000}
         exact = fit(name, single.astype(float), **limits)
         for same in (single, sparse.csr_array(single)):
-            overlap(fit(name, same, **limits), exact, 1e-5)
+            overlap(fit(name, same, **limits), exact, 1e-8)
     for key, found in values(model, THIN).items():  # of a model of sparse rows
         if found.dtype.kind == "f":
             wanted = values(model, rows)[key]

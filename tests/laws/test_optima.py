@@ -143,7 +143,7 @@ def test_linear_regression(
         if solver.name in ("dcd", "interior-point"):
             close(w, v, 1e-7 if isinstance(loss, Pinball) else 1e-10)
         if solver.name != "dcd":
-            assert solution.certificate.epochs < 40
+            assert certificate.epochs < (40 if constant else 200)
         P = 0.5 * w @ w + problem.cost @ lost(loss, y - X @ w)
         near = 1e-12 if solver.name == "dcd" else 1e-10
         assert certificate.primal == pytest.approx(P, rel=near, abs=1e-15)
