@@ -25,7 +25,7 @@ MPU = "MPU (reconstructed)"
 #: Table 1 as it was printed.
 FIRST = printed("sgd-revisited", "1")
 #: Seconds and epochs of each run, None for one that ended at the limit.
-Runs = list[tuple[float | None, int] | None]
+Runs = list[tuple[float, int] | None]
 UNITS = ("seconds", "epochs")
 SETTINGS = settings("sgd-revisited")
 CASES, NAMES, STAND_INS = SETTINGS.cases, SETTINGS.names, SETTINGS.stand_ins
@@ -69,7 +69,7 @@ def times(
     for seed in range(budget.seeds):
         for label, solver in methods.items():
             done = runs[label]
-            spent = sum((run[0] or 0.0) if run else budget.limit for run in done)
+            spent = sum(run[0] if run else budget.limit for run in done)
             fixed = label in SETTINGS.drawless and len(done) == SETTINGS.fixed
             if fixed or spent > most:
                 continue
@@ -138,13 +138,9 @@ def kkt(name: str, budget: Budget) -> list[list[float]]:
 
 
 def column(runs: Runs, unit: str) -> Vector:
-    """Return the seconds or the epochs, infinite where a run ended at the limit.
-
-    A run without seconds was made beside other work, which does not change its epochs.
-    """
+    """Return the seconds or the epochs, infinite where a run ended at the limit."""
     at = UNITS.index(unit)
-    found = np.array([run[at] if run else np.inf for run in runs], dtype=float)
-    return found[~np.isnan(found)]
+    return np.array([run[at] if run else np.inf for run in runs], dtype=float)
 
 
 def runs_of(found: Parameters, parts: list[str]) -> dict[str, Runs]:
@@ -272,9 +268,10 @@ def ranges(runs: Runs, text: str) -> Row:
     """Return the ranges over the seeds, beside T of a printed cell."""
     (seconds, T), known = (column(runs, u) for u in UNITS), numbers(text)[1]
     return {
+        "runs": len(runs),
         "seconds": f"{np.median(seconds):.2g}", "range": span(seconds, ".2g"),
-        "runs": len(seconds), "T": f"{np.median(T):.0f}", "range of T": span(T, ".0f"),
-        "all runs": len(runs), "published T": "" if np.isnan(known) else f"{known:.0f}",
+        "T": f"{np.median(T):.0f}", "range of T": span(T, ".0f"),
+        "published T": "" if np.isnan(known) else f"{known:.0f}",
     }  # fmt: skip
 
 
