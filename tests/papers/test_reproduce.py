@@ -310,6 +310,9 @@ def test_values_off_the_published_ones_are_not_called_the_same():
     proved = verdict("sgd-revisited", results, "SGD-s gets as accurate as one likes")
     assert proved.sets["w8a"] == (False, "2e-05 (target 1e-05)")
     assert proved.word == "holds on 1 of 2"
+    results["sets"]["a9a"]["kkt"][4][3] = 0.9
+    fell = verdict("sgd-revisited", results, "alpha goes to 0 and to C")
+    assert fell.sets["a9a"] == (False, "82 % at last, 49 to 90 % before")
 
 
 def test_a_method_is_faster_where_most_pairs_of_runs_agree():

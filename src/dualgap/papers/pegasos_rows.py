@@ -119,6 +119,7 @@ def steady(curve: list[tuple[int, list[int]]]) -> Finding:
     flat = [n for n in found if 1 / same <= found[last] / found[n] <= same]
     first = min(found)
     text = f"{found[first]:,.0f} with {first:,} rows, {found[last]:,.0f} with {last:,}"
+    text += f" (the same from {min(flat):,} on)" * (min(flat) < last)
     return (last >= more * min(flat) if last >= more * first else None), text
 
 

@@ -242,8 +242,9 @@ def judge(name: str, found: Parameters) -> Findings:
         )  # fmt: skip
     if rows := found.get("kkt"):
         yield "bound", (all(row[4] <= 1.0 for row in rows), f"{rows[-1][4]:.2f}")
-        first, last = rows[0][3], rows[-1][3]
-        yield "ends", (last > first, f"{100 * first:.0f} % to {100 * last:.0f} %")
+        *before, last = (100 * row[3] for row in rows)
+        text = f"{last:.0f} % at last, {span(before, '.0f')} % before"
+        yield "ends", (last > max(before), text)
 
 
 def verdicts(claims: list[Parameters], sets: Parameters) -> list[Verdict]:
