@@ -115,7 +115,7 @@ if (typeof module !== "undefined") module.exports = { ROWS, Run, batches };
 
 // --- the page ----------------------------------------------------------------------
 
-const PLANE = 400, WIDTH = 480, HEIGHT = 400, LEFT = 44, RIGHT = 20;
+const PLANE = 400, WIDTH = 480, HEIGHT = 480, LEFT = 44, RIGHT = 20;
 const BOTTOM = 44;
 const at = (x) => (PLANE * (x + 4)) / 8;
 const across = (t) => LEFT + ((WIDTH - LEFT - RIGHT) * Math.log10(Math.max(t, 1))) / 5;
@@ -195,12 +195,14 @@ function curves(run) {
 function numbers(run) {
   const { t, w, b, C, lambda } = run.model, last = run.curve[run.curve.length - 1];
   const [P, D] = last ? last.best : [1, 0];
-  const gap = D > 0 ? `${((100 * (P - D)) / D).toPrecision(2)} %` : "unknown";
+  const percent = Number(((100 * (P - D)) / D).toPrecision(2));
+  const short = percent.toLocaleString("en", { maximumFractionDigits: 6 });
+  const gap = D > 0 ? `so at most ${short} % above the optimum` : "so nothing is proved yet";
   const free = b.filter((v) => v > 0 && v < C * (1 - 1e-9)).length;
   const full = b.filter((v) => v >= C * (1 - 1e-9)).length;
   return `Step ${t.toLocaleString("en")}: best P ${P.toFixed(4)}, best D ${D.toFixed(4)},
-    so at most ${gap} above the optimum. |w| is ${Math.sqrt(dot(w, w)).toFixed(2)}, the
-    ball's radius ${(1 / Math.sqrt(lambda)).toFixed(2)}. α is C on ${full} rows, between
+    ${gap}. |w| is ${Math.sqrt(dot(w, w)).toFixed(2)}, the
+    ball's radius ${(1 / Math.sqrt(lambda)).toFixed(2)}. α is C on ${full} of ${N} rows, between
     0 and C on ${free}, and 0 on ${N - full - free}.`;
 }
 
@@ -208,11 +210,14 @@ function show(place) {
   place.innerHTML = CONTROLS;
   const find = (name) => place.querySelector(`[name=${name}]`);
   const [left, right] = place.querySelectorAll("svg");
+  const told = place.querySelector(".live-numbers");
   let seed = 1, run = null, playing = false;
   const draw = () => {
     left.innerHTML = plane(run);
     right.innerHTML = curves(run);
-    if (!playing) place.querySelector(".live-numbers").textContent = numbers(run);
+    // A screen reader speaks only when the picture stands still.
+    told.setAttribute("aria-live", playing ? "off" : "polite");
+    told.textContent = numbers(run);
   };
   const stop = () => {
     playing = false;
