@@ -162,3 +162,4 @@ def test_the_rank_tests_follow_the_results(sets):
     assert told["ahead"] == f"{n} of {n}"
     assert told["p"] == f"{0.5**n:.2g}"
     assert told["here"] == "shown"
+    assert f"{n} of {n} sets (p = {told['p']}), " in paper.values(sets)["same"]

@@ -149,9 +149,8 @@ class Page:
     def counts(self) -> str:
         """The number of claims by their verdicts."""
         some, words = "holds on some", SETTINGS.kinds
-        none = re.compile("holds on 0 of .*")  # and it is open on the other sets
-        found = (none.sub("does not hold", v.word) for v in self.verdicts)
-        kinds = Counter(word if word in words else some for word in found)
+        kinds = Counter(v.word if v.word in words else some if any(v.known) else
+                        "does not hold" for v in self.verdicts)  # fmt: skip
         told = [f"{kinds[kind]} {text}" for kind, text in words.items() if kinds[kind]]
         return f"{len(self.verdicts)} claims: {', '.join(told)}."
 
