@@ -27,6 +27,8 @@ from dualgap.kernel import BlockSolver, Linear
 from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
 from dualgap.solvers import get_solver
+from dualgap.solvers.kernel.auto import solve_nu_pairs
+from dualgap.training import batch as training
 from dualgap.training import solve
 
 BOTH = [NuSVC(nu=0.3), NuSVR(nu=0.4, C=10.0)]
@@ -154,6 +156,75 @@ def test_regressors_are_those_of_scikit_learn(nu, C, layout):
     found = certify(theirs, X, y, sample_weight=weight)
     assert found.relative_gap <= 1e-3
     assert found.primal >= model.certificate_.dual * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_pairs_in_one_call_are_those_of_a_generic_solver(
+    kernel, classes, weighted
+):
+    rng = np.random.default_rng(classes)
+    y = rng.permutation(np.arange(45) % classes)
+    X = rng.normal(size=(45, 3)) + 3.0 * (y[:, None] == np.arange(3))
+    weight = rng.uniform(0.2, 2.0, 45) if weighted else np.ones(45)
+    nu, seen = 0.2, []
+    model = NuSVC(nu, kernel=kernel, gamma=0.5, tol=1e-7)
+
+    def together(solver, batch, job):
+        found = solve_nu_pairs(solver, batch, job)
+        seen.append((batch, found))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(training.WHOLE, "kernel-nu", (together,))
+        model.fit(X, y, weight)
+    ((batch, found),) = seen
+    assert found is not None
+    assert model.certificate_.certified
+    for k, bounds in enumerate(found.bounds):
+        problem = batch.problem(k)
+        own = batch.points.X[batch.place(k)]
+        K = batch.kernel.block(own, slice(None), dtype=np.float64)
+        assert found.floors[k] == problem.floor
+        assert bounds.meets(1e-7, floor=problem.floor)
+        best, size = least(problem, K), max(abs(bounds.primal), problem.floor)
+        assert bounds.primal >= best - 1e-8 * size
+        assert bounds.dual <= best + 1e-8 * size
+        # A model divided by rho has dual variables of at most 1/rho times the costs.
+        alpha = found.alpha[k]
+        sums = [alpha[problem.y == sign].sum() for sign in (1, -1)]
+        assert sums[0] == pytest.approx(sums[1], rel=1e-12)
+        rho = problem.half / sums[0]
+        assert (alpha * rho <= problem.cost * (1.0 + 1e-12)).all()
+        assert problem.certify(np.minimum(alpha * rho, problem.cost)).meets(1e-6)
+        c = alpha * problem.y
+        np.testing.assert_allclose(found.decisions[k], K @ c + found.bias[k], atol=1e-9)
+    other = NuSVC(nu, kernel=kernel, gamma=0.5, tol=1e-9, solver="block")
+    np.testing.assert_allclose(
+        model.decision_function(X),
+        other.fit(X, y, weight).decision_function(X),
+        atol=1e-4,
+    )
+
+
+def test_what_is_left_to_the_ordinary_solver():
+    X, _, y, _ = data()
+    seen = []
+
+    def together(*args):
+        seen.append(solve_nu_pairs(*args))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(training.WHOLE, "kernel-nu", (together,))
+        model = NuSVC(0.3).fit(X, y)
+        for options in ({"solver": "block"}, {"cache_size": 0.05}):
+            other = clone(model).set_params(**options).fit(X, y)
+            assert other.certificate_.certified
+        clone(model).set_params(kernel="precomputed").fit(X @ X.T, y)
+        model.fit(np.repeat(X, 14, axis=0), np.repeat(y, 14))
+    assert [found is None for found in seen] == [False, True, True, True, True]
 
 
 def test_the_models_are_those_of_C_and_of_epsilon():

@@ -1,14 +1,17 @@
-// Newton steps of a dual over a face: over variables whose sum does not change.
+// Newton steps of a dual over a face: over variables whose sum does not change, or two
+// groups of variables whose sums do not.
 //
-// Problem    max over s with sum_t s_t = 0 of  g.s - 1/2 s.H s
-// Update     the last variable balances the others:
-//              (R + shift I) s = r,  R_st = H_st - H_sl - H_lt + H_ll,  r_s = g_s - g_l
+// Problem    max over s with sum_t s_t = 0 (in each group) of  g.s - 1/2 s.H s
+// Update     the last variable of a group balances the others, l(s) is that of s:
+//              (R + shift I) s = r,  r_s = g_s - g_l(s),
+//              R_st = H_st - H_s,l(t) - H_l(s),t + H_l(s),l(t)
 // Guarantee  s is an ascent direction; a step of length 1 does not lower the value
 // Cost       m^3/6 for m variables, by a Cholesky factor
 // Source     active sets: Wolfe, Math. Programming 11 (1976); Scheinberg, JMLR 7 (2006)
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace dualgap {
@@ -19,21 +22,28 @@ class FaceStep {
   // some roundings, and a matrix that needs more than the last is singular.
   static constexpr double kFirstShift = 1e-14, kLargestShift = 1e-6, kGrowth = 100.0;
 
-  // Computes the step of `count` variables, H_st = at(s, t), g_s = g(s). If variables
-  // are linearly dependent, the shift makes a long step along the dependence, which
+  // Computes the step of `count` variables, H_st = at(s, t), g_s = g(s), of which the
+  // first `group` are the first group, all if it is 0. If variables are linearly
+  // dependent, the shift makes a long step along the dependence, which
   // ends at a bound. Returns false if there is no step.
   template <class At, class Slope>
-  bool solve(Index count, const At &at, const Slope &g) {
-    const Index k = count - 1;
-    last_.resize(count);
+  bool solve(Index count, const At &at, const Slope &g, Index group = 0) {
+    if (group == 0) group = count;
+    const std::array<Index, 2> ends{group - 1, count - 1};
+    step_.assign(count, 0.0);
+    free_.clear();
     double largest = 0.0;
+    for (Index which = 0; which < 2; ++which) last_[which].resize(count);
     for (Index s = 0; s < count; ++s) {
-      last_[s] = at(k, s);
+      const Index which = s >= group;
+      if (s != ends[which]) free_.push_back({s, which});
+      for (Index w = 0; w <= (group < count); ++w) last_[w][s] = at(ends[w], s);
       largest = std::max(largest, at(s, s));
     }
+    if (free_.empty()) return false;
     for (double shift = kFirstShift; shift < kLargestShift; shift *= kGrowth)
-      if (factor(k, at, g, shift * largest)) {
-        substitute(k);
+      if (factor(ends, at, g, shift * largest)) {
+        substitute(ends);
         return true;
       }
     return false;
@@ -41,33 +51,45 @@ class FaceStep {
   double operator[](Index s) const { return step_[s]; }
 
  private:
+  // A variable that does not balance others, and its group.
+  struct Free {
+    Index at, group;
+  };
+
   // Computes the factor L of R + shift I, and L^-1 r.
   template <class At, class Slope>
-  bool factor(Index k, const At &at, const Slope &g, double shift) {
+  bool factor(const std::array<Index, 2> &ends, const At &at, const Slope &g,
+              double shift) {
+    const Index k = free_.size();
     factor_.resize(k * k);
-    step_.resize(k + 1);
+    part_.resize(k);
     for (Index i = 0; i < k; ++i) {
+      const auto [s, a] = free_[i];
       double *row = factor_.data() + i * k;
       for (Index j = 0; j <= i; ++j) {
-        double value = at(i, j) - last_[i] - last_[j] + last_[k];
+        const auto [t, b] = free_[j];
+        double value = at(s, t) - last_[b][s] - last_[a][t] + last_[b][ends[a]];
         if (i == j) value += shift;
         const double *other = factor_.data() + j * k;
         value -= dot(row, other, j);
         row[j] = i == j ? std::sqrt(value) : value / other[j];
       }
       if (!(row[i] > 0.0 && std::isfinite(row[i]))) return false;
-      step_[i] = (g(i) - g(k) - dot(row, step_.data(), i)) / row[i];
+      part_[i] = (g(s) - g(ends[a]) - dot(row, part_.data(), i)) / row[i];
     }
     return true;
   }
-  // Solves L^T s = L^-1 r, and balances the sum.
-  void substitute(Index k) {
+  // Solves L^T s = L^-1 r, and balances the sums.
+  void substitute(const std::array<Index, 2> &ends) {
+    const Index k = free_.size();
     for (Index i = k; i-- > 0;) {
-      step_[i] /= factor_[i * k + i];
-      for (Index j = 0; j < i; ++j) step_[j] -= factor_[i * k + j] * step_[i];
+      part_[i] /= factor_[i * k + i];
+      for (Index j = 0; j < i; ++j) part_[j] -= factor_[i * k + j] * part_[i];
     }
-    step_[k] = 0.0;
-    for (Index i = 0; i < k; ++i) step_[k] -= step_[i];
+    for (Index i = 0; i < k; ++i) {
+      step_[free_[i].at] = part_[i];
+      step_[ends[free_[i].group]] -= part_[i];
+    }
   }
 
   // Uses lanes, because the compiler may not reorder a sum by itself.
@@ -81,7 +103,9 @@ class FaceStep {
            ((lane[2] + lane[6]) + (lane[3] + lane[7]));
   }
 
-  Vec last_, factor_, step_;
+  std::array<Vec, 2> last_;  // rows of H of the variables that balance
+  Vector<Free> free_;
+  Vec factor_, part_, step_;
 };
 
 }  // namespace dualgap

@@ -470,9 +470,11 @@ class WholeSettings:
     def __init__(self, targets: Targets, limit: float, epochs: int) -> None: ...
 
 class PairTables:
-    """Room for the coefficients y alpha of all pairs, and for their scores."""
+    """
+    Room for the coefficients y alpha of all pairs, for their scores, and for bounds on the errors of these.
+    """
 
-    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], errors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
 class PairProofs:
     """Proofs of all pairs of classes."""
@@ -497,9 +499,9 @@ class PairProofs:
     def ends(self) -> list[int]:
         """Where the epochs of each pair end."""
 
-def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop) -> PairProofs:
+def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop, nu: Sequence[Sequence[float]] = []) -> PairProofs:
     """
-    Solves and proves the problems of all pairs of classes, hinge with a free bias. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.
+    Solves and proves the problems of all pairs of classes, hinge with a free bias. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop. With `nu`, the sum of either class and the floor of the gap for every pair, it solves their problems with nu, and leaves the proofs to others.
     """
 
 def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], floor: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:

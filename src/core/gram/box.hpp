@@ -31,8 +31,8 @@ struct BlockScan {
   // With two sums the violation is the worse group's, and the thresholds of the
   // groups are `threshold` plus and minus this.
   double apart = 0.0;
-  double top = 0.0, bottom = 0.0;   // these two, of the first group
-  double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
+  std::array<double, 2> top{}, bottom{};  // these two, of each group
+  double primal = 0.0, dual = 0.0;        // for this F, which may have drifted
 };
 
 class Box {
@@ -170,8 +170,10 @@ class Box {
         thresholds[g] = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
       }
     }
-    scan_.top = all[0].top;
-    scan_.bottom = all[0].bottom;
+    for (int g = 0; g < 2; ++g) {
+      scan_.top[g] = all[g].top;
+      scan_.bottom[g] = all[g].bottom;
+    }
     scan_.threshold = thresholds[0];
     if (problem_.two_sums) {
       scan_.threshold = 0.5 * (thresholds[0] + thresholds[1]);

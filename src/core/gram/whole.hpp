@@ -1,6 +1,7 @@
 // Block solver for small problems with a free bias, in float64.
 //
-// Problem    the first one of block.hpp, or one class: its p is 0, and the sum is not
+// Problem    the first one of block.hpp; one class, whose p is 0 and whose sum is not;
+//            nu-SVC, with two sums
 // Update     the working set has all rows between their bounds, and all others that
 //            violate the optimality conditions. Pair steps (inner_steps.hpp) lower its
 //            violation, to a tenth if few steps do. Newton steps (../face.hpp) follow,
@@ -87,8 +88,9 @@ class Whole : public Box, private WholeTuning {
   // Computes a row of K, when it is first used.
   using Fill = std::function<void(Index i, double *row)>;
 
-  // Starts at 0, or at a point of the box whose sum the others have, too. `floor` is a
-  // lower bound on the size of the optimum that makes gaps relative.
+  // Starts at 0, or at a point of the box whose sum the others have, too. With two sums
+  // it starts at the first rows of each group. `floor` is a lower bound on the size of
+  // the optimum that makes gaps relative.
   Whole(BlockProblem problem, double floor, const double *start, Fill fill,
         WholeRoom &room)
       : Box(std::move(problem), room.alone),
@@ -97,6 +99,7 @@ class Whole : public Box, private WholeTuning {
         fill_(std::move(fill)),
         room_(room),
         inner_(room.inner) {
+    if (problem_.two_sums) set_alpha(Vec(n_, 0.0).data());
     for (Index i = 0; start && i < n_; ++i) {
       c_[i] = on_grid(start[i]);
       problem_.total += c_[i];
@@ -198,8 +201,9 @@ class Whole : public Box, private WholeTuning {
     who_.clear();
     for (Index i = 0; i < n_; ++i) {
       const bool rises = may_rise(i), falls = may_fall(i);
-      if ((rises && falls) || (rises && v(i) > scan_.bottom) ||
-          (falls && v(i) < scan_.top))
+      const int of = group(i);
+      if ((rises && falls) || (rises && v(i) > scan_.bottom[of]) ||
+          (falls && v(i) < scan_.top[of]))
         who_.push_back(i);
     }
     inner_.reset(who_.size());
@@ -212,6 +216,7 @@ class Whole : public Box, private WholeTuning {
     for (Index s = 0; s < q; ++s) {
       load(who_[s], s, inner_);
       inner_.s[s] = problem_.diagonal[who_[s]];
+      inner_.group[s] = static_cast<std::uint8_t>(group(who_[s]));
     }
     // Few rows of the matrix take part in a step; the others are not copied.
     Vector<char> copied(q, 0);
@@ -223,8 +228,10 @@ class Whole : public Box, private WholeTuning {
         for (Index t = 0; t < q; ++t) H[t] = K[who_[t]];
       return static_cast<const double *>(H);
     };
-    const Index made =
-        pair_steps(inner_, unit_, kInner * scan_.violation, most, poll, row_of);
+    const double tol = kInner * scan_.violation;
+    const Index made = problem_.two_sums
+                           ? pair_steps<2>(inner_, unit_, tol, most, poll, row_of)
+                           : pair_steps(inner_, unit_, tol, most, poll, row_of);
     for (Index s = 0; s < q; ++s) c_[who_[s]] = inner_.c[s];
     return made;
   }
@@ -247,7 +254,7 @@ class Whole : public Box, private WholeTuning {
       if (m < 2 || spent > budget ||
           !room_.step.solve(
               m, [&](Index s, Index t) { return rows_[s][face_[t]]; },
-              [&](Index s) { return v_[s]; }) ||
+              [&](Index s) { return v_[s]; }, first_group()) ||
           !take_step())
         return spent;
     }
@@ -268,6 +275,14 @@ class Whole : public Box, private WholeTuning {
     v_.resize(m);
   }
 
+  // The rows of the face in its first group: the rows of a group are next to each
+  // other.
+  Index first_group() const {
+    Index s = 1;
+    while (s < face_.size() && group(face_[s]) == group(face_[0])) ++s;
+    return s;
+  }
+
   // Makes the step, or the part of it that ends at the first bound. Returns whether
   // it ended at a bound.
   bool take_step() {
@@ -282,15 +297,29 @@ class Whole : public Box, private WholeTuning {
       length = wall / step[s];
       leaves = s;
     }
-    // The row with the most room takes what rounding to the grid leaves of the sum.
     moves_.resize(m);
-    Index roomy = m;
+    const Index first = first_group();
+    if (!round_moves(0, first, length, leaves) ||
+        !round_moves(first, m, length, leaves))
+      return false;
+    for (Index s = 0; s < m; ++s) c_[face_[s]] += moves_[s];
+    if (leaves == m) return false;
+    for (Index s = 0; s < m; ++s)
+      for (Index t = 0; t < m; ++t) v_[t] -= moves_[s] * rows_[s][face_[t]];
+    return true;
+  }
+
+  // Rounds the moves of a group to the grid; the row `leaves` goes to its bound. The
+  // row with the most room takes what this leaves of the sum. Returns whether it can.
+  bool round_moves(Index begin, Index end, double length, Index leaves) {
+    Index roomy = end;
     double most = -1.0;
     Sum sum;  // a plain sum of many moves has fewer digits than the grid
-    for (Index s = 0; s < m; ++s) {
+    for (Index s = begin; s < end; ++s) {
       const Index i = face_[s];
-      double to = c_[i] + std::nearbyint(length * step[s] / unit_) * unit_;
-      if (s == leaves) to = step[s] > 0.0 ? hi_[i] : lo_[i];
+      const double step = room_.step[s];
+      double to = c_[i] + std::nearbyint(length * step / unit_) * unit_;
+      if (s == leaves) to = step > 0.0 ? hi_[i] : lo_[i];
       moves_[s] = std::clamp(to, lo_[i], hi_[i]) - c_[i];
       sum += moves_[s];
       const double room = std::min(hi_[i] - to, to - lo_[i]);
@@ -300,12 +329,9 @@ class Whole : public Box, private WholeTuning {
       }
     }
     const double off = sum.value();
-    if (roomy == m || std::abs(off) > most) return false;
+    if (begin == end) return true;
+    if (roomy == end || std::abs(off) > most) return false;
     moves_[roomy] -= off;
-    for (Index s = 0; s < m; ++s) c_[face_[s]] += moves_[s];
-    if (leaves == m) return false;
-    for (Index s = 0; s < m; ++s)
-      for (Index t = 0; t < m; ++t) v_[t] -= moves_[s] * rows_[s][face_[t]];
     return true;
   }
 
@@ -339,7 +365,14 @@ inline Vector<Epoch> solve_whole(const KernelRows &rows, BlockProblem problem,
   return epochs;
 }
 
-// Proofs of all pairs, and their epochs. The epochs of pair p end before ends[p].
+// The problem of a pair with nu: what the variables of either class add up to, and the
+// least size of the optimum in relative gaps.
+struct NuOfPair {
+  double half, floor;
+};
+
+// Proofs of all pairs without nu, and epochs of all. Those of pair p end before
+// ends[p].
 struct PairProofs {
   Vector<HingeProof> proofs;
   Vector<Epoch> epochs;
@@ -352,15 +385,20 @@ class PairsOfClasses {
  public:
   // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i,
   // j) the rows of class i have their coefficients y alpha and their scores sum_j c_j
-  // k_ij in row j - 1 of the tables, the rows of class j in row i.
+  // k_ij in row j - 1 of the tables, the rows of class j in row i. `errors` is such a
+  // table for bounds on the errors of the scores, or null. `nu` has one entry per pair,
+  // or none: then the problems have costs only.
   PairsOfClasses(const KernelRows &rows, Vector<Index> bounds, const double *cost,
-                 const ScoreRoundings &by, double *coef, double *scores)
+                 const ScoreRoundings &by, double *coef, double *scores, double *errors,
+                 Vector<NuOfPair> nu)
       : rows_(rows),
         bounds_(std::move(bounds)),
         cost_(cost),
         by_(by),
         coef_(coef),
-        scores_(scores) {}
+        scores_(scores),
+        errors_(errors),
+        nu_(std::move(nu)) {}
 
   // Solves and proves every pair. Returns no proofs if told to stop.
   PairProofs solve(const WholeSettings &settings, const Stop &stop, Poll &poll) {
@@ -373,10 +411,11 @@ class PairsOfClasses {
     WholeRoom room(largest);
     for (Index a = 0; a < classes(); ++a)
       for (Index b = a + 1; b < classes(); ++b) {
-        Whole problem = pair(a, b, room);
+        Whole problem = pair(a, b, all.ends.size(), room);
         const auto epochs = problem.solve(settings, stop, poll);
         if (stop.requested() || stop.expired()) return {};
-        all.proofs.push_back(prove(problem, a, b));
+        const auto proof = prove(problem, a, b);
+        if (nu_.empty()) all.proofs.push_back(proof);
         all.epochs.insert(all.epochs.end(), epochs.begin(), epochs.end());
         all.ends.push_back(all.epochs.size());
       }
@@ -414,13 +453,20 @@ class PairsOfClasses {
     return all;
   }
 
-  Whole pair(Index a, Index b, WholeRoom &room) const {
+  Whole pair(Index a, Index b, Index which, WholeRoom &room) const {
     const Index m = size(a), more = size(b);
     // With two classes the second one is positive.
     BlockProblem problem;
     problem.y.assign(m, classes() > 2 ? 1.0 : -1.0);
     problem.y.resize(m + more, -problem.y.front());
     problem.p = problem.y;
+    double floor = 0.0;
+    if (!nu_.empty()) {
+      problem.p.assign(m + more, 0.0);
+      problem.two_sums = true;
+      problem.total = nu_[which].half;
+      floor = nu_[which].floor;
+    }
     problem.cost = both(cost_, a, b);
     const Index stride = stride_[a], others = stride_[b];
     const double *own = values_->data() + begin_[a];
@@ -438,9 +484,10 @@ class PairsOfClasses {
         std::copy_n(second + (i - m) * others, more, row + m);
       }
     };
-    return {std::move(problem), 0.0, nullptr, fill, room};
+    return {std::move(problem), floor, nullptr, fill, room};
   }
 
+  // Writes a solution into the tables, and proves it if it is without nu.
   HingeProof prove(Whole &problem, Index a, Index b) {
     const Index n = problem.n(), m = size(a);
     Vec up(n), down(n), scores(n), errors(n), alpha(n);
@@ -471,7 +518,9 @@ class PairsOfClasses {
           s < m ? (b - 1) * rows_.n() + first(a) + s : a * rows_.n() + first(b) + s - m;
       coef_[place] = problem.c(s) + 0.0;
       scores_[place] = scores[s];
+      if (errors_) errors_[place] = errors[s];
     }
+    if (!nu_.empty()) return {};
     return hinge_proof(
         {n, y.data(), cost.data(), alpha.data(), scores.data(), errors.data()}, by);
   }
@@ -480,7 +529,8 @@ class PairsOfClasses {
   Vector<Index> bounds_;
   const double *cost_;
   ScoreRoundings by_;
-  double *coef_, *scores_;
+  double *coef_, *scores_, *errors_;
+  Vector<NuOfPair> nu_;
   Vector<Index> begin_, stride_;
   std::unique_ptr<Buffer> values_;
 };

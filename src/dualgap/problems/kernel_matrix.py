@@ -240,15 +240,17 @@ class MatrixProblem(Problem):
         self._combined = Combined(alpha.copy(), near, exact)
         return near
 
-    def remember(self, alpha: Vector, scores: Vector) -> None:
+    def remember(
+        self, alpha: Vector, scores: Vector, error: Vector | None = None
+    ) -> None:
         """Take over float64 scores of alpha, so that a proof need not add them up.
 
-        They are sums over the rows of a matrix in memory, in any order: the bound on
-        their errors counts a rounding for each term.
+        Without bounds on their errors they are sums over the rows of a matrix in
+        memory, in any order: the bound counts a rounding for each term.
         """
-        near = ApproximateScores(
-            scores, self._error(alpha, self.lengths), self._bias(alpha, scores)
-        )
+        if error is None:
+            error = self._error(alpha, self.lengths)
+        near = ApproximateScores(scores, error, self._bias(alpha, scores))
         self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
 
     def _error(self, change: Vector, lengths: Vector) -> Vector:

@@ -454,8 +454,8 @@ class Whole(NamedTuple):
     #: As for :class:`dualgap.training.Solution`, one per problem.
     bias: Vector | Sequence[float] | None = None
     decisions: Sequence[Vector] | None = None
-    #: Smallest size of the optimum in relative gaps.
-    floor: float = 0.0
+    #: Smallest size of each optimum in relative gaps; none for 0.
+    floors: Sequence[float] = ()
     #: ``y_i alpha_i`` of all problems in the layout of a batch of pairs.
     table: Vector | None = None
     #: Limits that ended the fits of problems without a proof of their accuracy. The

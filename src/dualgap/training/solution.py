@@ -163,8 +163,12 @@ class WholeSolutions(Solutions):
     def __init__(
         self, whole: Whole, names: Sequence[str], solver: str, tol: float, atol: float
     ) -> None:
-        self.whole, self.names, floor = whole, names, whole.floor
-        proved = [bounds.meets(tol, atol, floor) for bounds in whole.bounds]
+        self.whole, self.names = whole, names
+        self._floors = whole.floors or [0.0] * len(names)
+        proved = [
+            bounds.meets(tol, atol, floor)
+            for bounds, floor in zip(whole.bounds, self._floors, strict=True)
+        ]
         ended = whole.statuses or [None] * len(proved)
         self._statuses = [
             Status.CERTIFIED if met else limit
@@ -181,7 +185,7 @@ class WholeSolutions(Solutions):
             solver=solver,
             tol=tol,
             atol=atol,
-            floor=floor,
+            floor=max(self._floors),
             seconds=whole.seconds / len(names),
         )
 
@@ -210,6 +214,7 @@ class WholeSolutions(Solutions):
         return replace(
             self._common,
             bounds=self.whole.bounds[k],
+            floor=self._floors[k],
             status=self._statuses[k],
             epochs=self._epochs[k],
             updates=self._updates[k],

@@ -40,9 +40,9 @@ def test_the_optimum_is_that_of_a_generic_solver(kernel):
         problem = KernelOneClass(X[used], nu, kernel=kernel, sample_weight=weight[used])
         found = solved(problem, tol=1e-6)
         (bounds,), (alpha,) = found.bounds, found.alpha
-        assert bounds.meets(1e-6, floor=found.floor)
+        assert bounds.meets(1e-6, floor=found.floors[0])
         solution = SimpleNamespace(
-            certificate=Certificate(bounds, floor=found.floor),
+            certificate=Certificate(bounds, floor=found.floors[0]),
             alpha=alpha,
             bias=found.bias[0],
             decisions=found.decisions[0],

@@ -11,14 +11,15 @@ Source     measured, docs/kernel.md
 
 Small problems are solved in one call over one kernel matrix. The core solves each pair
 of classes as one working set of the block solver, in float64 (src/core/gram/whole.hpp)
-and proves the result. It solves the dual of one class alike, and one proof follows. The
-ordinary solver trains problems whose accuracy is not proved.
+and proves the result. It solves the duals of one class and of pairs with nu alike, and
+their proofs follow. The ordinary solver trains problems whose accuracy is not proved.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
@@ -32,9 +33,10 @@ from ...losses import Vector, get_loss
 from ...problems.base import EMPTY, Claim
 from ...problems.batch import SingleBatch
 from ...problems.duals import Made
-from ...problems.kernel import KernelBatch
+from ...problems.kernel import KernelBatch, NuBatch
 from ...problems.kernel_boxes import BoxProblem
 from ...problems.kernel_matrix import score_roundings
+from ...problems.kernel_nu import NuClassification
 from ..base import Limits, Whole, register, targets
 from .base import BoxedProblem
 from .block import BlockSettings, BlockSolver, BlockState
@@ -108,7 +110,7 @@ class KernelAuto(BlockSolver):
 
 @dataclass(frozen=True)
 class SmallSettings:
-    """Tuning constants of :func:`solve_pairs` and :func:`solve_one_class`."""
+    """Tuning constants of :func:`solve_pairs` and of the functions like it."""
 
     #: Megabytes of the largest kernel matrix of all rows.
     largest_matrix: float = 32.0
@@ -119,6 +121,8 @@ class SmallSettings:
     roundings_per_term: float = 1 / 6
     #: Most rows of one class: the block solver needs only some rows of a larger matrix.
     most_one_class_rows: int = 400
+    #: Most rows of a pair with nu, for the same reason.
+    most_nu_rows: int = 800
 
 
 SETTINGS = SmallSettings()
@@ -157,29 +161,14 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
     work.
     """
     begun = time.perf_counter()
-    options, cost = batch.options, batch.cost
+    options = batch.options
     free = options["fit_intercept"] and not options["penalize_intercept"]
     if not free or get_loss(options["loss"]).name != "hinge":
         return None
-    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
+    called = _in_one_call(solver, batch, job, list)
+    if called is None:
         return None
-    assert isinstance(solver, KernelAuto)
-    gram = Gram(batch.points, batch.kernel, batch.cache_size)
-    source = dense_source(gram)
-    if source is None:
-        return None
-    coef, scores = np.empty((2, batch.reduction.tables, len(cost)))
-    found = core.solve_pairs(
-        source,
-        batch.bounds,
-        cost,
-        score_roundings(gram, SETTINGS.roundings_per_term),
-        when_to_end(solver, len(batch), job),
-        core.PairTables(coef, scores),
-        job.stop,
-    )
-    if not found.ends:
-        return None
+    found, (coef, scores, _) = called
     bias, pairs = found.biases[:, 0], range(len(batch))
     return Whole(
         [EMPTY] * len(batch),
@@ -192,6 +181,82 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
         bias,
         Made(lambda k: batch.entries(scores, k) + bias[k], pairs),
         table=coef,
+    )
+
+
+def _in_one_call(
+    solver: object,
+    batch: KernelBatch,
+    job: Limits,
+    nu: Callable[[], list[tuple[float, float]]],
+) -> tuple[core.PairProofs, Vector] | None:
+    """Solve all pairs; return the core's proofs and its three tables."""
+    cost = batch.cost
+    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
+        return None
+    assert isinstance(solver, KernelAuto)
+    gram = Gram(batch.points, batch.kernel, batch.cache_size)
+    source = dense_source(gram)
+    if source is None:
+        return None
+    tables = np.empty((3, batch.reduction.tables, len(cost)))
+    found = core.solve_pairs(
+        source,
+        batch.bounds,
+        cost,
+        score_roundings(gram, SETTINGS.roundings_per_term),
+        when_to_end(solver, len(batch), job),
+        core.PairTables(*tables),
+        job.stop,
+        nu(),
+    )
+    return (found, tables) if found.ends else None
+
+
+def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
+    """Solve the problem with nu for every pair of classes, and prove it.
+
+    Returns None where :func:`solve_pairs` would for the hinge, and for large pairs.
+    """
+    begun = time.perf_counter()
+    if sum(sorted(np.diff(batch.bounds))[-2:]) > SETTINGS.most_nu_rows:
+        return None
+    problems: list[NuClassification] = []
+
+    def nu() -> list[tuple[float, float]]:
+        batch.prepare()
+        for k in range(len(batch)):
+            problems.append(cast(NuClassification, batch.problem(k)))
+        return [(problem.half, problem.floor) for problem in problems]
+
+    called = _in_one_call(solver, batch, job, nu)
+    if called is None:
+        return None
+    found, tables = called
+    proofs, scales = [], []
+    for k, problem in enumerate(problems):
+        coef, scores, error = (batch.entries(table, k) for table in tables)
+        alpha = np.abs(coef)
+        problem.remember(alpha, scores, error)
+        proof = problem.prove(Claim(alpha=alpha))
+        assert proof.bias is not None
+        assert proof.decisions is not None
+        proofs.append(proof)
+        scales.append(problem.scale(proof.decisions - proof.bias))
+    both = list(zip(proofs, scales, strict=True))
+    alphas = [proof.alpha / rho for proof, rho in both]
+    return Whole(
+        [EMPTY] * len(batch),
+        alphas,
+        [proof.certificate.bounds for proof in proofs],
+        found.epochs,
+        np.array(found.ends),
+        time.perf_counter() - begun,
+        BlockSolver.name,
+        [cast(float, proof.bias) / rho for proof, rho in both],
+        [cast(Vector, proof.decisions) / rho for proof, rho in both],
+        [problem.floor for problem in problems],
+        batch.table([batch.coef(k, alpha) for k, alpha in enumerate(alphas)]),
     )
 
 
@@ -235,5 +300,5 @@ def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | 
         BlockSolver.name,
         [proof.bias],
         [proof.decisions],
-        problem.floor,
+        [problem.floor],
     )
