@@ -375,6 +375,13 @@ def test_an_interior_point_takes_the_place_of_descents_that_do_not_end(
     assert np.count_nonzero(problem.table(other.w)[:, : problem.d]) < 60
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_columns_of_very_different_scales_are_fitted(loss):
+    X, y = load_wine(return_X_y=True)
+    problem = ElasticNetProblem(X, y == 1, 100.0, loss=loss, fit_intercept=True)
+    assert solve(problem, ProximalNewton(), max_iter=50).certificate.relative_gap < 1e-3
+
+
 def counted(method, used):
     def call(self):
         used.append(1)

@@ -7,10 +7,10 @@ Update     W_k <- W_k + t S_k on a working set, for one class after another: S_k
            minimises the second-order model of the loss plus the penalty, by coordinate
            descent over columns, or over their products where the set is small, which
            Newton steps on the nonzero weights end; t lowers P as Armijo's rule asks.
-           Where descents do not end, as with many dependent columns, an interior point
-           (elastic_net_interior.py) takes their place. Then nearly the best bias. A
-           working set has the nonzero weights and those that violate the optimality
-           conditions most.
+           Where descents or steps do not end, as with many dependent columns or a large
+           C, an interior point (elastic_net_interior.py) takes their place. Then nearly
+           the best bias. A working set has the nonzero weights and those that violate
+           the optimality conditions most.
            Columns that a dual point proves to be 0 at the optimum leave the problem.
 Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
            derivatives of the loss, times a factor that makes it feasible.
@@ -142,7 +142,7 @@ class ProximalNewton(LogisticSolver):
             target = max(settings.left * worst, share * 0.5)
             sets = [self._working_set(state, k) for k in range(problem.outputs)]
             state.failures = 0
-            for _ in range(settings.rounds):
+            for left in reversed(range(settings.rounds)):
                 worst = 0.0
                 for k, chosen in enumerate(sets):
                     if stop.requested or stop.expired:
@@ -150,9 +150,8 @@ class ProximalNewton(LogisticSolver):
                     worst = max(worst, self._newton(state, k, chosen, target, stop))
                 if worst <= target or stop.requested or stop.expired:
                     break
-                if state.failures >= settings.failures and few_equations(
-                    problem, sets[0]
-                ):
+                hard = not left or state.failures >= settings.failures
+                if hard and few_equations(problem, sets[0]):
                     self._interior(state, sets[0], stop)
                     break
             self._look(state, stop)
