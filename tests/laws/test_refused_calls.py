@@ -392,7 +392,7 @@ def test_arguments(
 
 together, free = of(LinearSVC, **JOINT), of(LinearSVC, penalize_intercept=False)
 linear, kernel, l1 = of(LinearSVC), of(SVC), of(LinearSVC, penalty="l1")
-labels, pair = of(LinearSVC, "labels"), of(LinearSVC, "two", warm_start=True)
+labels = of(LinearSVC, "labels")
 #: Calls in a folder of their own, and words of the answer.
 CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
     ValueError: [
@@ -439,7 +439,7 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
         *((call, "L1 norm, which a bound on the exact") for call in (
             lambda _: l1().decision_bounds(X), lambda _: l1().coef_bounds(),
             lambda _: l1().certified_labels(X), lambda _: l1().bound_optimum(X, TWO),
-            lambda _: l1().fit(X, TWO, until=Decided(X)),
+            lambda _: clone(l1()).fit(X, TWO, until=Decided(X)),
             lambda _: what_if(l1(), X, TWO, without=[0]))),
         (lambda _: linear().bound_optimum(X[:-1], TWO[:-1]), "89 rows"),
         (lambda _: linear().bound_optimum(X, TWO[:-1]), "89 labels"),
