@@ -769,3 +769,18 @@ def test_a_sigmoid_that_is_positive_semidefinite_is_taken():
     X = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     model = SVC(kernel=Sigmoid(gamma=0.5), tol=1e-6).fit(X, [0, 1, 0, 1])
     assert_true_certificates(model, X, np.array([0, 1, 0, 1]))
+
+
+def test_on_epoch_is_told_the_pair_and_can_stop():
+    X, y = make(n=200, classes=3)
+    told = []
+
+    def on_epoch(label, info):
+        told.append(label)
+        return True
+
+    model = SVC(loss="squared_hinge", solver="fw", tol=1e-12)
+    with pytest.warns(ConvergenceWarning):
+        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
+    assert told[0] == ("a", "b")
+    assert model.certificate_.parts[0].status is Status.INTERRUPTED

@@ -46,7 +46,7 @@ def test_no_epoch_is_needed_at_the_optimum(name: str, tmp_path: Path) -> None:
     save_model(model, tmp_path / "model", duals=kept)
     assert np.max(model.n_iter_) > 0
     others = pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model")
-    for one in (model, *others):
+    for one in (copy.copy(model), copy.deepcopy(model), model, *others):
         assert np.max(one.fit(X, y).n_iter_) == 0
         overlap(one, first, TOL)
     if "C" in model.get_params():  # clipped to the new box
