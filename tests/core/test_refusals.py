@@ -189,7 +189,7 @@ def block_solver(q):
 
 
 def pairs(bounds):
-    tables = core.PairTables(np.zeros((1, N)), np.zeros((1, N)))
+    tables = core.PairTables(*np.zeros((3, 1, N)))
     settings = core.WholeSettings(core.Targets(0.1, 0.0, 0.1, 0.0), 1e6, 9)
     sizes = core.ScoreRoundings(np.ones(N), 0.0, 0.0, 0.0, 0.0)
     given = np.ones(N), sizes, settings, tables, core.Stop()

@@ -50,7 +50,7 @@ inline double regression_step(double b, double gradient, double curvature, doubl
 
 template <class Rows>
 SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
-                              DualState &state, Sleep &sleep, Index chunk, Order *order,
+                              DualState state, Sleep sleep, Index chunk, Order *order,
                               Random &random, Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;

@@ -50,9 +50,10 @@ DUALGAP_INLINE void add_scaled(const Loss &loss, double c, double margin,
   }
 }
 
+// `state` and `sleep` are copies, since bytes that are written may be parts of others.
 template <class Rows>
-SleepingPass sleeping_epoch(const Rows &rows, const DualData &data, DualState &state,
-                            Sleep &sleep, const SweepSettings &settings, Order *order,
+SleepingPass sleeping_epoch(const Rows &rows, const DualData &data, DualState state,
+                            Sleep sleep, const SweepSettings &settings, Order *order,
                             Random &random, Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
