@@ -176,7 +176,7 @@ ROOMS = {
     "distributed": 2628,
     "estimators": 10900,
     "kernels": 1608,
-    "models": 6246,
+    "models": 6252,
     "papers": 3300,
     "plot": 908,
     "problems": 6803,

@@ -2,7 +2,7 @@
 // groups of variables whose sums do not.
 //
 // Problem    max over s with sum_t s_t = 0 (in each group) of  g.s - 1/2 s.H s
-// Update     the last variable of a group balances the others, l(s) is that of s:
+// Update     the last variable of a group balances the others, l(s) is the one of s:
 //              (R + shift I) s = r,  r_s = g_s - g_l(s),
 //              R_st = H_st - H_s,l(t) - H_l(s),t + H_l(s),l(t)
 // Guarantee  s is an ascent direction; a step of length 1 does not lower the value

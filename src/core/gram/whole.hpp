@@ -371,7 +371,7 @@ struct NuOfPair {
   double half, floor;
 };
 
-// Proofs of all pairs without nu, and epochs of all. Those of pair p end before
+// Proofs of all pairs without nu, and epochs of all. The epochs of pair p end before
 // ends[p].
 struct PairProofs {
   Vector<HingeProof> proofs;

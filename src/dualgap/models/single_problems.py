@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +70,19 @@ KERNELS_OF_ONE = (
     *(SVR, NuSVR, OneClassSVM),
 )
 
-#: An unpenalised bias is approximated by a constant feature that is this many times as
-#: long as a row. The error is about the square of the inverse.
-_LONG = 1e4
+
+@dataclass(frozen=True)
+class BoundSettings:
+    """Tuning constants of lower bounds."""
+
+    #: An unpenalised bias is approximated by a constant feature that is this many times
+    #: as long as a row. The error is about the square of the inverse.
+    long: float = 1e4
+    #: Most steps of Newton's method.
+    steps: int = 100
+
+
+_SETTINGS = BoundSettings()
 
 
 class ProofLimits(NamedTuple):
@@ -154,7 +164,7 @@ def _free(
             sample_weight=weight,
         )
         return sharpened(found, problem, BlockSolver(), limits)
-    feature = _LONG * math.sqrt(float(free.centred.q.mean())) or 1.0
+    feature = _SETTINGS.long * math.sqrt(float(free.centred.q.mean())) or 1.0
     target = free.centred.target
     long = RegressionProblem(
         X, target, C, fit_intercept=True, intercept_scaling=feature, **same
@@ -404,10 +414,6 @@ def _columns(
             yield name, np.where(codes == k, 1.0, -1.0)
 
 
-#: Most steps of Newton's method for a better lower bound.
-_STEPS = 100
-
-
 def certify_huber(model: BaseEstimator, C: float, on: TrainedOn) -> Certificate:
     """Certify coefficients, intercept and scale together."""
     check_is_fitted(model)
@@ -470,7 +476,7 @@ def _minimum(
 
     with np.errstate(all="ignore"):
         value, scale, u = outcome(w)
-        for _ in range(_STEPS):
+        for _ in range(_SETTINGS.steps):
             if limits.stop.requested or limits.stop.expired or not scale > 0.0:
                 break
             gradient = penalty * w - X.T @ (cost * u)
