@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike, Parameters
-from ..losses import Loss, Vector
+from ..losses import LOSSES, Loss, Vector
 from ..problems.batch import Batch
 from ..problems.elastic_net import least_C
 from ..solvers import Solver
@@ -99,7 +99,7 @@ default="squared_hinge"
     tol, atol, max_iter, fit_intercept, intercept_scaling, penalize_intercept, \
 class_weight, random_state
         As in :class:`LinearSVC`, for every C. The logistic loss never penalises the
-        intercept, so that `intercept_scaling` and `penalize_intercept` have no effect.
+        intercept: it takes no `intercept_scaling`, and ignores `penalize_intercept`.
     solver : str or Solver, default="auto"
         Solver that keeps dual variables: "auto", "dcd" or "sdca". For the logistic
         loss a solver of :class:`LogisticRegression`.
@@ -156,7 +156,11 @@ class_weight, random_state
     True
     """
     grid = grid_of(Cs)
-    refuse_store(X, "svm_path", "fit LinearSVC(warm_start=True) on the store, C by C")
+    if isinstance(loss, str) and loss not in (*LOSSES, "logistic"):
+        *others, last = map(repr, (*LOSSES, "logistic"))
+        raise ValueError(f"loss={loss!r} is unknown; use {', '.join(others)} or {last}")
+    one = "LogisticRegression" if loss == "logistic" else "LinearSVC"
+    refuse_store(X, "svm_path", f"fit {one}(warm_start=True) on the store, C by C")
     options: Parameters = {
         "solver": solver,
         "tol": tol,
@@ -175,6 +179,11 @@ class_weight, random_state
             raise ValueError(
                 f"multi_class={multi_class!r} does not go with loss='logistic', which "
                 "trains all classes together; leave it out"
+            )
+        if intercept_scaling != 1.0:
+            raise ValueError(
+                f"intercept_scaling={intercept_scaling!r} does not go with "
+                "loss='logistic', which never penalises the intercept; leave it out"
             )
         model = LogisticRegression(**options)
     else:
