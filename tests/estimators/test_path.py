@@ -138,9 +138,11 @@ def test_a_logistic_path_trains_all_classes_together():
     X, y = make(classes=3)
     with pytest.raises(ValueError, match="multi_class='ovo' does not go with loss="):
         svm_path(X, y, 2, loss="logistic", multi_class="ovo")
-    with pytest.raises(ValueError, match="intercept_scaling=2.0 does not go with loss"):
+    with pytest.raises(
+        ValueError, match=r"intercept_scaling=2\.0 does not go with loss"
+    ):
         svm_path(X, y, 2, loss="logistic", intercept_scaling=2.0)
-    with pytest.raises(ValueError, match="loss='log' is unknown; .* or 'logistic'"):
+    with pytest.raises(ValueError, match=r"loss='log' is unknown; .* or 'logistic'"):
         svm_path(X, y, 2, loss="log")
     with pytest.raises(ValueError, match="solver"):
         svm_path(X, y, 2, loss="logistic", solver="sdca")
