@@ -5,11 +5,10 @@ vision can tell the colours apart.
 """
 
 from .axes import COLORS as COLORS
-from .axes import ErrorBoundsDisplay
 from .axes import pyplot as pyplot
 from .axes import svg as svg
 from .models import BoundaryDisplay, MarginDisplay
-from .training import ConvergenceDisplay, PathDisplay
+from .training import ConvergenceDisplay, ErrorBoundsDisplay, PathDisplay
 
 __all__ = [
     "BoundaryDisplay",
