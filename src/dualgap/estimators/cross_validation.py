@@ -13,15 +13,20 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 
 from ..kernel import Nystroem
-from ..losses import Hinge, SquaredHinge, Vector
+from ..losses import Vector
 from .base import Model
 from .folds import Folds
 from .kernels import KernelParameters
 from .linear_svc import LinearSVC
-from .parameters import Flag, LinearSolver, LossLike, Positive
+from .parameters import Flag, KernelLoss, LinearSolver, LossLike, Positive
 from .regression import SVR
 from .search import ClassifierSearch, Search
 from .svc import SVC
+
+#: Attributes of the final model that a linear search shows.
+_OF_MODEL = (
+    *("coef_", "intercept_", "support_", "n_support_", "dual_coef_", "history_"),
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -120,12 +125,7 @@ class SVCCV(ClassifierSearch, KernelSearch):
     True
     """
 
-    loss: Annotated[
-        Literal["hinge", "squared_hinge"] | Hinge | SquaredHinge,
-        StrOptions({"hinge", "squared_hinge"}),
-        Hinge,
-        SquaredHinge,
-    ] = "hinge"
+    loss: KernelLoss = "hinge"
     solver: Annotated[
         Literal["auto", "nystroem"] | Nystroem,
         StrOptions({"auto", "nystroem"}),
@@ -286,9 +286,3 @@ class LinearSVCCV(ClassifierSearch):
     def _of_folds(self, what: str) -> Vector:
         folds = range(self.n_splits_)
         return np.stack([self.cv_results_[f"split{f}_{what}"] for f in folds])
-
-
-#: Attributes of the final model that a linear search shows.
-_OF_MODEL = (
-    *("coef_", "intercept_", "support_", "n_support_", "dual_coef_", "history_"),
-)

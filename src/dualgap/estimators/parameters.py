@@ -47,7 +47,7 @@ from ..data.types import Label
 from ..docstrings import complete_methods, inherit_entries
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from ..kernels.functions import Kernel
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Hinge, Loss, SquaredHinge
 from ..names import nearest
 from ..solvers import Solver, solvers_of
 
@@ -91,6 +91,12 @@ LossLike: TypeAlias = Annotated[
     Literal["hinge", "squared_hinge", "smoothed_hinge"] | Loss,
     StrOptions(set(LOSSES)),
     Loss,
+]
+KernelLoss: TypeAlias = Annotated[
+    Literal["hinge", "squared_hinge"] | Hinge | SquaredHinge,
+    StrOptions({"hinge", "squared_hinge"}),
+    Hinge,
+    SquaredHinge,
 ]
 LinearSolver: TypeAlias = Annotated[
     str | Solver,

@@ -29,7 +29,7 @@ from ..kernel import (
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, points_of, rows_in
 from ..kernels.predict import pair_values, pair_weights
-from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..losses import Vector, get_loss
 from ..problems.duals import Table, dense_table
 from ..problems.kernel import Bias, KernelBatch
 from ..problems.reductions import OneVsOne, Reduction
@@ -45,7 +45,7 @@ from .certain import CertainLabels
 from .fitted import FittedProblem, kernel_pairs
 from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
-from .parameters import ClassWeight, Flag, Positive, ProbabilityHints
+from .parameters import ClassWeight, Flag, KernelLoss, Positive, ProbabilityHints
 
 
 @dataclass(eq=False, repr=False)
@@ -374,12 +374,7 @@ class SVC(CertainLabels, KernelClassifier):
 
     C: Positive = 1.0
     _: KW_ONLY
-    loss: Annotated[
-        Literal["hinge", "squared_hinge"] | Hinge | SquaredHinge,
-        StrOptions({"hinge", "squared_hinge"}),
-        Hinge,
-        SquaredHinge,
-    ] = "hinge"
+    loss: KernelLoss = "hinge"
     solver: Annotated[
         str | KernelSolver | Nystroem,
         StrOptions({*KERNEL_SOLVERS, *APPROXIMATIONS}),
