@@ -384,9 +384,8 @@ def svc_path(
             f"{len(grid)} models; the others are missing"
         )
     classes = models[0].classes_
-    names = OneVsOne(len(classes)).names(classes)
     certificates = [model.certificate_ for model in models]
-    warn_of_path("svc_path", [model.C for model in models], certificates, names)
+    warn_of_path("svc_path", [model.C for model in models], certificates)
     codes = np.searchsorted(classes, np.asarray(y))
     numbers, support, sizes, coefs, intercepts = _collected(models, codes, len(classes))
     kernel = models[0]._fitted_kernel

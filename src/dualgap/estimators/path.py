@@ -1,4 +1,4 @@
-"""Paths of linear classifiers: models for many values of C, each with a certificate."""
+"""Paths of linear classifiers, also with an L1 norm: models for many values of C."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ from .parameters import ClassWeight
 from .search import grid_of
 
 B = TypeVar("B", bound=Batch)
+
+#: Largest C of a path with an L1 norm, as a multiple of the least one.
+_REACH = 1000.0
 
 
 class SVMPath(NamedTuple):
@@ -207,35 +210,24 @@ class_weight, random_state
     coefs, intercepts = (np.array([one[k] for one in ordered]) for k in range(2))
     if intercepts.shape[1] == 1:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
-    certificates = [one.certificate for one in ordered]
-    warn_of_path("svm_path", grid, certificates, ordered[0].names)
+    certificates = [one[2] for one in ordered]
+    warn_of_path("svm_path", grid, certificates)
     return SVMPath(grid, coefs, intercepts, certificates)
-
-
-class _Trained(NamedTuple):
-    """Model of one C."""
-
-    coef: ArrayLike
-    intercept: ArrayLike
-    certificate: Certificate
-    #: Names of its problems.
-    names: Sequence[str]
 
 
 def _trained(
     model: LinearSVC | LogisticRegression, data: TrainingData, Cs: Vector, job: Job
-) -> Iterator[_Trained]:
-    """Yield the models of rising values of C."""
+) -> Iterator[tuple[ArrayLike, ArrayLike, Certificate]]:
+    """Yield coefficients, intercepts and certificates for rising values of C."""
     if isinstance(model, LinearSVC):
         batch, solver = model._problems(data, job)
         for one in solve_path(batch, Cs, solver, job):
-            yield _Trained(*batch.coef(one.w), one.certificate, batch.names)
+            yield *batch.coef(one.w), one.certificate
         return
     several, _ = model._problems(data, job)
     for now, one in along_models(model, several, Cs, job):
         kept = model._attributes(data, now, one.w)
-        own = kept["coef_"], kept["intercept_"], one.certificate
-        yield _Trained(*own, several.names)
+        yield kept["coef_"], kept["intercept_"], one.certificate
 
 
 def along_models(
@@ -259,22 +251,14 @@ def _start_from(models: Sequence[Vector]) -> Start:
 
 
 def warn_of_path(
-    name: str,
-    Cs: Iterable[float],
-    certificates: list[Certificate],
-    names: Sequence[str],
+    name: str, Cs: Iterable[float], certificates: list[Certificate]
 ) -> None:
     """Warn of models that did not converge."""
-    found = [
-        (f"C={C:g}" + (f", {of}" if len(names) > 1 else ""), part)
-        for C, whole in zip(Cs, certificates, strict=True)
-        for of, part in zip(names, whole.parts, strict=True)
-    ]
-    warn_of_models(name, found)
-
-
-#: Largest C of a path, as a multiple of the least one.
-_REACH = 1000.0
+    if all(whole.certified for whole in certificates):
+        return
+    models = zip(Cs, certificates, strict=True)
+    parts = [part for C, whole in models for part in whole.named(f"C={C:g}")]
+    warn_of_models(name, [(part.name, part) for part in parts])
 
 
 class L1Path(NamedTuple):
@@ -421,5 +405,5 @@ def l1_path(
     if tables[1].shape[1] == 1:
         tables = [table[:, 0] for table in tables]
     ordered = [certificates[k] for k in given]
-    warn_of_path("l1_path", grid, ordered, batch.names)
+    warn_of_path("l1_path", grid, ordered)
     return L1Path(grid, tables[0], tables[1], ordered, tables[2], least)
