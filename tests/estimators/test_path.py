@@ -134,20 +134,6 @@ def test_a_logistic_path_needs_fewer_epochs_than_its_fits(form, classes, solver)
     assert epochs < sum(model.n_iter_ for model in fits)
 
 
-def test_a_logistic_path_trains_all_classes_together():
-    X, y = make(classes=3)
-    with pytest.raises(ValueError, match="multi_class='ovo' does not go with loss="):
-        svm_path(X, y, 2, loss="logistic", multi_class="ovo")
-    with pytest.raises(
-        ValueError, match=r"intercept_scaling=2\.0 does not go with loss"
-    ):
-        svm_path(X, y, 2, loss="logistic", intercept_scaling=2.0)
-    with pytest.raises(ValueError, match=r"loss='log' is unknown; .* or 'logistic'"):
-        svm_path(X, y, 2, loss="log")
-    with pytest.raises(ValueError, match="solver"):
-        svm_path(X, y, 2, loss="logistic", solver="sdca")
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_start_is_the_best_multiple_in_the_box(loss):
     X, y = make()

@@ -146,6 +146,10 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
     ([path], {}, [
         ({"class_weight": {"cat": 0.0}, "multi_class": "ovo"},
          "class cat has no row with a positive weight"),
+        ({"loss": "log"}, "loss='log' is unknown; .* or 'logistic'"),
+        ({"loss": "logistic", "multi_class": "ovo"}, "ovo' does not go with loss="),
+        ({"loss": "logistic", "intercept_scaling": 2}, "ing=2 does not go with loss="),
+        ({"loss": "logistic", "solver": "sdca"}, "solver"),
     ]),
     ([fit(SVCCV)], {"Cs": [1.0], "cv": 2}, [
         ({"gammas": []}, "gammas=.* is empty"),
@@ -435,10 +439,9 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
            "fitted to 89 rows, but X has 90") for kind in (LinearSVC, SVC)),
         *((lambda _, kind=kind: calibrated(fitted(kind, "classes"), X, renamed(NAMES)),
            "fitted to the classes") for kind in (LinearSVC, SVC)),
-        *((lambda _, then=then, now=now: calibrated(LinearSVC(multi_class=then)
-           .fit(X, NAMES).set_params(multi_class=now), X, NAMES),
-           f"not fitted with multi_class='{now}'")
-          for then, now in (("ovo", "ovr"), ("ovr", "ovo"))),
+        *((lambda _, a=a, b=b: calibrated(fitted(LinearSVC, "classes", multi_class=a)
+           .set_params(multi_class=b), X, NAMES), f"not fitted with multi_class='{b}'")
+          for a, b in (("ovo", "ovr"), ("ovr", "ovo"))),
         # -------------------------------------------------------------- answers
         *((call, "L1 norm, which a bound on the exact") for call in (
             lambda _: l1().decision_bounds(X), lambda _: l1().coef_bounds(),
