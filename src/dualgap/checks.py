@@ -1,7 +1,7 @@
 """Checks of arguments that several modules share.
 
-Python and NumPy have numbers that 64 bits cannot hold. Comparisons accept them, and
-conversions fail later, in words that name no argument: :func:`refuse_huge`.
+:func:`refuse_huge` refuses the numbers of Python and NumPy that 64 bits cannot hold.
+Comparisons accept them, and conversions fail later, in words that name no argument.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def as_text(fields_of: dict[str, Fields]) -> str:
 
 # ------------------------------------------------------------- readers of values
 
-#: Words that help and messages do not list.
+#: Fewer words than this are all listed by help and messages.
 MANY = 30
 Reader = Callable[[str], object]
 Range = tuple["float | None", "float | None", str, bool]

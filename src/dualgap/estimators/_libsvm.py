@@ -33,6 +33,12 @@ from . import originals
 from .base import silent_failures
 from .parameters import ClassWeight
 
+logger = logging.getLogger("dualgap")
+
+#: Fitted attributes that scikit-learn's classes do not have.
+_OWN = ("certificate_", "history_")
+#: Relative gap that a fit proves however large its tol is.
+_LARGEST_GAP = 1e-3
 #: Names of kernels that LIBSVM trains where their matrix is indefinite.
 CAN_BE_INDEFINITE = ("sigmoid", "poly")
 
@@ -74,14 +80,6 @@ def trained_by_libsvm(batch: KernelBatch, k: int, tol: float, atol: float) -> So
     bias = second * float(model.intercept_[0])
     history = np.empty(0, HISTORY_DTYPE)
     return Solution(EMPTY, coef * y, certificate, history, bias)
-
-
-#: Fitted attributes that scikit-learn's classes do not have.
-_OWN = ("certificate_", "history_")
-#: Relative gap that a fit proves however large its tol is.
-_LARGEST_GAP = 1e-3
-
-logger = logging.getLogger("dualgap")
 
 
 class Epochs(TypedDict, total=False):

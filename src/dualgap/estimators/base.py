@@ -1,4 +1,4 @@
-"""The one fit of all estimators, and its warnings."""
+"""The one fit of all estimators, its warnings, and models inside other models."""
 
 from __future__ import annotations
 
@@ -489,6 +489,9 @@ def warn_of_models(name: str, found: Sequence[tuple[str, Certificate]]) -> None:
     names, certificates = zip(*found, strict=True)
     whole = Certificate.total(list(certificates), list(names))
     warn_of_failures(name, whole, "models")
+
+
+# ------------------------------------------------------- models inside other models
 
 
 def own(model: BaseEstimator) -> BaseEstimator:

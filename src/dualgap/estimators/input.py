@@ -443,6 +443,8 @@ def labelled(
     return TrainingData(X, y, sample_weight, weight, classes, codes, factor, items)
 
 
+# ----------------------------------------- scikit-learn's checks, for huge numbers too
+
 Check = TypeVar("Check", bound=Callable[..., object])
 
 

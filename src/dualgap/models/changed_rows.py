@@ -1,7 +1,4 @@
-"""Bounds on the optimum without some training rows, or with additional ones.
-
-And the training rows whose removal could flip a prediction.
-"""
+"""Bounds on the optimum of a changed training set, and rows that could flip labels."""
 
 from __future__ import annotations
 
@@ -46,8 +43,12 @@ from ..training.progress import HISTORY_DTYPE
 from ..training.solution import Solution, Solutions
 from .leave_one_out import problems_of
 
+_UNIT, _SLACK = Rounding.unit, Rounding.slack
+
 #: No epochs.
 _NONE = np.empty(0, HISTORY_DTYPE)
+#: Training rows of one block of products with the new rows.
+_ROWS = 256
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -362,12 +363,6 @@ def _batch(model: BaseEstimator, data: TrainingData) -> KernelBatch | LinearBatc
         model.n_jobs,
         copies=False,
     )
-
-
-_UNIT, _SLACK = Rounding.unit, Rounding.slack
-
-#: Training rows of one block of products with the new rows.
-_ROWS = 256
 
 
 def influence(

@@ -501,7 +501,10 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
 
 # ------------------------------------------------------------------------ calibrators
 
+#: Beginning of the names of the tensors.
 _CALIBRATION = "calibration."
+#: Columns of the tensor of each method.
+_WIDTHS = {"sigmoid": 2, "isotonic": 2, "temperature": 1}
 
 
 def calibration_tensors(model: CalibratedClassifier) -> Tensors:
@@ -572,7 +575,3 @@ def _steps(table: Vector, ends: Vector) -> list[IsotonicCalibrator]:
         if not (valid and one.y[0] >= 0.0 and one.y[-1] <= 1.0):
             raise ValueError("the steps of the calibration do not rise from 0 to 1")
     return found
-
-
-#: Columns of the tensor of each method.
-_WIDTHS = {"sigmoid": 2, "isotonic": 2, "temperature": 1}

@@ -38,6 +38,7 @@ from ..problems.reductions import has_labels, weights_of_rows
 from ..solvers import solver_for
 from .single_problems import TrainedOn, sharpened, squared_norm
 
+LOGISTIC = (ScikitLearn, LogisticRegression)
 #: Relative gap of models of other packages that are compared with constants.
 _NEAR = 0.01
 
@@ -153,9 +154,6 @@ def constant_remarks(
     if not sentence:
         return []
     return [f"{sentence[0].upper()}{sentence[1:]}."]
-
-
-LOGISTIC = (ScikitLearn, LogisticRegression)
 
 
 def logistic_terms(model: BaseEstimator) -> LinearTerms:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from ..training import EpochInfo
 
 
+# ------------------------------------------------- tensors of linear models in files
+
+
 def certificates_of(record: Record, problems: int) -> list[Certificate]:
     """Return the certificates of a record, after checking how many there are."""
     certificates = [file.certificate(fields) for fields in record["certificates"]]
@@ -125,6 +128,8 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         model.dual_coef_ = file.matrix(tensors, "dual_coef", tables, size)
         model._n_rows, model._fitted_C = n, record["parameters"].get("C", 1.0)
 
+
+# ---------------------------------------------------- LinearSVC without scikit-learn
 
 #: Parameters of LinearSVC and their defaults.
 DEFAULTS: Parameters = {

@@ -27,6 +27,6 @@ def kept(name: str) -> Parameters:
 
 
 def settings(paper: str) -> SimpleNamespace:
-    """Return the settings of a paper's runs and verdicts, which have words there."""
+    """Return the settings of a paper's runs and verdicts; the file explains each."""
     found = kept("settings")[paper].items()
     return SimpleNamespace(**{name: value for name, (value, _) in found})
