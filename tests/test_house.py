@@ -176,9 +176,9 @@ ROOMS = {
     "distributed": 2628,
     "estimators": 10900,
     "kernels": 1608,
-    "models": 6252,
+    "models": 6249,
     "papers": 3300,
-    "plot": 908,
+    "plot": 904,
     "problems": 6803,
     "solvers": 11676,
     "training": 2386,
@@ -193,7 +193,7 @@ def test_rooms_shrink(room):
 
 
 #: Most lines of the tests and of the benchmarks. They may only fall.
-SCRIPTS = {"tests": 60950, "benchmarks": 9477}
+SCRIPTS = {"tests": 60949, "benchmarks": 9477}
 
 
 @pytest.mark.parametrize("folder", SCRIPTS)
