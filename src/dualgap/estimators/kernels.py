@@ -1,4 +1,4 @@
-"""Code that the kernel estimators share, and estimators with a single problem."""
+"""Bases of kernel estimators, and of all estimators with a single problem."""
 
 from __future__ import annotations
 
