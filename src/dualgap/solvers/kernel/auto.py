@@ -21,14 +21,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, TypeGuard, cast
 
 import numpy as np
 
 from ... import core
 from ...certificate import Bounds, size_of_optimum
 from ...kernels.functions import Kernel
-from ...kernels.gram import Gram, row_source
+from ...kernels.gram import Gram, kernel_rows
 from ...losses import Vector, get_loss
 from ...problems.base import EMPTY, Claim
 from ...problems.batch import SingleBatch
@@ -128,7 +128,9 @@ class SmallSettings:
 SETTINGS = SmallSettings()
 
 
-def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
+def small_enough(
+    solver: object, kernel: Kernel, n: int, cache_size: float
+) -> TypeGuard[KernelAuto]:
     """Whether `solver` is `KernelAuto`, and the core holds the matrix of n rows."""
     if type(solver) is not KernelAuto or kernel.form is None or not kernel.positive:
         return False
@@ -137,10 +139,8 @@ def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> b
 
 
 def dense_source(gram: Gram) -> core.KernelRows | None:
-    """Return the source of kernel rows if it is dense."""
-    source = row_source(gram)
-    if not isinstance(source, core.KernelRows):
-        return None
+    """Return the core's source of kernel rows if it is dense."""
+    source = kernel_rows(gram)
     return source if source.dense else None
 
 
@@ -190,11 +190,14 @@ def _in_one_call(
     job: Limits,
     nu: Callable[[], list[tuple[float, float]]],
 ) -> tuple[core.PairProofs, Vector] | None:
-    """Solve all pairs; return the core's proofs and its three tables."""
+    """Solve all pairs; return the core's proofs and its three tables.
+
+    `nu`: returns the sum of the dual variables of a class and the floor, for every pair
+    with nu; an empty list for the hinge.
+    """
     cost = batch.cost
     if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
         return None
-    assert isinstance(solver, KernelAuto)
     gram = Gram(batch.points, batch.kernel, batch.cache_size)
     source = dense_source(gram)
     if source is None:
@@ -224,7 +227,6 @@ def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
     problems: list[NuClassification] = []
 
     def nu() -> list[tuple[float, float]]:
-        batch.prepare()
         for k in range(len(batch)):
             problems.append(cast(NuClassification, batch.problem(k)))
         return [(problem.half, problem.floor) for problem in problems]
@@ -233,7 +235,7 @@ def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
     if called is None:
         return None
     found, tables = called
-    proofs, scales = [], []
+    alphas, biases, decisions, bounds = [], [], [], []
     for k, problem in enumerate(problems):
         coef, scores, error = (batch.entries(table, k) for table in tables)
         alpha = np.abs(coef)
@@ -241,20 +243,21 @@ def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
         proof = problem.prove(Claim(alpha=alpha))
         assert proof.bias is not None
         assert proof.decisions is not None
-        proofs.append(proof)
-        scales.append(problem.scale(proof.decisions - proof.bias))
-    both = list(zip(proofs, scales, strict=True))
-    alphas = [proof.alpha / rho for proof, rho in both]
+        rho = problem.scale(proof.decisions - proof.bias)
+        alphas.append(proof.alpha / rho)
+        biases.append(proof.bias / rho)
+        decisions.append(proof.decisions / rho)
+        bounds.append(proof.certificate.bounds)
     return Whole(
         [EMPTY] * len(batch),
         alphas,
-        [proof.certificate.bounds for proof in proofs],
+        bounds,
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
         BlockSolver.name,
-        [cast(float, proof.bias) / rho for proof, rho in both],
-        [cast(Vector, proof.decisions) / rho for proof, rho in both],
+        biases,
+        decisions,
         [problem.floor for problem in problems],
         batch.table([batch.coef(k, alpha) for k, alpha in enumerate(alphas)]),
     )
@@ -273,7 +276,6 @@ def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | 
     begun = time.perf_counter()
     if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
         return None
-    assert isinstance(solver, KernelAuto)
     source, alpha = dense_source(gram), problem.start()
     if source is None or alpha is None:
         return None
