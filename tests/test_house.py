@@ -180,7 +180,7 @@ ROOMS = {
     "papers": 3300,
     "plot": 904,
     "problems": 6803,
-    "solvers": 11676,
+    "solvers": 11674,
     "training": 2386,
 }
 

@@ -23,7 +23,7 @@ from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.duals import StoredDuals
 from ..problems.rounding import Values
-from .auto import Auto, choose
+from .auto import Auto, begins_with_duals
 from .base import Limits, Solver, Whole, targets
 from .conjugate import Accelerator
 from .dcd import DCD, rows_per_chunk
@@ -120,11 +120,7 @@ def are_swept(batch: LinearBatch, job: Limits) -> bool:
         return False
     if rows.rows.dense or int(rows.rows.stored) + rows.n > SETTINGS.most_swept_entries:
         return False
-    return isinstance(choose(_first(batch), job.tol).solver, DCD)
-
-
-def _first(batch: LinearBatch) -> BinaryProblem:
-    return cast(BinaryProblem, batch.problem(0))
+    return begins_with_duals(cast(BinaryProblem, batch.problem(0)), job.tol)
 
 
 #: Solves some problems, whose points it writes, and returns their proofs.
@@ -132,7 +128,7 @@ Call = Callable[[core.Labellings, range], core.LabellingProofs]
 
 
 def by_newton(solver: Auto, batch: LinearBatch, job: Limits, sure: bool) -> Call:
-    """Return what solves problems by steps of `newton`.
+    """Return a function that solves problems by steps of `newton`.
 
     `sure`: also those in which most rows matter.
     """
@@ -158,9 +154,9 @@ def by_newton(solver: Auto, batch: LinearBatch, job: Limits, sure: bool) -> Call
 
 
 def by_sweeps(solver: Auto, batch: LinearBatch, job: Limits) -> Call:
-    """Return what solves problems by sweeps of `dcd`, shared by threads."""
+    """Return a function that solves problems by sweeps of `dcd`, shared by threads."""
     rows, dcd = batch.rows, DCD()
-    problem = _first(batch)
+    problem = cast(BinaryProblem, batch.problem(0))
     entries = rows.rows.stored / rows.n + 1.0
     # As `goal` of `Auto`.
     epoch = rows.rows.stored + rows.n + rows.width
