@@ -1,4 +1,4 @@
-"""Rows of the kernel matrix on demand, in a least-recently-used cache.
+"""Rows of the kernel matrix on demand: one by one in a cache, or many from the core.
 
 The matrix holds no labels, so all binary problems over the same rows share it.
 """

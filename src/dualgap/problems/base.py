@@ -1,4 +1,4 @@
-"""Contract between problems, solvers and the training loop.
+"""Contract of problems, solvers and the training loop, and bases of linear problems.
 
 A solver hands over a :class:`Claim`: points, and a typed hint about them. A
 :class:`Problem` turns the claim into a :class:`Proof` by a pass over its data. It

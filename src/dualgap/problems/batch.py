@@ -60,7 +60,7 @@ class Batch(ABC):
         return len(self.names)
 
     def label(self, k: int) -> ProblemLabel:
-        """Return what callbacks receive for problem k: its class, or its pair."""
+        """Return the name of problem k for callbacks: its class, or its pair."""
         return self.names[k]
 
     @abstractmethod

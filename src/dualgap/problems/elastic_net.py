@@ -414,7 +414,7 @@ class ElasticNetProblem(LogisticProblem):
 
 
 def _sure(found: tuple[float, float, float]) -> float:
-    """Return what a factor proves: D less its error."""
+    """Return the bound that a factor proves: D less its error."""
     return found[1] - found[2]
 
 

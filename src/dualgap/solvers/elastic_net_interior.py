@@ -42,7 +42,7 @@ class ElasticNetInteriorSettings:
     entries: int = 50_000_000
     #: Most iterations.
     iterations: int = 60
-    #: Difference of margins from which their duals of the logistic loss are taken.
+    #: Error of a margin beyond which its dual of the logistic loss is computed anew.
     far: float = 1.0
     #: Part of the way to the boundary that a step goes.
     back: float = 0.995
@@ -222,7 +222,7 @@ class Interior:
         return self.cost * np.clip(expit(-margins), 1e-100, 1.0 - 2.0**-50)
 
     def _factor(self, T: Vector, E: Vector) -> _Solve:
-        """Return what gives dw and da of ``dw = r + T Z da``, ``E da = h - Z' dw``.
+        """Return a solver of ``dw = r + T Z da``, ``E da = h - Z' dw`` for dw and da.
 
         A column without a penalty has ``Z da = -Z a`` instead of the first one.
         """

@@ -134,7 +134,7 @@ class Job:
     def listener(
         self, batch: Batch, k: int, callback: Callback | None
     ) -> Callback | None:
-        """Return what hears of the epochs of problem k; None if nobody does."""
+        """Return the listener to the epochs of problem k; None if there is none."""
         on_epoch = self.on_epoch
         if on_epoch is None:
             return callback
