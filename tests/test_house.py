@@ -179,7 +179,7 @@ ROOMS = {
     "models": 6249,
     "papers": 3300,
     "plot": 904,
-    "problems": 6803,
+    "problems": 6800,
     "solvers": 11674,
     "training": 2386,
 }

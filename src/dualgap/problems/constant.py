@@ -31,7 +31,7 @@ from .reductions import OneVsOne
 
 @dataclass(frozen=True)
 class ConstantSettings:
-    """Tuning constants of the comparison."""
+    """Tuning constants of the comparison, and of the warning."""
 
     #: Relative error of sums over the rows, above their rounding.
     rounding: float = 1e-9
@@ -39,6 +39,8 @@ class ConstantSettings:
     spread: float = 0.01
     #: Halvings of the interval that holds the best constant: all bits of a float.
     halvings: int = 60
+    #: Names of classes in a warning before the rest is left out.
+    named: int = 30
 
 
 SETTINGS = ConstantSettings()
@@ -249,10 +251,6 @@ def constant_sentence(
     )
 
 
-#: Names of classes in a warning before the rest is left out.
-_NAMED = 30
-
-
 class DegenerateWarning(UserWarning):
     """Warning that rounding decides predictions, though the optimum is proved.
 
@@ -265,10 +263,9 @@ def names_of(found: Sequence[int], names: Sequence[str], several: str) -> str:
     """Return the names of some problems, and how many of all they are."""
     if len(found) == 1:
         return names[found[0]]
-    first = [
-        names[k].removeprefix("class ").removeprefix("label ") for k in found[:_NAMED]
-    ]
-    more = ", ..." if len(found) > _NAMED else ""
+    some = [names[k] for k in found[: SETTINGS.named]]
+    first = [name.removeprefix("class ").removeprefix("label ") for name in some]
+    more = ", ..." if len(found) > SETTINGS.named else ""
     return f"{len(found)} of {len(names)} {several} ({', '.join(first)}{more})"
 
 
