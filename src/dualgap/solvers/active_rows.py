@@ -29,9 +29,9 @@ class Active(NamedTuple):
         return total * size
 
     def inverse(self, factor: float) -> Inverse | None:
-        """Return ``(I + factor sum c_i x_i x_i')^-1``, if there are rows.
+        """Return ``(I + factor sum c_i x_i x_i')^-1``.
 
-        None also if products overflow.
+        None without rows, or if the products overflow.
         """
         dense, kind = self.dense, self.X.dtype
         if not len(self.X):
@@ -46,10 +46,10 @@ class Active(NamedTuple):
         # Rounding of the products could make eigenvalues negative.
         largest = float(gram.diagonal().max(initial=0.0))
         gram[np.diag_indices(len(gram))] += 1.0 + np.finfo(kind).eps * largest
-        root, failed = lapack.dpotrf(gram, lower=1)
+        triangle, failed = lapack.dpotrf(gram, lower=1)
         if failed or not np.isfinite(largest):
             return None
-        return Inverse(scaled if wide else None, root)
+        return Inverse(scaled if wide else None, triangle)
 
 
 class Inverse(NamedTuple):

@@ -173,7 +173,7 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
     return Whole(
         [EMPTY] * len(batch),
         Made(lambda k: np.abs(batch.entries(coef, k)), pairs),
-        [Bounds.proved(*of) for of in zip(*found.bounds.T.tolist(), strict=True)],
+        [Bounds.proved(*of) for of in found.bounds.tolist()],
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
