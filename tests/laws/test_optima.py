@@ -23,26 +23,16 @@ from dualgap.kernel import (
 from dualgap.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive
 from dualgap.problems import OneClassProblem, RegressionProblem
 from dualgap.solvers.newton import ResidualNewton
-from dualgap.solvers.regression import PairDescent, RegressionDCD
-from dualgap.solvers.regression_interior import OneClassInterior, RegressionInterior
+from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
 from dualgap.solvers.smoothing_regression import SmoothingRegression
 from dualgap.training import solve
 
 from .. import qp
-from ..solvers.data import LAYOUTS, close
+from ..solvers.data import LAYOUTS, close, outliers
+from ..solvers.test_regression import PLANES
 
 KERNELS = [RBF(gamma=0.5), Laplacian(gamma=0.3), Polynomial(2, 0.5, 1.0), Linear()]
-
-
-def data(rng: Any, n: int, d: int = 6, hollow: bool = False) -> tuple[Any, Any, Any]:
-    """Return rows with zeros, targets with outliers, and weights, some of them 0."""
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
-    if hollow:
-        X[::7] = 0.0
-    y = X @ rng.normal(size=d) + 0.4 * rng.standard_t(3, size=n)
-    weight = rng.uniform(0.2, 3.0, n)
-    weight[rng.choice(n, max(n // 8, 1), replace=False)] = 0.0
-    return X, y, weight
 
 
 def lost(loss: Any, r: Any) -> Any:
@@ -123,7 +113,7 @@ def test_linear_regression(
     solver: Any, loss: Any, C: float, layout: str, constant: float
 ) -> None:
     for seed, n in enumerate((9, 40, 70)):
-        X, y, weight = data(np.random.default_rng(seed), n, hollow=seed == 1)
+        X, y, weight = outliers(np.random.default_rng(seed), n, hollow=seed == 1)
         X = LAYOUTS[layout](X)
         problem = RegressionProblem(
             X, y, C, loss=loss, sample_weight=weight, fit_intercept=constant > 0.0,
@@ -156,19 +146,12 @@ def test_linear_regression(
 
 
 @pytest.mark.cases(9)
-@pytest.mark.parametrize(
-    "solver",
-    [
-        PairDescent(),
-        OneClassInterior()._with_settings(first_pairs=0, free_pairs=0),
-        OneClassInterior(),
-    ],
-)
+@pytest.mark.parametrize("solver", PLANES)
 @pytest.mark.parametrize("nu", [0.01, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_linear_one_class(solver: Any, nu: float, weighted: bool) -> None:
     for seed, n in enumerate((9, 40, 70)):
-        X, _, weight = data(np.random.default_rng(seed), n)
+        X, _, weight = outliers(np.random.default_rng(seed), n)
         X, weight = X + 0.5, weight if weighted else np.ones(n)
         problem = OneClassProblem(X, nu, sample_weight=weight)
         solution = solve(problem, solver, tol=1e-7)
@@ -204,7 +187,7 @@ def test_kernel_problems_with_a_free_bias(kind: str, kernel: Any, solver: Any) -
     rng, plane = np.random.default_rng(3), kind.startswith("nu")
     for _ in range(8):
         n, tol = int(rng.integers(4, 60)), float(10.0 ** rng.uniform(-6, -1))
-        X, y, weight = data(rng, n, int(rng.integers(1, 6)))
+        X, y, weight = outliers(rng, n, int(rng.integers(1, 6)))
         if plane and kernel.name == "linear":  # there is a plane, and P* is not 0
             X = X + 2.0
         C = float(10.0 ** rng.uniform(-3, 3))

@@ -187,6 +187,17 @@ def gaussians(n, d, classes, noise, dtype=np.float64, seed=0):
     return X.astype(dtype), y
 
 
+def outliers(rng, n, d=6, hollow=False):
+    """Return rows with zeros, targets with outliers, and weights, some of them 0."""
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    if hollow:
+        X[::7] = 0.0
+    y = X @ rng.normal(size=d) + 0.4 * rng.standard_t(3, size=n)
+    weight = rng.uniform(0.2, 3.0, n)
+    weight[rng.choice(n, max(n // 8, 1), replace=False)] = 0.0
+    return X, y, weight
+
+
 def odd_rows(rng, n, d, spread, odd):
     """Return rows of unlike scales, and weights, odd in the way that `odd` says."""
     X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)

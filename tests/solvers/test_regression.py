@@ -28,7 +28,7 @@ from dualgap.training import solve
 from .. import qp
 from ..twins import regression as twin
 from ..twins.random import Random
-from .data import LAYOUTS, close
+from .data import LAYOUTS, close, outliers
 
 LOSSES = {
     "epsilon_insensitive": EpsilonInsensitive,
@@ -39,14 +39,7 @@ STEPS = LOSSES | {"quantile": lambda epsilon: Pinball(0.9 - epsilon)}
 
 
 def data(n=40, d=6, seed=0, hollow=False):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
-    if hollow:
-        X[::7] = 0.0
-    y = X @ rng.normal(size=d) + 0.4 * rng.standard_t(3, size=n)
-    weight = rng.uniform(0.2, 3.0, n)
-    weight[rng.choice(n, max(n // 8, 1), replace=False)] = 0.0
-    return X, y, weight
+    return outliers(np.random.default_rng(seed), n, d, hollow)
 
 
 def box(problem, X):
