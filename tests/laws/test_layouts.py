@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 PLAIN = [
     *("LinearSVC", "LinearSVC, dcd", "LogisticRegression", "LinearSVR"),
     *("LinearOneClassSVM", "SVC", "SVC, nystroem", "SVR", "OneClassSVM", "NuSVC"),
-    *("LinearSVC, L1", "LogisticRegression, L1", "SVC, block"),
+    *("NuSVR", "LinearSVC, L1", "LogisticRegression, L1", "SVC, block"),
 ]
 every_plain = pytest.mark.parametrize("name", PLAIN)
 COLUMNS = list("abcdefgh")
