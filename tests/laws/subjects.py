@@ -151,7 +151,7 @@ def test_no_solver_is_missing() -> None:
 
 
 def every(*without: str, **having: Any) -> pytest.MarkDecorator:
-    """Parametrize a law by names of subjects, without some and those that are slow."""
+    """Parametrize a law by the subjects with these attributes, without some names."""
     return pytest.mark.parametrize(
         "name",
         [name for name, s in SUBJECTS.items() if name not in without

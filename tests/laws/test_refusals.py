@@ -53,11 +53,12 @@ def target(estimator: Any) -> Any:
 
 
 @pytest.mark.cases(None)
-@pytest.mark.parametrize("parameter", VALUES)
-@every_estimator
+@pytest.mark.parametrize(
+    ("estimator", "parameter"),
+    [(kind, name) for name in VALUES for kind in [*ESTIMATORS, LinearSVCCV]
+     if name in kind().get_params()],
+)  # fmt: skip
 def test_values_of_parameters(estimator: Any, parameter: str) -> None:
-    if parameter not in estimator().get_params():
-        return
     for value in VALUES[parameter]:
         model = estimator(**{parameter: value})
         told = f"'{parameter}' parameter of {estimator.__name__} must be"
