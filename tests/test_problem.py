@@ -291,6 +291,13 @@ def log(caplog):
     return caplog
 
 
+def tells_of_one_copy(log):
+    assert len(log.messages) == 1
+    assert log.records[0].name == "dualgap"
+    assert log.records[0].levelno == logging.INFO
+    assert "one copy" in log.messages[0]
+
+
 def big(dtype=np.float64, n=2000, d=60) -> np.ndarray:
     X = np.random.default_rng(0).standard_normal((n, d))
     X[np.abs(X) < 0.8] = 0.0
@@ -422,10 +429,7 @@ def test_other_dense_rows_are_copied_once_and_the_log_says_so(name, log):
     log.clear()
     problem = Problem(X, labels(n))
 
-    assert len(log.messages) == 1
-    assert log.records[0].name == "dualgap"
-    assert log.records[0].levelno == logging.INFO
-    assert "one copy" in log.messages[0]
+    tells_of_one_copy(log)
     assert 8 * n * d <= peak < 1.5 * 8 * n * d
     assert X.dtype == original.dtype
     assert (X == original).all()
@@ -491,10 +495,7 @@ def test_other_sparse_rows_are_copied_once_and_the_log_says_so(name, log):
     log.clear()
     problem = Problem(X, labels(n))
 
-    assert len(log.messages) == 1
-    assert log.records[0].name == "dualgap"
-    assert log.records[0].levelno == logging.INFO
-    assert "one copy" in log.messages[0]
+    tells_of_one_copy(log)
     assert 8 * stored <= peak < 1.5 * 12 * stored
     for key, array in arrays.items():
         assert getattr(X, key) is array

@@ -34,16 +34,10 @@ from dualgap.solvers import DCD
 from dualgap.training import solve
 
 from ..qp import optimum
+from .test_linear_svc import make
 
 LOSSES = {"hinge": (0.0, True), "squared_hinge": (0.5, False)}
 GRID = [1.0, 0.01, 0.1]
-
-
-def make(n=60, d=4, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.argmax(X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes)), 1)
-    return X, y
 
 
 def epochs(certificates):

@@ -42,6 +42,7 @@ from dualgap.losses import get_loss
 from dualgap.solvers.kernel import block
 
 from ..memory import run
+from .test_linear_svc import certificates, make
 
 KERNELS = [
     {"kernel": "linear"},
@@ -53,22 +54,11 @@ KERNELS = [
 ]
 
 
-def make(n=60, d=4, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.argmax(X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes)), 1)
-    return X, y
-
-
 def quiet(model, X, y, sample_weight=None):
     """Fit, certified or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y, sample_weight)
-
-
-def certificates(model):
-    return list(model.certificate_)
 
 
 def matrix(model, A, B):

@@ -12,7 +12,6 @@ from sklearn.preprocessing import scale
 
 from dualgap import LinearSVC, core
 from dualgap.blas import algebra
-from dualgap.certificate import Bounds
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
@@ -23,7 +22,7 @@ from dualgap.solvers.smoothing_newton import SmoothingNewton
 from dualgap.training import batch as training
 
 from ..conftest import examples
-from .data import LOSSES, job, odd_rows
+from .data import LOSSES, job, odd_rows, without_proof
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
@@ -407,13 +406,7 @@ def test_a_stop_leaves_nothing():
 def test_classes_without_a_proof_are_trained_one_by_one(monkeypatch):
     X, y = load_iris(return_X_y=True)
     together = LinearSVC().fit(X, y)
-    whole_solve = solve_labellings
-
-    def unproved(*args, **options):
-        found = whole_solve(*args, **options)
-        found.bounds[1] = Bounds.proved()
-        return found
-
+    unproved = without_proof(solve_labellings, 1)
     monkeypatch.setitem(training.WHOLE, "binary", (unproved,))
     model = LinearSVC().fit(X, y)
     assert model.certificate_.certified

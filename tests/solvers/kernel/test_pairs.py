@@ -14,7 +14,6 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from dualgap import SVC, core
-from dualgap.certificate import Bounds
 from dualgap.data.rows import Points
 from dualgap.kernel import (
     RBF,
@@ -32,7 +31,7 @@ from dualgap.solvers.kernel.auto import solve_pairs
 from dualgap.training import batch as training
 
 from ...twins import whole
-from ..data import job
+from ..data import job, without_proof
 from .data import make
 
 KERNELS = [RBF(0.4), Laplacian(0.3), Linear(), Polynomial(3, 0.3, 1.0)]
@@ -317,13 +316,7 @@ def test_a_certificate_makes_its_parts_when_they_are_needed():
 def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
     X, y = load_iris(return_X_y=True)
     together = SVC().fit(X, y)
-    whole_solve = solve_pairs
-
-    def unproved(*args, **options):
-        found = whole_solve(*args, **options)
-        found.bounds[1] = Bounds.proved()
-        return found
-
+    unproved = without_proof(solve_pairs, 1)
     monkeypatch.setitem(training.WHOLE, "kernel", (unproved,))
     model = SVC().fit(X, y)
     assert model.certificate_.certified
