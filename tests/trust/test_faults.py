@@ -399,7 +399,7 @@ print(fits() == expected)
 
 @POSIX
 @unsanitized("it ends with a fork")
-def test_a_fork_after_threads_and_amid_a_fit_trains_the_same(tmp_path):
+def test_a_fork_after_threads_and_amid_a_fit_trains_the_same():
     assert run(FORK).split() == ["0", "0", "True"]
 
 

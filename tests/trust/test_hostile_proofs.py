@@ -69,7 +69,7 @@ def test_a_power_that_is_large_is_refused(degree, tmp_path):
     assert (status, output[:10]) == (1, b"NOT VALID:")
 
 
-def test_many_labels_in_many_parts_take_their_length(tmp_path):
+def test_many_labels_in_many_parts_take_their_length():
     labels = json.dumps(list(range(20_000)))
     text = header(labels=labels, parts=20_000) + 20_000 * PART
     text += "rows\n0" + 20_000 * " 0" + ";0;5\n"
