@@ -26,10 +26,10 @@ from dualgap.papers.data import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
 CACHE = Path(os.environ.get("DUALGAP_CACHE", Path.home() / ".cache" / "dualgap"))
 
-os.environ.setdefault("DUALGAP_DATA", str(DATA))  # where dualgap.papers looks
+# Where dualgap.papers looks.
+os.environ.setdefault("DUALGAP_DATA", str(ROOT.parent / "shared" / "data"))
 
 
 def _sector() -> Data:

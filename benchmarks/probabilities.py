@@ -13,10 +13,9 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from datasets import unpack
+from datasets import read
 from harness import timed
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
@@ -27,7 +26,7 @@ Rows = tuple[np.ndarray, np.ndarray]
 
 
 def svmlight(name: str) -> Rows:
-    X, y = load_svmlight_file(unpack(name))
+    X, y = read(name)
     return scale(X.toarray()), y
 
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import sklearn.svm
-from datasets import texts_of, unpack
+from datasets import narrow, read, texts_of
 from harness import timed
 from scipy import sparse
-from sklearn.datasets import load_digits, load_iris, load_svmlight_file, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
@@ -57,8 +57,7 @@ def parted(X: Any, y: Any, splits: int = 1) -> Iterator[Split]:
 
 def official(name: str) -> Iterator[Split]:
     """Yield a set of LIBSVM's pages with its own test rows."""
-    X, y = load_svmlight_file(unpack(name))
-    X_test, y_test = load_svmlight_file(unpack(f"{name}.t"), n_features=X.shape[1])
+    X, y, X_test, y_test = read(name, f"{name}.t")
     yield X.toarray(), y, X_test.toarray(), y_test
 
 
@@ -66,14 +65,12 @@ def newsgroups() -> Iterator[Split]:
     texts, y = texts_of("20news/train.tsv")
     more, y_test = texts_of("20news/test.tsv")
     words = TfidfVectorizer()
-    found = words.fit_transform(texts), words.transform(more)
-    for X in found:  # scikit-learn refuses 64-bit indices
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    yield found[0], np.array(y), found[1], np.array(y_test)
+    X, X_test = words.fit_transform(texts), words.transform(more)
+    yield narrow(X), np.array(y), narrow(X_test), np.array(y_test)
 
 
 def covtype() -> Iterator[Split]:
-    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
+    X, y = read("covtype/covtype.binary.scale.subset92962")
     yield from parted(X.toarray(), y)
 
 
@@ -147,8 +144,8 @@ def load(name: str) -> tuple[Any, Any]:
     if name == "digits":
         X, y = load_digits(return_X_y=True)
     else:
-        X, y = load_svmlight_file(unpack(FILES[name]))
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X, y = read(FILES[name])
+        X = narrow(X)  # scikit-learn refuses 64-bit indices
     return MaxAbsScaler().fit_transform(X), y
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import lzma
 import sys
 from pathlib import Path
 
@@ -13,8 +11,9 @@ from scipy import sparse
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import harness
-from datasets import CACHE, DATA
+from datasets import CACHE, unpack
 from datasets import load as load_set
+from datasets import read as read_set
 from harness import ONE_THREAD, save
 from serving import read
 
@@ -37,26 +36,9 @@ _BLOCK = 4_000_000  # kernel values that the objective has in memory
 # ---- data
 
 
-def _file(name: str):
-    from sklearn.datasets import load_svmlight_file
-
-    with lzma.open(DATA / f"{name}.xz") as file:
-        return load_svmlight_file(io.BytesIO(file.read()))
-
-
-def _files(train: str, test: str):
-    (X, y), (Q, z) = _file(train), _file(test)
-    d = max(X.shape[1], Q.shape[1])
-    X.resize(X.shape[0], d)
-    Q.resize(Q.shape[0], d)
-    return X, y, Q, z
-
-
 def _images(name: str, scale: float):
-    with lzma.open(DATA / f"{name}.npz.xz") as file:
-        packed = np.load(io.BytesIO(file.read()))
-        parts = [packed[k] for k in ("X_train", "y_train", "X_test", "y_test")]
-    X, y, Q, z = parts
+    packed = np.load(unpack(f"{name}.npz"))
+    X, y, Q, z = (packed[k] for k in ("X_train", "y_train", "X_test", "y_test"))
     return sparse.csr_matrix(X * scale), y, sparse.csr_matrix(Q * scale), z
 
 
@@ -70,7 +52,7 @@ def _divided(X, y, rows: int, seed: int | None = 0):
 
 
 def _covtype(rows: int):
-    X, y = _file("covtype/covtype.binary.scale.subset92962")
+    X, y = read_set("covtype/covtype.binary.scale.subset92962")
     return _divided(X, y == 1, rows)
 
 
@@ -82,12 +64,12 @@ def _load(name: str):
     if base in ("usps", "mnist"):
         parts = _images(f"{base}/{base}", 0.001 if base == "usps" else 1 / 255)
     elif base == "letter":
-        parts = _files("letter/letter.scale", "letter/letter.scale.t")
+        parts = read_set("letter/letter.scale", "letter/letter.scale.t")
     elif base in ("pendigits", "shuttle"):
-        parts = _files(f"{base}/{base}", f"{base}/{base}.t")
+        parts = read_set(f"{base}/{base}", f"{base}/{base}.t")
     elif base in ("a7a", "a9a", "w7a", "w8a"):
         folder = {"a": "adult", "w": "web"}[base[0]]
-        parts = _files(f"{folder}/{base}", f"{folder}/{base}.t")
+        parts = read_set(f"{folder}/{base}", f"{folder}/{base}.t")
     elif base == "ijcnn1":
         parts = _divided(*load_set(base), 35_000, None)
     elif base == "imdb":  # its own halves

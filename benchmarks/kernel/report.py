@@ -11,6 +11,7 @@ from bench import CAP, COSTS, EPS, NAMES, SMALL, arrays, read_shape
 from datasets import ROOT
 from harness import (
     BASELINE,
+    NOISE,
     Report,
     Results,
     as_csv,
@@ -26,7 +27,6 @@ from rivals import OURS, RIVALS
 
 HERE = Path(__file__).resolve().parent
 DOCS = ROOT / "docs"
-NOISE = 1.1  # "at least as fast" allows for this much
 ORDER = sorted(COSTS)
 # Processors differ in what they take from whom: each has cells of its own.
 KINDS = ("AVX-512", "AVX2", "")
