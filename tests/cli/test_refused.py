@@ -145,13 +145,13 @@ predict data model --standardize => --standardize; it belongs to dualgap train, 
 convert data new --format sparse => --format sparse is invalid; give auto, csr, dense.
 convert data new --memory lots => --memory lots is invalid; give a size, such as 500MB o
 convert data => STORE is missing; the usage is: dualgap convert
-trian =>
+trian => No such command: trian. Did you mean train?
 train data => MODEL is missing; the usage is: dualgap train [OPTIONS] DATA MODEL
 train data new --class-weight 2=3 => data has no label 2; its labels are -1, 1
 predict -b 0 data model => takes no value; leave
 predict data model --proba 1 => takes no value; leave
 predict data model --probability --scores => exclude each other
-predict data model --undecided '?' --scores =>
+predict data model --undecided '?' --scores => exclude each other
 path data --C a => positive numbers, such as 0.1,1
 path data --C 1 --n-Cs 3 => exclude each other
 path data -s 3 => choose the problem

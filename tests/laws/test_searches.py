@@ -106,14 +106,15 @@ def numbers(found: Any) -> dict[str, bytes]:
     return out
 
 
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @pytest.mark.cases(6)
 @pytest.mark.parametrize("name", sorted(FITS))
 def test_seeds_and_threads(name: str) -> None:
     one = numbers(FITS[name]())
     np.random.random_sample()  # noqa: NPY002  (NumPy's global generator is elsewhere)
     assert numbers(FITS[name]()) == one
-    if not name.startswith(("patched", "certify")):
+    if name == "certify":  # threads share its sums, whose bits depend on their number
+        one = numbers(FITS[name](n_jobs=2))
+    if not name.startswith("patched"):  # these have no n_jobs
         assert numbers(FITS[name](n_jobs=2)) == one
 
 
