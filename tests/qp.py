@@ -12,7 +12,8 @@ under test.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import clarabel
 import numpy as np
@@ -293,3 +294,36 @@ class Box(NamedTuple):
             if off != 0.0:
                 a = a - (a - end) * off / (a - end).sum()
         return self.dual(a), self.primal(a, self.best_bias(a))
+
+
+def check(
+    problem: Any, solution: Any, form: Box, scores: Any, norm: float, tol: float
+) -> float:
+    """Check the box, P and D of the points from outside, and the optimum between.
+
+    It returns how much P may be off by rounding.
+    """
+    certificate, alpha, b = solution.certificate, solution.alpha, solution.bias or 0.0
+    assert certificate.certified
+    assert (alpha >= form.lo).all()
+    assert (alpha <= form.hi).all()
+    if form.total is not None:
+        most = max(form.total, problem.cost.max())
+        assert abs(math.fsum(alpha) - form.total) <= 1e-13 * most
+    P = 0.5 * norm + form.loss(form.p - scores - b) + b * (form.total or 0.0)
+    D = form.dual(alpha)
+    terms = np.abs(form.p).max() + (np.abs(form.K) @ np.abs(alpha)).max()
+    rounding = 1e-13 * (np.abs(alpha).sum() * terms + abs(P)) + 1e-300
+    assert -rounding <= certificate.primal - P <= rounding + certificate.rounding
+    assert -rounding <= D - certificate.dual <= rounding + certificate.rounding
+    if problem.cost.max() > 1e5:  # more than the generic solver can do
+        return rounding
+    lower, upper = form.optimum()
+    slack = 1e-8 * abs(upper) + rounding + 1e-9 * (form.total is None)
+    if problem.kind in ("regression", "one-class") and problem.cost.max() < 10.0:
+        assert upper - lower <= 1e-6 * abs(upper) + 1e-9
+    assert certificate.primal >= lower - slack
+    assert certificate.dual <= upper + slack
+    size = max(abs(upper), getattr(problem, "floor", 0.0))
+    assert certificate.primal - upper <= tol * size + slack
+    return rounding

@@ -55,39 +55,6 @@ def box(K: Any, y: Any, cost: Any, loss: Any, total: float | None = None) -> qp.
     return qp.Box(K, y, -cost, cost, loss.epsilon, total=total)
 
 
-def check(
-    problem: Any, solution: Any, form: qp.Box, scores: Any, norm: float, tol: float
-) -> float:
-    """Check the box, P and D of the points from outside, and the optimum between.
-
-    It returns how much P may be off by rounding.
-    """
-    certificate, alpha, b = solution.certificate, solution.alpha, solution.bias or 0.0
-    assert certificate.certified
-    assert (alpha >= form.lo).all()
-    assert (alpha <= form.hi).all()
-    if form.total is not None:
-        most = max(form.total, problem.cost.max())
-        assert abs(math.fsum(alpha) - form.total) <= 1e-13 * most
-    P = 0.5 * norm + form.loss(form.p - scores - b) + b * (form.total or 0.0)
-    D = form.dual(alpha)
-    terms = np.abs(form.p).max() + (np.abs(form.K) @ np.abs(alpha)).max()
-    rounding = 1e-13 * (np.abs(alpha).sum() * terms + abs(P)) + 1e-300
-    assert -rounding <= certificate.primal - P <= rounding + certificate.rounding
-    assert -rounding <= D - certificate.dual <= rounding + certificate.rounding
-    if problem.cost.max() > 1e5:  # more than the generic solver can do
-        return rounding
-    lower, upper = form.optimum()
-    slack = 1e-8 * abs(upper) + rounding + 1e-9 * (form.total is None)
-    if problem.kind in ("regression", "one-class") and problem.cost.max() < 10.0:
-        assert upper - lower <= 1e-6 * abs(upper) + 1e-9
-    assert certificate.primal >= lower - slack
-    assert certificate.dual <= upper + slack
-    size = max(abs(upper), getattr(problem, "floor", 0.0))
-    assert certificate.primal - upper <= tol * size + slack
-    return rounding
-
-
 ABSOLUTE = [EpsilonInsensitive(epsilon) for epsilon in (0.0, 0.2, 5.0, 1e3)]
 SQUARED = [SquaredEpsilonInsensitive(loss.epsilon) for loss in ABSOLUTE]
 PINBALL = [Pinball(q) for q in (1e-3, 0.1, 0.5, 0.8)]
@@ -142,7 +109,7 @@ def test_linear_regression(
         D = y @ alpha - form.epsilon * np.abs(alpha).sum() - 0.5 * v @ v
         D -= 0.5 * (form.delta * alpha) @ alpha
         assert D * (1 - 1e-9) - 1e-13 <= certificate.dual <= D * (1 + 1e-13) + 1e-13
-        check(problem, solution, form, X @ w, w @ w, tol)
+        qp.check(problem, solution, form, X @ w, w @ w, tol)
 
 
 @pytest.mark.cases(9)
@@ -165,7 +132,7 @@ def test_linear_one_class(solver: Any, nu: float, weighted: bool) -> None:
             np.testing.assert_allclose(w, v, rtol=1e-10, atol=1e-13 * total)
         assert (w - v) @ (w - v) <= 2.0 * certificate.gap + 1e-20 * total**2
         form = qp.Box(X @ X.T, np.zeros(n), 0 * weight, weight, total=total)
-        check(problem, solution, form, X @ w, w @ w, 1e-7)
+        qp.check(problem, solution, form, X @ w, w @ w, 1e-7)
 
 
 #: Kinds of kernel problems with a free bias.
@@ -200,7 +167,7 @@ def test_kernel_problems_with_a_free_bias(kind: str, kernel: Any, solver: Any) -
             assert solution.certificate.dual <= 1e-12 * problem.floor
         else:
             form = box(K, y + 10.0, C * weight, problem.loss, 0.0)
-        rounding = check(problem, solution, form, K @ alpha, alpha @ K @ alpha, tol)
+        rounding = qp.check(problem, solution, form, K @ alpha, alpha @ K @ alpha, tol)
         # No breakpoint is a better bias.
         best = form.primal(alpha, form.best_bias(alpha))
         assert best >= form.primal(alpha, solution.bias) - rounding

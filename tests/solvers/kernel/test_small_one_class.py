@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from dualgap import OneClassSVM, core
-from dualgap.certificate import Certificate
+from dualgap.certificate import Certificate, Status
 from dualgap.kernel import BlockSolver, KernelAuto, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
 from dualgap.problems.batch import SingleBatch
@@ -42,7 +42,9 @@ def test_the_optimum_is_that_of_a_generic_solver(kernel):
         (bounds,), (alpha,) = found.bounds, found.alpha
         assert bounds.meets(1e-6, floor=found.floors[0])
         solution = SimpleNamespace(
-            certificate=Certificate(bounds, floor=found.floors[0]),
+            certificate=Certificate(
+                bounds, status=Status.CERTIFIED, floor=found.floors[0]
+            ),
             alpha=alpha,
             bias=found.bias[0],
             decisions=found.decisions[0],
