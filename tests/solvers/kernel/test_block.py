@@ -91,8 +91,8 @@ def check_certificate(problem, solution, tol):
     # Bounded by the sizes of all terms, each kernel value to 1e-11: more than there is,
     # and still little.
     assert room <= 5e-11 * (1.0 + cost.sum()) * alpha.sum() * float(np.abs(K).max())
-    if certificate.certified:
-        assert certificate.primal - upper <= (tol + 1e-9) * upper
+    assert certificate.certified
+    assert certificate.primal - upper <= (tol + 1e-9) * upper
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
