@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
-from dualgap import SVC, LinearSVCCV
+from dualgap import SVC, SVCCV, SVRCV, LinearSVCCV
 from dualgap.kernel import RBF
 from dualgap.losses import SmoothedHinge
 from dualgap.solvers import SDCA
@@ -43,8 +43,9 @@ VALUES: dict[str, list[Any]] = {
     "decision_function_shape": ["ovx"],
     "multi_class": ["all"],
 }
+EVERY = [*ESTIMATORS, LinearSVCCV, SVCCV, SVRCV]
 every_estimator = pytest.mark.parametrize(
-    "estimator", [*ESTIMATORS, LinearSVCCV], ids=lambda kind: kind.__name__
+    "estimator", EVERY, ids=lambda kind: kind.__name__
 )
 
 
@@ -55,7 +56,7 @@ def target(estimator: Any) -> Any:
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(
     ("estimator", "parameter"),
-    [(kind, name) for name in VALUES for kind in [*ESTIMATORS, LinearSVCCV]
+    [(kind, name) for name in VALUES for kind in EVERY
      if name in kind().get_params()],
 )  # fmt: skip
 def test_values_of_parameters(estimator: Any, parameter: str) -> None:
@@ -133,7 +134,7 @@ FUNCTION = SVC(kernel=lambda A, B: A @ B.T)
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(
     "plain",
-    [*(kind() for kind in [*ESTIMATORS, LinearSVCCV]),
+    [*(kind() for kind in EVERY),
      SVC(kernel="linear"), SVC(kernel="poly"), FUNCTION],
     ids=lambda model: repr(model).partition(" at 0x")[0],  # no address
 )  # fmt: skip

@@ -25,7 +25,6 @@ from dualgap.solvers.regression_interior import OneClassInterior, RegressionInte
 from dualgap.solvers.smoothing_regression import SmoothingRegression
 from dualgap.training import solve
 
-from .. import qp
 from ..twins import regression as twin
 from ..twins.random import Random
 from .data import LAYOUTS, close, outliers
@@ -40,12 +39,6 @@ STEPS = LOSSES | {"quantile": lambda epsilon: Pinball(0.9 - epsilon)}
 
 def data(n=40, d=6, seed=0, hollow=False):
     return outliers(np.random.default_rng(seed), n, d, hollow)
-
-
-def box(problem, X):
-    """The dual of a regression for the generic solver."""
-    sides = problem.lower, problem.upper
-    return qp.Box(X @ X.T, problem.target, *sides, problem.loss.epsilon, problem.delta)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -17,9 +17,10 @@ from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.regression import SETTINGS, RegressionDCD, solve_regression
 from dualgap.solvers.regression_interior import RegressionInterior
 
+from .. import qp
 from ..conftest import examples
 from .data import LAYOUTS, close, job, odd_rows
-from .test_regression import LOSSES, box, data
+from .test_regression import LOSSES, data
 
 
 def solved(problem, solver=None, stop=None, **options):
@@ -38,6 +39,12 @@ def sums(problem, X, w, alpha):
     dual = problem.target @ alpha - problem.loss.epsilon * np.abs(alpha).sum()
     dual -= v @ v / 2 + (problem.delta * alpha**2).sum() / 2
     return w @ w / 2 + problem.cost @ losses, dual
+
+
+def box(problem, X):
+    """The dual of a regression for the generic solver."""
+    sides = problem.lower, problem.upper
+    return qp.Box(X @ X.T, problem.target, *sides, problem.loss.epsilon, problem.delta)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
