@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4123,
     "data": 5844,
     "distributed": 2628,
-    "estimators": 10900,
+    "estimators": 10899,
     "kernels": 1608,
     "models": 6249,
     "papers": 3300,

@@ -177,15 +177,14 @@ class Search(Parameters):
     def _candidates(self) -> tuple[list[Values], Vector, list[Values]]:
         """Return all candidates, the values of C, and all other parameters of these."""
         grids: dict[str, list[str | float]] = {"C": grid_of(self.Cs).tolist()}
-        for own, name in self._grids.items():
-            if own == "Cs":
-                continue
+        for own, name in [*self._grids.items()][1:]:  # the first is Cs
             value = getattr(self, own)
             single = isinstance(value, (str, Real))
             values = [value] if single else list(value)
             if not values:
                 raise ValueError(f"{own}={value!r} is empty; give one or more values")
-            values = [v if isinstance(v, str) else float(v) for v in values]
+            named = name == "gamma"  # "scale", for example
+            values = [v if named and isinstance(v, str) else float(v) for v in values]
             grids[name] = list(dict.fromkeys(values))
         Cs = np.unique(grids["C"])
         others = {name: values for name, values in grids.items() if name != "C"}
