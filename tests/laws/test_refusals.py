@@ -42,7 +42,21 @@ VALUES: dict[str, list[Any]] = {
     "coef0": [NAN],
     "decision_function_shape": ["ovx"],
     "multi_class": ["all"],
+    "checkpoint_every": [0, -1.0, "often"],
+    "fit_intercept": ["yes", None],
+    "penalize_intercept": ["yes"],
+    "penalty": ["l0"],
+    "random_state": [-1, 0.5, "a"],
+    "verbose": [-1, "loud"],
+    "warm_start": ["yes"],
+    "break_ties": ["maybe"],
+    "certify_C": ["loss"],
+    "error_tolerance": [0.0, 2.0, "a"],
+    "refit": ["yes"],
 }
+#: Parameters that take tables, functions or files; other tests are about theirs.
+FREE = {"Cs", "checkpoint", "cv", "epsilons", "gammas", "l1_ratio", "quantile"}
+FREE |= {"scoring"}
 EVERY = [*ESTIMATORS, LinearSVCCV, SVCCV, SVRCV]
 every_estimator = pytest.mark.parametrize(
     "estimator", EVERY, ids=lambda kind: kind.__name__
@@ -51,6 +65,11 @@ every_estimator = pytest.mark.parametrize(
 
 def target(estimator: Any) -> Any:
     return NAMES if is_classifier(estimator()) else X[:, 0]
+
+
+def test_no_parameter_is_missing() -> None:
+    names = {name for kind in EVERY for name in kind().get_params()}
+    assert names == VALUES.keys() | FREE
 
 
 @pytest.mark.cases(None)
