@@ -605,8 +605,10 @@ def test_the_solver_has_a_name():
     coefs = [LinearSVC(penalty="l1", solver=s).fit(X, y).coef_ for s in records]
     for coef in coefs[1:]:
         np.testing.assert_array_equal(coef, coefs[0])
-    with pytest.raises(ValueError, match="'proximal-newton' is unknown; use one of"):
-        LinearSVC(solver="proximal-newton").fit(X, y)
+    message = "'proximal-newton' is for elastic-net problems; use one of"
+    for estimator in (LinearSVC, LogisticRegression):
+        with pytest.raises(ValueError, match=message):
+            estimator(solver="proximal-newton").fit(X, y)
 
 
 # --------------------------------------------------------------------------- paths

@@ -515,8 +515,10 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
         names = ", ".join(map(repr, known))
         near = nearest(str(solver), known, "solver")
         hint = f" Did you mean {near!r}?" if near else ""
+        others = [other for other, able in _SOLVERS.items() if str(solver) in able]
+        fault = f"for {' and '.join(others)} problems" if others else "unknown"
         raise ValueError(
-            f"solver={solver!r} is unknown; use one of {names} or a record such as "
+            f"solver={solver!r} is {fault}; use one of {names} or a record such as "
             f"SDCA(order='random').{hint}"
         ) from None
 
