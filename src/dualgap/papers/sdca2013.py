@@ -78,16 +78,15 @@ def errors(name: str, budget: Budget) -> Parameters:
 
 
 def crossing(name: str, budget: Budget) -> Parameters:
-    """Return the epochs of Pegasos and SDCA to some relative accuracies."""
+    """Return the first and lasting epochs of Pegasos and SDCA to some accuracies."""
     data, rows = SDCAData(name, budget), []
     for lam in SETTINGS.lambdas:
-        C = 1.0 / (lam * len(data.y))
-        train = Training(data.X, data.y, C, SETTINGS.resolution)
+        train = Training(data.X, data.y, 1 / (lam * len(data.y)), SETTINGS.resolution)
         for target in SETTINGS.targets:
             goal = (1 + target) * train.best
-            runs = (train.reach(solver, goal, epochs=data.epochs)
+            runs = (train.reach(solver, goal, epochs=data.epochs, times=3)
                     for solver in (Pegasos(), SDCA()))  # fmt: skip
-            rows.append([lam, target, *(run and run.epochs for run in runs)])
+            rows.append([lam, target, *(r and (r.epochs, r.last) for r in runs)])
     return {"most": data.epochs, "rows": rows}
 
 
@@ -158,7 +157,7 @@ def judge(name: str, found: Parameters) -> Findings:
         yield "lower", (sum(won) > len(won) / 2, tally(won)[1])
     if study := found.get("crossing"):
         wins = [(lam, target) for lam, target, pegasos, sdca in study["rows"]
-                if pegasos and pegasos < (sdca or np.inf)]  # fmt: skip
+                if pegasos and pegasos[0] < (sdca or [np.inf])[0]]  # fmt: skip
         only = all(lam >= SETTINGS.large and target >= SETTINGS.few
                    for lam, target in wins)  # fmt: skip
         text = ", ".join(f"{lam:g} to {target:g}" for lam, target in wins)
@@ -192,9 +191,10 @@ def rows(name: str, found: Parameters) -> Rows:
                              **dict(zip(marks, errors, strict=True))}  # fmt: skip
     by_target: dict[float, dict[str, str]] = {}
     if study := found.get("crossing"):
-        for lam, target, *epochs in study["rows"]:
+        for lam, target, *runs in study["rows"]:
             row = by_target.setdefault(lam, {"lambda": f"{lam:g}"})
-            told = (str(epoch or f"> {study['most']}") for epoch in epochs)
+            most = f"> {study['most']}"
+            told = (f"{a[0]} ({a[1] or '–'})" if a else most for a in runs)
             row[f"to {target:g}"] = " / ".join(told)
     for lam, target, epoch in found.get("absolute", ()):
         row = by_target.setdefault(lam, {"lambda": f"{lam:g}"})
