@@ -120,6 +120,11 @@ def test_measured_objectives_are_above_the_optimum(blood_cells):
     for label, trace in traces.items():
         assert (trace["primal"] >= ovr.best * (1 - ovr.resolution - 1e-12)).all(), label
         assert (np.diff(trace["seconds"]) >= 0).all(), label
+        good = ovr.accuracy(trace) <= 0.1
+        first, _, lasting = ovr.reached(trace)[0] or (len(good) + 1, 0.0, None)
+        assert [*np.flatnonzero(good), len(good)][0] == first - 1
+        assert good[(lasting or len(good)) - 1 :].all() == (lasting is not None)
+        assert lasting in (None, first) or not good[lasting - 2]
     # Twenty epochs: sdca and dcd must be near, or the objective measured is another.
     for label in ("dcd", "sdca"):
         assert ovr.accuracy(traces[label])[-1] <= 0.1

@@ -23,22 +23,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import dualgap.data
-from dualgap import (
-    SVC,
-    LinearSVC,
-    certify,
-    compress,
-    load_model,
-    save_model,
-)
+from dualgap import SVC, LinearSVC, certify, compress, load_model, save_model
 from dualgap import save_model as save
 from dualgap.data import model_file as format_
-from dualgap.kernel import (
-    APPROXIMATIONS,
-    KERNEL_SOLVERS,
-    RBF,
-    Precomputed,
-)
+from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, Precomputed
 from dualgap.losses import SquaredHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD
