@@ -257,8 +257,9 @@ def rows(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 # meaning here (-c, -g, -d, -r, -n, -p) are aliases instead.
 FOREIGN = {
     "-s": "choose the problem with --task, --loss and --multi-class; LIBLINEAR's -s 3 "
-    "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 5 is --penalty l1, -s 11 "
-    "to 13 --task regression, -s 21 --task one-class",
+    "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 4 is --multi-class "
+    "crammer_singer, -s 5 is --penalty l1, -s 11 to 13 --task regression, -s 21 --task "
+    "one-class",
     "-t": "choose the kernel with --kernel: -t 0 is linear, 1 poly, 2 rbf, 3 sigmoid",
     "-e": "set the relative duality gap with --tol; -e of LIBLINEAR and "
     "LIBSVM is another measure",
