@@ -141,10 +141,8 @@ def frank_wolfe(method="fw", size=1):
 
 
 def sampled(count=2, split=0, vertex=-1):
-    settings, sample = (
-        core.WalkSettings("fw", False, 1),
-        core.Sample(count, NONE, split, vertex),
-    )
+    settings = core.WalkSettings("fw", False, 1)
+    sample = core.Sample(count, NONE, split, vertex)
     return core.frank_wolfe_sampled(*simplex(), settings, sample, *how())
 
 
@@ -300,6 +298,8 @@ WRONG = [
      "SciPy's BLAS is not the one that is known: void"),
     ("two functions", lambda: interior([ROWS], algebra=ALGEBRA[:2]), "four functions"),
     ("no working set", lambda: block_solver(0), "q must be positive"),
+    ("a start at NaN", lambda: block_solver(2).set_alpha(np.full(N, math.nan)),
+     "a start is not a number"),
     ("a class without rows", lambda: pairs([0, 0, N]), "bounds"),
     ("no threads", lambda: core.Team(0), "threads must be positive"),
     ("nothing to draw from", lambda: core.Random(0).below(0), "n must be positive"),

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "../certify.hpp"
 #include "../threads.hpp"
@@ -20,7 +21,7 @@ struct BlockProblem {
   double epsilon = 0.0, total = 0.0;
   // -below C_i <= c_i <= above C_i, whatever y_i; then alpha is c
   bool two_sided = false;
-  bool two_sums = false;
+  bool two_sums = false;  // `total` is the sum where y_i = 1, -total elsewhere
   double above = 1.0, below = 1.0;
 };
 
@@ -31,7 +32,7 @@ struct BlockScan {
   // With two sums the violation is the worse group's, and the thresholds of the
   // groups are `threshold` plus and minus this.
   double apart = 0.0;
-  std::array<double, 2> top{}, bottom{};  // these two, of each group
+  std::array<double, 2> top{}, bottom{};  // largest and smallest v of each group
   double primal = 0.0, dual = 0.0;        // for this F, which may have drifted
 };
 
@@ -249,6 +250,7 @@ class Box {
       for (Index i = 0; i < variables_; ++i)
         if (this->group(i) == group) sum += c_[i];
       double off = sum.value();
+      if (std::isnan(off)) throw std::invalid_argument("a start is not a number");
       moved = false;
       for (Index i = 0; i < variables_ && off != 0.0; ++i) {
         if (this->group(i) != group) continue;
