@@ -107,6 +107,9 @@ class Fold : public Box, private FoldTuning {
     const Vec lo = lo_, hi = hi_, old = c_;
     for (Index i = 0; i < n_; ++i) problem_.cost[i] = C * weight_[i];
     bound();
+    const auto inside = [&](Index i) {
+      return std::abs(c_[i]) < (c_[i] > 0.0 ? hi_[i] : -lo_[i]);
+    };
     Sum sum;
     double up = 0.0, down = 0.0;  // of the variables inside the box
     for (Index i = 0; i < n_; ++i) {
@@ -123,16 +126,14 @@ class Fold : public Box, private FoldTuning {
         c_[i] *= side;
       }
       sum += c_[i];
-      if (std::abs(c_[i]) < (c_[i] > 0.0 ? hi_[i] : -lo_[i]))
-        (c_[i] > 0.0 ? up : down) += std::abs(c_[i]);
+      if (inside(i)) (c_[i] > 0.0 ? up : down) += std::abs(c_[i]);
     }
     near_.clear();
     const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
     if (most > 0.0) {
       const double part = std::min(1.0, std::abs(heavy) / most);
       for (Index i = 0; i < n_; ++i)
-        if (c_[i] * heavy > 0.0 && std::abs(c_[i]) < (c_[i] > 0.0 ? hi_[i] : -lo_[i]))
-          c_[i] = on_grid(c_[i] * (1.0 - part));
+        if (c_[i] * heavy > 0.0 && inside(i)) c_[i] = on_grid(c_[i] * (1.0 - part));
     }
     correct(0);
     moved = false;

@@ -31,7 +31,7 @@
 
 namespace dualgap {
 
-// When to end: once the gap is at most `goal` times D, or at the limits. Work is
+// When to end: once the relative gap is at most `goal`, or at the limits. Work is
 // counted in entries of kernel rows. Once the gap has met `tol` or `atol`, work may
 // grow to twice as much plus `free`. It is never more than `limit`.
 struct WholeSettings : Targets {
@@ -267,9 +267,9 @@ class Whole : public Box, private WholeTuning {
     for (Index s = 0; s < face_.size(); ++s) {
       const Index i = face_[s];
       if (!(c_[i] > lo_[i] && c_[i] < hi_[i])) continue;
-      rows_.push_back(row(face_[s]));
+      rows_.push_back(row(i));
       v_[m] = v_[s];
-      face_[m++] = face_[s];
+      face_[m++] = i;
     }
     face_.resize(m);
     v_.resize(m);
@@ -386,8 +386,8 @@ class PairsOfClasses {
   // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i,
   // j) the rows of class i have their coefficients y alpha and their scores sum_j c_j
   // k_ij in row j - 1 of the tables, the rows of class j in row i. `errors` is such a
-  // table for bounds on the errors of the scores, or null. `nu` has one entry per pair,
-  // or none: then the problems have costs only.
+  // table for bounds on the errors of the scores. `nu` has one entry per pair, or none:
+  // then the problems have costs only.
   PairsOfClasses(const KernelRows &rows, Vector<Index> bounds, const double *cost,
                  const ScoreRoundings &by, double *coef, double *scores, double *errors,
                  Vector<NuOfPair> nu)
@@ -518,7 +518,7 @@ class PairsOfClasses {
           s < m ? (b - 1) * rows_.n() + first(a) + s : a * rows_.n() + first(b) + s - m;
       coef_[place] = problem.c(s) + 0.0;
       scores_[place] = scores[s];
-      if (errors_) errors_[place] = errors[s];
+      errors_[place] = errors[s];
     }
     if (!nu_.empty()) return {};
     return hinge_proof(
