@@ -194,13 +194,12 @@ void bind_block(nb::module_ &m) {
 
   nb::class_<WholeSettings>(m, "WholeSettings",
                             "Accuracies to reach: `tol` or `atol`, and then `goal` if "
-                            "as much work again, and "
-                            "`free` more, suffices; the limits of work and epochs.")
+                            "as much work again, and `free` more, suffices; the limits "
+                            "of work and epochs.")
       .def(nb::init<Targets, double, Index>(), "targets"_a, "limit"_a, "epochs"_a);
   nb::class_<PairTables>(m, "PairTables",
                          "Room for the coefficients y alpha of all pairs, for their "
-                         "scores, and for bounds "
-                         "on the errors of these.")
+                         "scores, and for bounds on the errors of these.")
       .def(nb::init<Table<double>, Table<double>, Table<double>>(), "coef"_a,
            "scores"_a, "errors"_a);
   nb::class_<PairProofs>(m, "PairProofs", "Proofs of all pairs of classes.")

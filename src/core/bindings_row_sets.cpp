@@ -182,11 +182,10 @@ SomeRows ChosenExamples::taken() const {
 void bind_row_sets(nb::module_ &m) {
   nb::class_<ChosenExamples>(
       m, "SomeRows",
-      "Rows with labels and costs; the sum `fixed` and the dual "
-      "variables `constant` of all other rows. The rows are a "
-      "list of accessors, or what a function yields in every "
-      "pass: an accessor, and which of its rows or None for all. "
-      "Offsets are taken off the margins; they are 0 by default.")
+      "Rows with labels and costs; the sum `fixed` and the dual variables `constant` "
+      "of all other rows. The rows are a list of accessors, or what a function yields "
+      "in every pass: an accessor, and which of its rows or None for all. Offsets are "
+      "taken off the margins; they are 0 by default.")
       .def(nb::init<nb::object, Bytes, Doubles, Doubles, double,
                     std::optional<Doubles>>(),
            "rows"_a, "y"_a, "cost"_a, "fixed"_a, "constant"_a,

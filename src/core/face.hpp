@@ -22,10 +22,9 @@ class FaceStep {
   // some roundings, and a matrix that needs more than the last is singular.
   static constexpr double kFirstShift = 1e-14, kLargestShift = 1e-6, kGrowth = 100.0;
 
-  // Computes the step of `count` variables, H_st = at(s, t), g_s = g(s), of which the
-  // first `group` are the first group, all if it is 0. If variables are linearly
-  // dependent, the shift makes a long step along the dependence, which
-  // ends at a bound. Returns false if there is no step.
+  // Computes the step of `count` variables, H_st = at(s, t), g_s = g(s). The first
+  // `group` of them, or all if it is 0, are the first group. Dependent variables make
+  // a long step, which ends at a bound. Returns false if there is no step.
   template <class At, class Slope>
   bool solve(Index count, const At &at, const Slope &g, Index group = 0) {
     if (group == 0) group = count;
