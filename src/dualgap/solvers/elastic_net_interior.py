@@ -42,7 +42,7 @@ class ElasticNetInteriorSettings:
     entries: int = 50_000_000
     #: Most iterations.
     iterations: int = 60
-    #: Error of a margin beyond which its dual of the logistic loss is computed anew.
+    #: Error of a margin beyond which its dual of the logistic loss is computed again.
     far: float = 1.0
     #: Part of the way to the boundary that a step goes.
     back: float = 0.995

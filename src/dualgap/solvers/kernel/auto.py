@@ -131,7 +131,7 @@ SETTINGS = SmallSettings()
 def small_enough(
     solver: object, kernel: Kernel, n: int, cache_size: float
 ) -> TypeGuard[KernelAuto]:
-    """Whether `solver` is `KernelAuto`, and the core holds the matrix of n rows."""
+    """Return whether the core trains all n rows of `KernelAuto` from one matrix."""
     if type(solver) is not KernelAuto or kernel.form is None or not kernel.positive:
         return False
     most = min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size)
