@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..papers.names import MODULES
+from ..papers.names import PAPERS
 from .options import Options
 from .parser import Argument, UsageError, Values
 from .report import print_json
@@ -12,7 +12,7 @@ from .report import print_json
 EPILOG = (
     "dualgap reproduce pegasos2011 --quick",
     "dualgap reproduce pegasos2011 --table 1 --data mine.svm --output pages",
-    f"The papers are {', '.join(MODULES)}. Each page has the paper's claims with "
+    f"The papers are {', '.join(PAPERS)}. Each page has the paper's claims with "
     "verdicts computed from this run, and its tables with the published figures beside "
     "what was measured.",
     "The paper's sets are read from the folder that DUALGAP_DATA names. --quick needs "
@@ -39,8 +39,8 @@ Output:
 
 def add(command: Options) -> None:
     """Add the options."""
-    text = f"One of {', '.join(MODULES)}."
-    paper = Argument("paper", "PAPER", text, required=False, words=list(MODULES))
+    text = f"One of {', '.join(PAPERS)}."
+    paper = Argument("paper", "PAPER", text, required=False, words=PAPERS)
     command.arguments.append(paper)
     command.add(OPTIONS)
     command.common()
@@ -48,9 +48,9 @@ def add(command: Options) -> None:
 
 def run(o: Values) -> None:
     """Measure, and print the page."""
-    if o.paper not in MODULES:
+    if o.paper not in PAPERS:
         what = "PAPER is missing" if o.paper is None else f"no paper {o.paper}"
-        raise UsageError(f"{what}; give one of {', '.join(MODULES)}.")
+        raise UsageError(f"{what}; give one of {', '.join(PAPERS)}.")
     if o.keep and o.output is None:
         raise UsageError("--keep needs the folder of the results: --output FOLDER.")
     from ..papers.frame import paper_of, reproduce

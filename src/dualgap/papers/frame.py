@@ -22,7 +22,7 @@ from .. import solvers as linear
 from ..data.types import Parameters
 from . import data
 from .data import worded
-from .names import MODULES, kept
+from .names import PAPERS, kept
 from .page import Page, Row, Rows, Verdict
 from .pictures import Panel, draw
 
@@ -94,11 +94,11 @@ def printed(
 
 def paper_of(name: str) -> Paper:
     """Return the experiments of a paper; a wrong name lists those there are."""
-    if name not in MODULES:
+    if name not in PAPERS:
         raise ValueError(
-            f"no experiments of {name!r}; the papers are {', '.join(MODULES)}"
+            f"no experiments of {name!r}; the papers are {', '.join(PAPERS)}"
         )
-    return import_module(f".{MODULES[name]}", __package__).PAPER
+    return import_module(f".{name.replace('-', '_')}", __package__).PAPER
 
 
 def verdicts_of(name: str, sets: Parameters) -> list[Verdict]:
@@ -121,7 +121,8 @@ def page_of(name: str, results: Parameters) -> Page:
     others = paper.settings.published_run["sets"]
     words = [worded(one) + f", for {others.get(one)}" * bool(others.get(one))
              for one in sets]  # fmt: skip
-    path = Path(__file__).with_name("pages") / f"{MODULES[name]}.md"
+    module = name.replace("-", "_")
+    path = Path(__file__).with_name("pages") / f"{module}.md"
     template = path.read_text("utf-8").format(
         s=paper.settings, run=run, data="; ".join(words), **paper.values(sets)
     )
@@ -132,7 +133,7 @@ def page_of(name: str, results: Parameters) -> Page:
     for table in tables.keys() & paper.published.keys():
         tables[table] += paper.published[table]
     tables |= paper.tables(sets)
-    return Page(MODULES[name], template, tables, verdicts_of(name, sets), results)
+    return Page(module, template, tables, verdicts_of(name, sets), results)
 
 
 def _chosen(
@@ -191,9 +192,9 @@ def reproduce(
     folder = None if output is None else Path(output)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name.replace('-', '_')}.json"
     results: Parameters = {"sets": {}}
     if folder is not None and keep:
-        path = folder / f"{MODULES[name]}.json"
         results = json.loads(path.read_text("utf-8")) if path.exists() else results
     about = {"seeds": budget.seeds, "quick": quick, "command": shlex.join(words)}
     results = {**about, **results}
@@ -214,7 +215,7 @@ def reproduce(
         spent[table] = round(time.process_time() - begun, 1)
         if folder is not None:
             text = json.dumps(results, separators=(",", ":")) + "\n"
-            (folder / f"{MODULES[name]}.json").write_text(text, "utf-8")
+            path.write_text(text, "utf-8")
     page = page_of(name, results)
     if folder is not None:
         panels = [*paper.draw(results["sets"])]

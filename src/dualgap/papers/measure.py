@@ -48,6 +48,12 @@ def walk(
                  random_state=seed, on_epoch=stop), seconds  # fmt: skip
 
 
+def lasting_epoch(history: Array, target: float) -> int | None:
+    """Return the epoch from which on P is at most `target`; None if it ends above."""
+    outside = np.append(0, history["epoch"][history["primal"] > target])[-1]
+    return int(outside) + 1 if outside < history["epoch"][-1] else None
+
+
 def model(info: EpochInfo) -> Vector:
     """Return w after an epoch."""
     assert info.model is not None

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..data.types import Parameters
 
-#: The papers by name, and the modules of their experiments.
-MODULES = {
-    "pegasos2011": "pegasos2011",
-    "pegasos2011-kernels": "pegasos2011_kernels",
-    "pegasos-rows": "pegasos_rows",
-    "sgd-revisited": "sgd_revisited",
-    "sdca2013": "sdca2013",
-    "nanculef2014": "nanculef2014",
-}
+#: The papers by name; modules and pages have an underscore for a hyphen.
+PAPERS = (
+    "pegasos2011", "pegasos2011-kernels", "pegasos-rows", "sgd-revisited", "sdca2013",
+    "nanculef2014",
+)  # fmt: skip
 
 
 def kept(name: str) -> Parameters:

@@ -124,7 +124,7 @@ def rows(name: str, found: Parameters) -> Rows:
             if runs:
                 seconds, _, wrong = np.median([run[:3] for run in runs], axis=0)
                 epochs = " / ".join(lasting([(run[1], run[3]) for run in runs]))
-                row[label] = f"{seconds:.2g} ({100 * wrong:.2f}), {epochs} epochs"
+                row[label] = f"{seconds:.2g} ({100 * wrong:.2f}), {epochs}"
         yield "medians", row
     on_off = {None: "–", True: "on", False: "off"}
     if study := found.get("batches"):

@@ -15,14 +15,14 @@ from ..losses import Vector
 from ..training import Solution
 from ..training.progress import EpochInfo
 from . import data
-from .frame import Budget, Paper, published, solvers
-from .measure import filled, scores, span, walk
+from .frame import Budget, Paper, printed, published, solvers
+from .measure import filled, lasting, lasting_epoch, scores, span, walk
 from .names import settings
-from .page import Findings, Row, Rows, judged
+from .page import Findings, Rows, judged
 
 #: Rows that the paper trains on, gamma, lambda and accuracy by set.
-PRINTED = published("pegasos2011", "sets")["rows"]
-CASES = {name: [*map(float, cells)] for name, cells in PRINTED.items()}
+SETS = published("pegasos2011", "sets")["rows"].items()
+CASES = {name: [*map(float, cells)] for name, cells in SETS}
 SETTINGS = settings("pegasos2011-kernels")
 METHODS = solvers(SETTINGS.methods)
 FIRST, DRAWS, AVERAGE, _ = METHODS
@@ -70,11 +70,17 @@ def test_error(
     return 100.0 * float(np.mean((found[0] > 0.0) != (labels > 0.0)))
 
 
+def within(info: EpochInfo, seconds: float, target: float) -> bool:
+    """Return whether P of an epoch is at most `target`."""
+    return info.primal <= target
+
+
 def measure(name: str, budget: Budget) -> Parameters:
     """Return, for the reference and every method, one row of figures a seed.
 
     The reference has (seconds, proved P - P*, test error, training rows, test rows).
-    A method has (seconds, test error, epochs, kernel rows), or nothing after the limit.
+    A method has (seconds, test error, epochs, kernel rows, lasting epoch), or nothing
+    after the limit.
     """
     results: Parameters = {"reference": [], **{label: [] for label in METHODS}}
     gamma, lam, accuracy = chosen(name)
@@ -97,18 +103,15 @@ def measure(name: str, budget: Budget) -> Parameters:
         for label, solver in METHODS.items():
             if len(results[label]) < seed:
                 continue  # it was too slow
-            fresh, found = problem(), [[np.inf]]
-
-            def look(info: EpochInfo, seconds: float, target: float = target,
-                     found: list[list[float]] = found) -> bool:  # fmt: skip
-                found.append([info.primal, info.epoch, info.updates])
-                return info.primal <= target
-
-            best, seconds = walk(fresh, solver, look, seed=seed, limit=budget.limit)
-            primal, *steps = found[-1]
-            if primal <= target:
+            fresh = problem()
+            best, seconds = walk(fresh, solver, partial(within, target=target),
+                                 seed=seed, limit=budget.limit)  # fmt: skip
+            if (best.history["primal"] <= target).any():
                 wrong = test_error(fresh, best, X, test, labels)
-                results[label].append([seconds, wrong, *steps])
+                epochs, updates = best.certificate.epochs, best.certificate.updates
+                longer, _ = walk(fresh, solver, seed=seed, epochs=3 * epochs)
+                last = lasting_epoch(longer.history, target)
+                results[label].append([seconds, wrong, epochs, updates, last])
     return {"limit": budget.limit, "settings": [gamma, lam, accuracy], **results}
 
 
@@ -119,8 +122,7 @@ def middle(found: Parameters, label: str, at: int) -> float:
 
 def speed(found: Parameters, label: str) -> float:
     """Return the kernel values a second."""
-    rows = found["reference"][0][3]
-    return rows * middle(found, label, 3) / middle(found, label, 0)
+    return found["reference"][0][3] * middle(found, label, 3) / middle(found, label, 0)
 
 
 def judge(name: str, found: Parameters) -> Findings:
@@ -139,31 +141,26 @@ def judge(name: str, found: Parameters) -> Findings:
             yield key, (ratio > 1.0, format(ratio, digits))
 
 
-def beside(name: str, table: str) -> Row:
-    """Return the published figures of a set, each in a column of its own."""
-    found = published("pegasos2011", table)
-    cells = found["rows"].get(name, [""] * len(found["columns"]))
-    columns = (f"{label}, published" for label in found["columns"])
-    return dict(zip(columns, cells, strict=True))
-
-
 def rows(name: str, found: Parameters) -> Rows:
     """Yield the rows of the tables: medians, or ranges too."""
     found = found["2"]
     seeds, base = len(found[FIRST] or [0]), speed(found, DRAWS)
     yield "seconds", {
         label: f"> {found['limit']:g}" if len(found[label]) < seeds else
-        f"{middle(found, label, 0):.2g} ({middle(found, label, 1):.2f})"
+        f"{middle(found, label, 0):.2g} ({middle(found, label, 1):.2f}), "
+        f"{' / '.join(lasting([(run[2], run[4]) for run in found[label]]))}"
         for label in METHODS
-    } | {**beside(name, "2")}  # fmt: skip
-    ratios = {label: f"{speed(found, label) / base:.2f}" for label in METHODS}
-    yield "speeds", {**ratios, **beside(name, "3")}
+    }  # fmt: skip
+    yield "speeds", {label: f"{speed(found, label) / base:.2f}" for label in METHODS}
+    for table in "23":
+        if row := printed("pegasos2011", table).get(name):
+            yield f"printed_{table}", row
     gamma, lam, accuracy = found["settings"]
     taken, slack, errors, train, test = np.array(found["reference"]).T
-    printed = f" ({CASES[name][0]:,.0f})" if name in CASES else ""
+    size = f" ({CASES[name][0]:,.0f})" if name in CASES else ""
     yield "references", filled(
         SETTINGS.references, gamma=gamma, lam=lam, accuracy=accuracy, train=train[0],
-        test=test[0], printed=printed, slack=slack.max(), seconds=np.median(taken),
+        test=test[0], printed=size, slack=slack.max(), seconds=np.median(taken),
         wrong=span(errors, ".2f"))  # fmt: skip
     for label in METHODS:
         row = {"method": label}
