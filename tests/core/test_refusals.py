@@ -20,6 +20,10 @@ ALGEBRA = algebra()[0]
 ROWS = core.dense_rows(np.random.default_rng(0).standard_normal((N, D)), 0.0)
 LABELS = np.where(np.arange(N) % 2, 1, -1).astype(np.int8)
 NONE = np.empty(0, np.uint32)
+WIDTH = 5000
+SPARSE = core.csr_rows(
+    np.ones(N), np.arange(N, dtype=np.int32), np.arange(N + 1), WIDTH, 0.0
+)
 
 
 def order(n=N):
@@ -75,8 +79,8 @@ def crammer_singer(classes, codes):
     return core.multiclass_feasible(given, alpha)
 
 
-def gradient(rule, loss=HINGE, bias=None):
-    settings = core.GradientSettings(0.1, core.Schedule.svmsgd, 1.0, rule=rule)
+def gradient(rule, loss=HINGE, bias=None, batch=1):
+    settings = core.GradientSettings(0.1, core.Schedule.svmsgd, 1.0, batch, rule=rule)
     state = core.GradientState(np.zeros(D), np.zeros(N), bias=bias)
     return core.stochastic_gradient_epoch(
         examples(loss), settings, order(), state, core.Stop()
@@ -90,9 +94,9 @@ def sgd_qn(skip):
     return core.sgd_qn_epoch(examples(), settings, order(), state, core.Stop())
 
 
-def kernel_rows(kernel="rbf"):
+def kernel_rows(kernel="rbf", rows=ROWS):
     form = core.KernelMap(kernel, 1.0, 0.0, 3)
-    return core.KernelRows(ROWS, form, None, True, 1)
+    return core.KernelRows(rows, form, None, rows is not SPARSE, 1)
 
 
 def block(*chosen, shape):
@@ -101,8 +105,9 @@ def block(*chosen, shape):
     return values(*chosen, np.empty(shape, np.float32), core.Stop())
 
 
-def master(matrix, n):
-    return core.solve_master(matrix, np.ones(n), np.full(n, 0.5), 0.1, core.Stop())
+def master(matrix, n, entries=None):
+    b = np.ones(n if entries is None else entries)
+    return core.solve_master(matrix, b, np.full(n, 0.5), 0.1, core.Stop())
 
 
 def small(H, n):
@@ -186,12 +191,32 @@ def block_solver(q):
     return core.BlockSolver(kernel_rows(), problem, q, q, 10**6, False, core.Random(0))
 
 
-def pairs(bounds):
-    tables = core.PairTables(*np.zeros((3, 1, N)))
+def pairs(bounds=(0, 2, N), costs=N, lengths=N, scores=(1, N), errors=(1, N), **more):
+    tables = core.PairTables(np.zeros((1, N)), np.zeros(scores), np.zeros(errors))
     settings = core.WholeSettings(core.Targets(0.1, 0.0, 0.1, 0.0), 1e6, 9)
-    sizes = core.ScoreRoundings(np.ones(N), 0.0, 0.0, 0.0, 0.0)
-    given = np.ones(N), sizes, settings, tables, core.Stop()
-    return core.solve_pairs(kernel_rows(), bounds, *given)
+    sizes = core.ScoreRoundings(np.ones(lengths), 0.0, 0.0, 0.0, 0.0)
+    rows = kernel_rows(rows=more.pop("rows", ROWS))
+    given = list(bounds), np.ones(costs), sizes, settings, tables, core.Stop()
+    return core.solve_pairs(rows, *given, *more.values())
+
+
+def evaluate(dual="given", alpha=True, v=True):
+    arrays = np.ones(N) if alpha else None, np.ones(D) if v else None
+    return core.evaluate(examples(), np.ones(D), dual, *arrays)
+
+
+def csr(values=3, ends=(0, 3)):
+    indices = np.zeros(3, np.int32)
+    return core.csr_rows(np.ones(values), indices, np.array(ends, int), 5, 0.0)
+
+
+def class_weights(coef=N, ends=(2, N), classes=2):
+    ends, out = np.array(ends), np.zeros((classes, D))
+    return core.class_weights(ROWS, np.ones((1, coef)), ends, out)
+
+
+def image_lengths(root=(D, D), out=N):
+    return core.image_lengths(ROWS, np.ones(root), np.zeros(out))
 
 
 def yielding(pairs):
@@ -228,7 +253,11 @@ RIGHT = {
     "solve_labellings": lambda: labelling(1.0),
     "solve_labellings without costs": lambda: labelling(0.0),
     "BlockSolver": lambda: block_solver(2),
-    "solve_pairs": lambda: pairs([0, 2, N]),
+    "solve_pairs": pairs,
+    "evaluate": evaluate,
+    "csr_rows": csr,
+    "class_weights": class_weights,
+    "image_lengths": image_lengths,
     "Random.below": lambda: core.Random(0).below(3),
     "crc32c_segments": lambda: segments(2),
     "parse_svmlight": lambda: parse(1),
@@ -300,7 +329,37 @@ WRONG = [
     ("no working set", lambda: block_solver(0), "q must be positive"),
     ("a start at NaN", lambda: block_solver(2).set_alpha(np.full(N, math.nan)),
      "a start is not a number"),
-    ("a class without rows", lambda: pairs([0, 0, N]), "bounds"),
+    *((f"classes from {bounds}", lambda bounds=bounds: pairs(bounds), "bounds")
+      for bounds in ([0, 0, N], [], [0, 3], [0, 5, 2, N], [1, 2, N])),
+    ("pairs: few costs", lambda: pairs(costs=N - 1), "cost"),
+    *((f"pairs: {name} of {shape}",
+       lambda name=name, shape=shape: pairs(**{name: shape}), name)
+      for name in ("scores", "errors") for shape in ((0, N), (1, N - 1))),
+    ("pairs: two of nu", lambda: pairs(nu=[(1.0, 0.0)] * 2), "nu"),
+    ("pairs: few lengths", lambda: pairs(lengths=3), "lengths"),
+    ("pairs: sparse rows", lambda: pairs(rows=SPARSE), "sparse"),
+    *((f"dual point {point}", lambda point=point: evaluate(**point),
+       "this dual point needs alpha and v")
+      for dual in ("given", "built")
+      for point in ({"dual": dual, "alpha": False}, {"dual": dual, "v": False})),
+    ("unknown dual point", lambda: evaluate("other"), "dual: other"),
+    ("dual value: few costs",
+     lambda: core.dual_value(np.ones(3), np.ones(2), HINGE, 1.0, 0.0),
+     "cost has 2 entries, expected 3"),
+    ("few values", lambda: csr(values=2), "values and indices differ in length"),
+    ("no ends of rows", lambda: csr(ends=()), "indptr is empty"),
+    ("few squared lengths", lambda: ROWS.inspect(np.ones(N - 1)), "q has 5 entries"),
+    ("few coefficients", lambda: class_weights(coef=N - 1), "coef"),
+    ("few classes", lambda: class_weights(classes=1), "out"),
+    *((f"classes end at {ends}", lambda ends=ends: class_weights(ends=ends), "ends")
+      for ends in ([N, 2], [2, N + 1])),
+    *((f"image: {wrong}", lambda wrong=wrong: image_lengths(**wrong), "root|out")
+      for wrong in ({"root": (D - 1, D)}, {"root": (D, D - 1)}, {"out": N - 1})),
+    *((f"batch of {size}", lambda size=size: gradient(core.BiasRule.fixed, batch=size),
+       "batch must be positive") for size in (0, -3)),
+    ("kernel row beyond", lambda: block(order(1) + N, shape=(1, 32)),
+     "row that does not exist"),
+    ("few entries of b", lambda: master(np.eye(3), 3, 2), "b has 2 entries"),
     ("no threads", lambda: core.Team(0), "threads must be positive"),
     ("nothing to draw from", lambda: core.Random(0).below(0), "n must be positive"),
     ("no orders", lambda: core.Random(0).draw(order(), 0), "n must be positive"),
@@ -314,6 +373,27 @@ WRONG = [
 )
 def test_what_is_wrong_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
+        call()
+
+
+FIXED = order(4)
+FIXED.flags.writeable = False
+#: Calls with numbers and arrays of another kind.
+KINDS = [
+    *(lambda X=X: core.dense_rows(X, 0.0)
+      for X in (np.ones((2, 3), np.int64), np.ones(3), np.ones((3, 2)).T)),
+    *(lambda out=out: core.Random(0).shuffle(out)
+      for out in (np.arange(4), order(8)[::2], FIXED)),
+    *(lambda out=out: core.Random(0).draw(out, 4)
+      for out in (np.arange(4), order(8)[::2])),
+    *(lambda seed=seed: core.Random(seed) for seed in (-1, 2**64, 0.5, "0")),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("call", KINDS)
+def test_other_kinds_are_refused(call):
+    with pytest.raises(TypeError, match="incompatible function arguments"):
         call()
 
 

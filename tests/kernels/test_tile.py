@@ -327,14 +327,6 @@ def test_a_stop_leaves_early(dense):
     assert not engine.times(who, np.ones(64), None, np.empty(40_000), None, stop)
 
 
-def test_a_row_number_out_of_range_is_refused():
-    engine = kernel_rows(np.ones((5, 2)), "rbf")
-    with pytest.raises(ValueError, match="row that does not exist"):
-        engine.rows(
-            np.array([5], np.uint32), np.empty((1, 32), np.float32), core.Stop()
-        )
-
-
 @pytest.mark.parametrize("level", RUNNABLE[:-1])
 def test_the_other_variants_pass_too(level):
     result = subprocess.run(

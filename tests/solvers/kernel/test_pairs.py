@@ -346,37 +346,6 @@ def test_a_listener_hears_of_every_pair_and_changes_nothing():
     assert other.certificate_.primal == model.certificate_.primal
 
 
-def test_wrong_arguments_of_the_core_are_refused():
-    batch = classes(3)
-    X, bounds, cost = batch.points.X, batch.bounds, batch.cost
-    n = len(X)
-    rows = row_source(Gram(X, RBF(0.4)))
-    table = np.empty((3, n))
-    tables = core.PairTables(table, table.copy(), table.copy())
-    settings = core.WholeSettings(core.Targets(1e-3, 0.0, 1e-12, 1e6), 1e6, 10)
-    sizes = core.ScoreRoundings(np.ones(n), 0.0, 0.0, 0.0, 0.0)
-    rest = (sizes, settings, tables, core.Stop())
-    assert len(core.solve_pairs(rows, bounds, cost, *rest).ends) == 6
-    for wrong in ([], [0, 3], [0, 30, 13, 43, n], [1, *bounds[1:]]):
-        with pytest.raises(ValueError, match="bounds"):
-            core.solve_pairs(rows, wrong, cost, *rest)
-    with pytest.raises(ValueError, match="cost"):
-        core.solve_pairs(rows, bounds, cost[1:], *rest)
-    for short in (table[1:], table[:, 1:].copy()):
-        for tables, name in (((short, table), "scores"), ((table, short), "errors")):
-            room = core.PairTables(table, *tables)
-            with pytest.raises(ValueError, match=name):
-                core.solve_pairs(rows, bounds, cost, sizes, settings, room, core.Stop())
-    with pytest.raises(ValueError, match="nu"):
-        core.solve_pairs(rows, bounds, cost, *rest, [(1.0, 0.0)])
-    few = (core.ScoreRoundings(np.ones(3), 0.0, 0.0, 0.0, 0.0), *rest[1:])
-    with pytest.raises(ValueError, match="lengths"):
-        core.solve_pairs(rows, bounds, cost, *few)
-    few = row_source(Gram(sparse.random(n, 5000, 1e-3, "csr"), RBF(0.4)))
-    with pytest.raises(ValueError, match="sparse"):
-        core.solve_pairs(few, bounds, cost, *rest)
-
-
 @pytest.mark.parametrize("n", [1, 2, 40])
 def test_the_bias_of_the_hinge_has_least_loss(n):
     rng = np.random.default_rng(n)
