@@ -34,7 +34,6 @@ mixed_bench = pytest.mark.parametrize(
     ],
 )
 any_loss = pytest.mark.parametrize("loss", LOSSES)
-linear_losses = pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge"])
 
 
 def orders(n, epochs, seed, kind="permutation"):
@@ -734,43 +733,47 @@ def paper(bench):
     return bench.X, bench.y, bench.lam, bench.phi, bench.omega
 
 
-@linear_losses
+def gradient_twin(solver, bench, eta0):
+    if solver.name == "pegasos":
+        return watched.Pegasos(*paper(bench), solver.projection)
+    if solver.name == "norma":
+        return watched.NORMA(*paper(bench), solver.p)
+    return svmsgd.SvmSGD(*paper(bench), eta0)
+
+
+STEPS = [
+    *(
+        Pegasos(batch_size=k, projection=project)
+        for k in (1, 7, 40)
+        for project in (False, True)
+    ),
+    *(NORMA(p=p) for p in (0.7071, 1.0)),
+    # With the last one, 1 - eta_0 lambda < 0 meets w = 0 alone; later ones are shorter.
+    *(SvmSGD(initial_step=eta0) for eta0 in (0.02, 1.0, 200.0)),
+]
+
+
+@pytest.mark.cases(24)
 @any_bench
-@pytest.mark.parametrize("project", [False, True])
-@pytest.mark.parametrize("batch", [1, 7, 40])
-def test_pegasos_step_by_step(case, layout, loss, batch, project):
-    bench = make(case, layout, loss)
-    kernel = GradientKernel(bench, core.Schedule.pegasos, 0.0, batch, project)
-    twin = watched.Pegasos(*paper(bench), project)
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [
+        (solver, loss)
+        for solver in STEPS
+        for loss in solver.losses
+        if loss != "squared_hinge" or solver.initial_step < 200.0
+    ],
+    ids=repr,
+)
+def test_gradient_steps(case, layout, loss, solver):
+    bench, batch = make(case, layout, loss), getattr(solver, "batch_size", 1)
+    eta0 = getattr(solver, "initial_step", getattr(solver, "p", 0.0))
+    kernel = GradientKernel(
+        bench, getattr(core.Schedule, solver.name), eta0, batch,
+        getattr(solver, "projection", False),
+    )  # fmt: skip
+    twin = gradient_twin(solver, bench, eta0)
     follows(bench, kernel, twin, 2 if batch == 1 else 10, batch)
-
-
-@linear_losses
-@any_bench
-@pytest.mark.parametrize("p", [0.7071, 1.0])
-def test_norma_step_by_step(case, layout, loss, p):
-    bench = make(case, layout, loss)
-    kernel = GradientKernel(bench, core.Schedule.norma, p)
-    follows(bench, kernel, watched.NORMA(*paper(bench), p), 2)
-
-
-@any_loss
-@any_bench
-@pytest.mark.parametrize("eta0", [0.02, 1.0])
-def test_svmsgd_step_by_step(case, layout, loss, eta0):
-    bench = make(case, layout, loss)
-    kernel = GradientKernel(bench, core.Schedule.svmsgd, eta0)
-    follows(bench, kernel, svmsgd.SvmSGD(*paper(bench), eta0), 2)
-
-
-@linear_losses
-@any_bench
-def test_svmsgd_with_eta0_beyond_one_over_lambda(case, layout, loss):
-    """1 - eta_0 lambda < 0 meets w = 0 alone; the later steps are shorter."""
-    bench = make(case, layout, loss)
-    eta0 = 5.0 / bench.lam
-    kernel = GradientKernel(bench, core.Schedule.svmsgd, eta0)
-    follows(bench, kernel, svmsgd.SvmSGD(*paper(bench), eta0), 2)
 
 
 def test_a_scale_near_underflow_is_absorbed():
@@ -810,14 +813,6 @@ def test_a_scale_near_underflow_is_absorbed_by_the_average():
         close(sums.sigma * v + r, total)
         close(sums.sigma * beta + r_beta, total_b)
     assert absorbed
-
-
-def gradient_twin(solver, bench, eta0):
-    if solver.name == "pegasos":
-        return watched.Pegasos(*paper(bench), solver.projection)
-    if solver.name == "norma":
-        return watched.NORMA(*paper(bench), solver.p)
-    return svmsgd.SvmSGD(*paper(bench), eta0)
 
 
 GRADIENT = {

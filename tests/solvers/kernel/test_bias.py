@@ -10,12 +10,10 @@ from sklearn.svm import LinearSVC as SklearnLinearSVC
 from dualgap import SVC, certify, compress, core, load_model, save_model
 from dualgap.kernel import (
     RBF,
-    KernelPegasos,
     KernelProblem,
     Nystroem,
 )
 from dualgap.models import write_libsvm
-from dualgap.papers.twins import KernelPegasosTwin
 
 from .data import form, make, optimum, values
 
@@ -74,33 +72,6 @@ def test_bounds_are_the_objective_and_its_dual(loss, bias, constant):
     P = 0.5 * coef @ K @ coef + 0.5 * b * b
     P += problem.cost @ problem.loss.value(y * (K @ coef + b))
     assert problem.certify_model(coef, b).primal == pytest.approx(P, rel=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
-@pytest.mark.parametrize("batch", [1, 7, 60])
-@any_bias
-def test_kernel_pegasos_is_the_paper(loss, batch, bias, constant):
-    X, y = make(60, 3, 7)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, 60)
-    problem = KernelProblem(
-        X, y, 0.7, kernel=RBF(0.5), loss=loss, sample_weight=weight, **bias
-    )
-    solver = KernelPegasos(batch_size=batch)
-    state = solver.start(problem, core.Random(4), None)
-    K = np.array([problem.gram.row(i) for i in range(60)], dtype=np.float64) + constant
-    omega = problem.cost / problem.cost.mean()
-    twin = KernelPegasosTwin(
-        *(K, y, problem.lambda_, problem.loss.derivative, omega, state.offset)
-    )
-    rng, order = core.Random(4), np.arange(60, dtype=np.uint32)
-    for epoch in range(1, 9):
-        solver.step(state, core.Stop())
-        rng.shuffle(order)
-        for begin in range(0, 60, batch):
-            twin.step(order[begin : begin + batch])
-        np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
-        assert state.t == twin.t - state.offset
-        assert state.visited == 60 * epoch
 
 
 @any_loss

@@ -9,11 +9,10 @@ from dualgap import core
 from dualgap.kernel import (
     RBF,
     CoreVector,
-    KernelPegasos,
     KernelProblem,
     get_kernel_solver,
 )
-from dualgap.papers.twins import CoreVectorTwin, KernelPegasosTwin
+from dualgap.papers.twins import CoreVectorTwin
 from dualgap.solvers.papers.frank_wolfe import SimplexState
 
 from ...twins import watched
@@ -263,31 +262,6 @@ def test_core_vector(sample):
                     twin.tighten()
         assert state.eps == twin.eps
         np.testing.assert_allclose(state.a, twin.a, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
-@pytest.mark.parametrize("budget", [None, 30])
-def test_kernel_pegasos(loss, budget):
-    X, y = make(60, 3, 7)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, 60)
-    problem = KernelProblem(X, y, 0.7, kernel=RBF(0.5), loss=loss, sample_weight=weight)
-    solver = KernelPegasos(budget=budget)
-    state = solver.start(problem, core.Random(4), None)
-    K = np.array([problem.gram.row(i) for i in range(60)], dtype=np.float64) + 1.0
-    omega = problem.cost / problem.cost.mean()
-    twin = KernelPegasosTwin(
-        *(K, y, problem.lambda_, problem.loss.derivative, omega, state.offset, budget)
-    )
-    rng, order = core.Random(4), np.arange(60, dtype=np.uint32)
-    for _ in range(12):
-        solver.step(state, core.Stop())
-        rng.shuffle(order)
-        for i in order:
-            twin.step([i])
-        np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(state.alpha(), twin.alpha(), rtol=1e-8, atol=1e-10)
-        assert budget is None or np.count_nonzero(state.a) <= budget
-    assert (state.offset == 0) == (loss == "hinge")
 
 
 def test_register():

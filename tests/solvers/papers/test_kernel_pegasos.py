@@ -22,16 +22,18 @@ OPTIONS = [
     {"batch_size": 7},  # the last batch of an epoch is short
 ]
 ROWS = 60
+BIASES = [{"fit_intercept": False}, {"penalize_intercept": True}]
 
 
-def problem_of(loss="hinge", seed=7, C=0.7, weighted=True):
+def problem_of(loss="hinge", seed=7, C=0.7, weighted=True, **bias):
     X, y = make(ROWS, 3, seed)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, ROWS) if weighted else None
     if weight is not None:
         weight[::13] = 0.0
     return KernelProblem(
-        X, y, C, kernel=RBF(0.5), loss=loss, sample_weight=weight, fit_intercept=False
-    )
+        X, y, C, kernel=RBF(0.5), loss=loss, sample_weight=weight,
+        **(bias or BIASES[0]),
+    )  # fmt: skip
 
 
 def begin(problem, solver):
@@ -40,8 +42,8 @@ def begin(problem, solver):
     rows = state.used
     k = np.array([problem.gram.row(int(i))[rows] for i in rows], dtype=np.float64)
     twin = watched.KernelPegasos(
-        k, problem.y[rows], problem.lambda_, problem.loss.derivative,
-        problem.cost[rows] / problem.cost[rows].mean(), state.offset,
+        k + problem.constant, problem.y[rows], problem.lambda_, problem.loss.derivative,
+        problem.cost[rows] / problem.cost[rows].mean(), state.offset, solver.budget,
     )  # fmt: skip
     return state, twin
 
@@ -56,19 +58,26 @@ def visits(solver, rng, order):
     return [order[at : at + size].copy() for at in range(0, len(order), size)]
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("options", OPTIONS)
-def test_steps_averages_and_dual_points_are_those_of_the_twin(loss, options):
-    problem, solver = problem_of(loss), KernelPegasos(**options)
+@pytest.mark.parametrize("bias", BIASES, ids=str)
+@pytest.mark.parametrize(
+    "options", [*OPTIONS, {}, {"batch_size": ROWS}, {"budget": 30}], ids=str
+)
+def test_steps_averages_and_dual_points_are_those_of_the_twin(loss, bias, options):
+    problem, solver = problem_of(loss, **bias), KernelPegasos(**options)
     state, twin = begin(problem, solver)
     rows, cost = state.used, problem.cost[state.used]
     rng, order = core.Random(4), np.arange(len(rows), dtype=np.uint32)
     averaged = solver.output == "average"
-    for _ in range(6):
+    for epoch in range(1, 13):
         solver.step(state, core.Stop())
         for A in visits(solver, rng, order):
             twin.step(A)
         np.testing.assert_allclose(state.a, twin.s, rtol=1e-8, atol=1e-10)
+        assert state.t == twin.t - state.offset
+        assert state.visited == len(rows) * epoch
+        assert np.count_nonzero(state.a) <= (solver.budget or ROWS)
         coef, margins = state.model()
         expected = twin.average() if averaged else twin.alpha()
         np.testing.assert_allclose(coef, expected, rtol=1e-7, atol=1e-10)
@@ -76,12 +85,14 @@ def test_steps_averages_and_dual_points_are_those_of_the_twin(loss, options):
         np.testing.assert_allclose(margins, twin.y * f, rtol=1e-6, atol=1e-8)
         w, alpha = solver.iterate(state)
         np.testing.assert_allclose(w[rows], expected, rtol=1e-7, atol=1e-10)
-        outside = (expected > problem.upper[rows] * 1.001).any()
-        assert outside or loss != "hinge"
+        outside = (expected > problem.upper[rows] * (1 + 1e-6)).any()
+        inside = loss != "hinge" or bias != BIASES[0] or options not in OPTIONS
+        assert outside or inside
         dual = cost * twin.mean_slopes() if outside else expected
         np.testing.assert_allclose(alpha[rows], dual, rtol=1e-7, atol=1e-10)
         assert (alpha <= problem.upper).all()
         assert alpha[problem.cost == 0.0].max() == 0.0
+    assert (state.offset == 0) == (loss == "hinge")
 
 
 @pytest.mark.parametrize("steps", [1, 2, 29, 130])
