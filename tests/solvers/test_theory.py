@@ -391,7 +391,7 @@ def answer(problem, name, seed=0, passes=7):
 
 
 @every_pair
-def test_same_seed_same_bits(name, loss):
+def test_same_seed_same_bits_in_indices_of_any_width(name, loss):
     bench = make("everything", "csr-f8-i4-i4", loss)
     first = answer(bench.problem, name, seed=5)
     for problem in (bench.problem, make("everything", "csr-f8-i4-i4", loss).problem):
@@ -400,10 +400,6 @@ def test_same_seed_same_bits(name, loss):
     other = answer(bench.problem, name, seed=6)
     unmoved = not draws(RECORDS[name], bench.problem)
     assert np.array_equal(other[0], first[0]) == unmoved
-
-
-@every_pair
-def test_the_width_of_indices_changes_no_bit(name, loss):
     narrow = answer(exact("csr-f8-i4-i4", loss).problem, name)
     for layout in ("csr-f8-i8-i8", "csr-f8-i4-i8", "csr-f4-i8-i4"):
         wide = answer(exact(layout, loss).problem, name)
@@ -452,21 +448,6 @@ def tight(problem, solver):
     return solution.certificate.primal
 
 
-@every_loss
-@pytest.mark.parametrize("solver", [DCD(), SDCA(), Auto()], ids=lambda s: s.name)
-@pytest.mark.parametrize("intercept", [False, True])
-def test_an_integer_weight_repeats_the_row(solver, loss, intercept):
-    bench = make(n=50, d=6)
-    times = np.random.default_rng(1).integers(0, 4, size=bench.n)
-    assert {0, 1, 3} < set(times)
-    options = {"loss": LOSSES[loss][0], "fit_intercept": intercept}
-    weighted = Problem(bench.X, bench.y, 0.3, sample_weight=times, **options)
-    repeated = Problem(
-        np.repeat(bench.X, times, axis=0), np.repeat(bench.y, times), 0.3, **options
-    )
-    np.testing.assert_allclose(tight(weighted, solver), tight(repeated, solver), 1e-9)
-
-
 @pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge"])
 def test_an_integer_weight_repeats_the_row_step_for_step(loss):
     """Pegasos on all rows takes the same steps on both."""
@@ -491,8 +472,9 @@ def test_optimum_does_not_depend_on_presentation(solver, loss):
     bench = make("everything", loss=loss)
     weight, record = bench.c / 0.3, LOSSES[loss][0]
 
-    def objective(X, y, C, weight):
-        return tight(Problem(X, y, C, loss=record, sample_weight=weight), solver)
+    def objective(X, y, C, weight, **bias):
+        problem = Problem(X, y, C, loss=record, sample_weight=weight, **bias)
+        return tight(problem, solver)
 
     rng = np.random.default_rng(2)
     expected = objective(bench.X, bench.y, 0.3, weight)
@@ -511,6 +493,11 @@ def test_optimum_does_not_depend_on_presentation(solver, loss):
         (sparse.csr_matrix(bench.X), bench.y, 0.3, weight, 1.0),
     ]:
         np.testing.assert_allclose(scale * objective(X, y, C, w), expected, 1e-9)
+    times = rng.integers(0, 4, bench.n)  # a weight is a number of rows
+    repeated = np.repeat(bench.X, times, axis=0), np.repeat(bench.y, times), 0.3, None
+    for bias in (False, True):
+        one = objective(bench.X, bench.y, 0.3, times, fit_intercept=bias)
+        np.testing.assert_allclose(one, objective(*repeated, fit_intercept=bias), 1e-9)
 
 
 # --- warm start ------------------------------------------------------------------
