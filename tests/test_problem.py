@@ -7,6 +7,7 @@ import logging
 import math
 import pickle
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -60,12 +61,6 @@ def refuses(error, text, X=None, y=Y, *args, **kwargs):
 # Refusals: X, y, weights and numbers.
 
 
-@pytest.mark.parametrize("X", [small().tolist(), None, "X", 3.0, {"a": 1}], ids=type)
-def test_what_is_not_an_array_is_refused(X):
-    with pytest.raises(TypeError, match=rf"^X is a {type(X).__name__}; give a NumPy"):
-        Problem(X, Y)
-
-
 def with_value(value, dtype=np.float64):
     X = small(dtype)
     X[2, 1] = value
@@ -90,6 +85,8 @@ PARTS = f"{SHAPES} but data, indices and indptr of shapes"
 #: The arrays of `csr()` are: indices [0 2 | | 0 1 2 | 1], indptr [0 2 2 5 6].
 WRONG = [
     ("X is a MaskedArray; give a NumPy array", np.ma.masked_equal(small(), 4.0)),
+    *((f"X is a {type(X).__name__}; give a NumPy", X)
+      for X in (small().tolist(), "X", 3.0, {"a": 1})),
     *((f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
       for X in (small()[:, 0], small()[None], np.float64(3.0))),
     *((f"X has dtype {np.dtype(kind)}; convert it to float32 or float64",
@@ -128,8 +125,58 @@ WRONG = [
 @pytest.mark.cases(None)
 @pytest.mark.parametrize(("text", "X"), WRONG)
 def test_matrices_are_refused(text, X):
-    error = TypeError if " dtype " in text or "Masked" in text else ValueError
-    refuses(error, text, X)
+    kind = " dtype " in text or text.startswith("X is a ")
+    refuses(TypeError if kind else ValueError, text, X)
+
+
+#: Labels and weights that the constructor and `with_labels` refuse.
+LABELLED = [
+    *((y, None, f"y has shape {np.shape(y)}; expected (4,), one label")
+      for y in (Y[:3], Y[:, None], 1, None, [])),
+    ([1, -1, 0, 1], None, "y[2]=0: labels are -1 and +1 here; map"),
+    ([1, 2, 1, 2], None, "y[1]=2: labels"),
+    ([True, True, True, False], None, "y[3]=False: labels"),
+    ([1.0, -1.0, math.nan, 1.0], None, "y[2]=nan: labels"),
+    ([1, -1, 257, 1], None, "y[2]=257: labels"),
+    (["a", "b", "a", "b"], None, "y[0]='a': labels"),
+    (Y, [1.0, 1.0], "sample_weight has shape (2,); expected (4,)"),
+    (Y, np.ones((4, 1)), "sample_weight has shape (4, 1); expected (4,)"),
+    (Y, 2.0, "sample_weight has shape (); expected (4,)"),
+    (Y, [1.0, -0.5, 1.0, 1.0], "sample_weight[1]=-0.5: weights must be"),
+    (Y, [1.0, 1.0, math.nan, 1.0], "sample_weight[2]=nan: give finite"),
+    (Y, [1.0, math.inf, 1.0, 1.0], "sample_weight[1]=inf: give finite"),
+    (Y, np.zeros(4), "sample_weight is zero everywhere; give a positive weight"),
+    (Y, "balanced", "sample_weight is not an array of numbers"),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("y", "weight", "text"), LABELLED)
+def test_labels_and_weights_are_refused(y, weight, text):
+    for make in (partial(Problem, small()), Problem(small(), Y).with_labels):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            make(y, **{} if weight is None else {"sample_weight": weight})
+
+
+#: Costs and losses that are refused.
+OPTIONS = [
+    ({"C": 1.0, "lambda_": 0.5}, "C=1.0 and lambda_=0.5 set the same parameter; give "),
+    ({"lambda_": 1e-320}, "lambda_=1e-320 is too small: 1/(lambda n) overflows; give"),
+    # Costs whose squares leave float64; products that are infinite, or zero.
+    *(({"C": C, "sample_weight": weight}, "C times sample_weight spans [")
+      for C, weight in (
+          (1e151, None), (1e-151, None), (1e100, [1.0, 1e60, 1.0, 1.0]),
+          (1e-100, [1.0, 1e-60, 1.0, 1.0]), (1e150, [1.0, 1e300, 1.0, 1.0]),
+          (1e-150, [1.0, 1e-300, 1.0, 1.0]))),
+    # Before the data are looked at.
+    ({"X": "none", "y": None, "loss": "log"}, "loss='log' is unknown; use one of"),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("options", "text"), OPTIONS)
+def test_options_are_refused(options, text):
+    refuses(ValueError, text, **options)
 
 
 def test_sparse_vectors_and_no_rows_are_refused():
@@ -139,43 +186,6 @@ def test_sparse_vectors_and_no_rows_are_refused():
     for layout in LAYOUTS:
         X = layout(small()[:0])
         refuses(ValueError, "X has 0 rows; at least one example is needed", X, [])
-
-
-@pytest.mark.parametrize(
-    ("y", "text"),
-    [
-        *((y, f"y has shape {np.shape(y)}; expected (4,), one label")
-          for y in (Y[:3], Y[:, None], 1, None, [])),
-        ([1, -1, 0, 1], "y[2]=0: labels are -1 and +1 here; map"),
-        ([1, 2, 1, 2], "y[1]=2: labels"),
-        ([True, True, True, False], "y[3]=False: labels"),
-        ([1.0, -1.0, math.nan, 1.0], "y[2]=nan: labels"),
-        ([1, -1, 257, 1], "y[2]=257: labels"),
-        (["a", "b", "a", "b"], "y[0]='a': labels"),
-    ],
-)  # fmt: skip
-def test_other_labels_are_refused(y, text):
-    refuses(ValueError, text, y=y)
-
-
-@pytest.mark.parametrize(
-    ("weight", "text"),
-    [
-        ([1.0, 1.0], "sample_weight has shape (2,); expected (4,)"),
-        (np.ones((4, 1)), "sample_weight has shape (4, 1); expected (4,)"),
-        (2.0, "sample_weight has shape (); expected (4,)"),
-        ([1.0, -0.5, 1.0, 1.0], "sample_weight[1]=-0.5: weights must be"),
-        ([1.0, 1.0, math.nan, 1.0], "sample_weight[2]=nan: give finite"),
-        ([1.0, math.inf, 1.0, 1.0], "sample_weight[1]=inf: give finite"),
-        (np.zeros(4), "sample_weight is zero everywhere; give a positive weight"),
-        ("balanced", "sample_weight is not an array of numbers"),
-    ],
-)
-def test_bad_weights_are_refused(weight, text):
-    with pytest.raises(ValueError, match=re.escape(text)):
-        Problem(small(), Y, sample_weight=weight)
-    with pytest.raises(ValueError, match=re.escape(text)):
-        Problem(small(), Y).with_labels(Y, weight)
 
 
 @pytest.mark.parametrize(
@@ -195,28 +205,6 @@ def test_numbers_out_of_range_are_refused(name, value):
         refuses(ValueError, text, fit_intercept=True, intercept_scaling=value)
 
 
-def test_C_and_lambda_together_are_refused():
-    refuses(ValueError, "C=1.0 and lambda_=0.5 set the same parameter; give only one",
-            C=1.0, lambda_=0.5)  # fmt: skip
-    text = "lambda_=1e-320 is too small: 1/(lambda n) overflows; give a larger value"
-    refuses(ValueError, text, lambda_=1e-320)
-
-
-@pytest.mark.parametrize(
-    ("C", "weight"),
-    [
-        (1e151, None),
-        (1e-151, None),
-        (1e100, [1.0, 1e60, 1.0, 1.0]),
-        (1e-100, [1.0, 1e-60, 1.0, 1.0]),
-        (1e150, [1.0, 1e300, 1.0, 1.0]),  # the product is infinite
-        (1e-150, [1.0, 1e-300, 1.0, 1.0]),  # the product is zero
-    ],
-)
-def test_costs_whose_squares_leave_float64_are_refused(C, weight):
-    refuses(ValueError, "C times sample_weight spans [", C=C, sample_weight=weight)
-
-
 @pytest.mark.parametrize("C", [1e-150, 1e150])
 def test_the_last_costs_that_are_taken(C):
     problem = Problem(small(), Y, C)
@@ -224,62 +212,43 @@ def test_the_last_costs_that_are_taken(C):
     assert np.isfinite(problem.lambda_)
 
 
-def test_an_unknown_loss_is_refused_before_the_data_are_looked_at():
-    with pytest.raises(ValueError, match="loss='log' is unknown; use one of"):
-        Problem(None, None, loss="log")
-
-
 # Refusals: points.
-
-
-@pytest.mark.parametrize("method", ["primal", "margins", "certify"])
-@pytest.mark.parametrize(
-    ("w", "text"),
-    [
+#: Points, and words of the answer.
+POINTS = [
+    *(({"w": w}, text) for w, text in (
         ([1.0, 2.0], "w has shape (2,); expected (4,)"),
         (np.ones((4, 1)), "w has shape (4, 1); expected (4,)"),
         ([0.0, 1.0, math.nan, 0.0], "w[2]=nan: give finite numbers"),
         ([0.0, 1.0, 0.0, -math.inf], "w[3]=-inf: give finite numbers"),
-        (["a"] * 4, "w is not an array of numbers"),
-    ],
-)
-def test_a_bad_primal_point_is_refused(method, w, text):
-    problem = Problem(small(), Y, fit_intercept=True)
-    with pytest.raises(ValueError, match=re.escape(text)):
-        getattr(problem, method)(w)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "text"),
-    [
+        (["a"] * 4, "w is not an array of numbers"))),
+    *(({"alpha": alpha}, text) for alpha, text in (
         ([1.0], "alpha has shape (1,); expected (4,)"),
         ([0.0, 0.0, math.nan, 0.0], "alpha[2]=nan: give finite numbers"),
-        (
-            [0.0, -1e-9, 0.0, 0.0],
-            "alpha[1]=-1e-09 is outside its box [0",
-        ),
+        ([0.0, -1e-9, 0.0, 0.0], "alpha[1]=-1e-09 is outside its box [0"),
         ([0.0, 0.0, 2.5, 0.0], "alpha[2]=2.5 is outside its box [0"),
-        ([0.0, 0.0, 0.0, 1e-9], "alpha[3]=1e-09 is outside its box [0"),
-    ],
-)
-def test_a_bad_dual_point_is_refused(alpha, text):
-    problem = Problem(small(), Y, C=2.0, sample_weight=[1.0, 1.0, 1.0, 0.0])
-    for certify in (problem.dual, lambda a: problem.certify(alpha=a)):
+        ([0.0, 0.0, 0.0, 1e-9], "alpha[3]=1e-09 is outside its box [0"))),
+    ({}, "give w, alpha, or both"),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("point", "text"), POINTS)
+def test_a_bad_point_is_refused(point, text):
+    problem = Problem(
+        small(), Y, C=2.0, sample_weight=[1.0, 1.0, 1.0, 0.0], fit_intercept=True
+    )
+    calls = [problem.certify]
+    calls += [problem.primal, problem.margins] if "w" in point else []
+    calls += [problem.dual, partial(problem.certify, np.zeros(4))] * ("alpha" in point)
+    for call in calls:
         with pytest.raises(ValueError, match=re.escape(text)):
-            certify(alpha)
-    with pytest.raises(ValueError, match=re.escape(text)):
-        problem.certify(np.zeros(3), alpha)
+            call(**point)
 
 
 def test_the_bounds_of_the_box_are_inside():
     problem = Problem(small(), Y, C=2.0)
     assert np.isfinite(problem.dual(np.full(4, 2.0)))
     assert problem.dual(np.zeros(4)) == 0.0
-
-
-def test_certify_needs_a_point():
-    with pytest.raises(ValueError, match="give w, alpha, or both"):
-        Problem(small(), Y).certify()
 
 
 # Nothing is copied, or once and the log says so.
@@ -658,14 +627,6 @@ def test_with_labels_shares_the_rows():
     assert other.certify(w) == fresh.certify(w)
     # Without weights, the costs are C again.
     assert (other.with_labels(labels(n)).cost == 2.0).all()
-
-
-def test_with_labels_refuses_what_the_constructor_refuses():
-    problem = Problem(small(), Y)
-    with pytest.raises(ValueError, match=r"y has shape \(2,\); expected \(4,\)"):
-        problem.with_labels([1, -1])
-    with pytest.raises(ValueError, match=r"y\[0\]=.*: labels are -1 and \+1 here"):
-        problem.with_labels([0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("lambda_", [1e-4, 0.25, 3])

@@ -172,16 +172,16 @@ def interior(rows, y=LABELS, algebra=ALGEBRA, width=D):
     return core.Interior(given, HINGE, 1.0, False, core.Team(1), algebra)
 
 
-def labelling(cost):
+def labelling(cost, q=N, y=(1, N), costs=(1, N), w=(1, D), alpha=(1, N)):
     """Solve a problem by Newton's method; one without costs has no rows."""
     rules = core.NewtonRules(0.1, 0.1, 10.0, 1e-9, 3, 1e-3)
     settings = core.LabellingSettings(
         core.Targets(0.1, 0.0, 0.1, math.inf), 1.0, 9, 9, rules
     )
     tables = core.Labellings(
-        LABELS[None], np.full((1, N), cost), np.zeros((1, D)), np.zeros((1, N))
+        np.resize(LABELS, y), np.full(costs, cost), np.zeros(w), np.zeros(alpha)
     )
-    given = ROWS, np.ones(N), tables, HINGE, settings, ALGEBRA, core.Team(1)
+    given = ROWS, np.ones(q), tables, HINGE, settings, ALGEBRA, core.Team(1)
     return core.solve_labellings(*given, core.Stop())
 
 
@@ -326,6 +326,12 @@ WRONG = [
     ("another BLAS", lambda: interior([ROWS], algebra=ALGEBRA[::-1]),
      "SciPy's BLAS is not the one that is known: void"),
     ("two functions", lambda: interior([ROWS], algebra=ALGEBRA[:2]), "four functions"),
+    *((f"labellings: {name} of {shape}",
+       lambda name=name, shape=shape: labelling(1.0, **{name: shape}), f"{words} has")
+      for name, words, shape in (
+          ("q", "q", N - 1), ("y", "y", (1, N - 1)), ("y", "w", (2, N)),
+          ("costs", "cost", (1, N - 1)), ("costs", "cost", (2, N)),
+          ("w", "w", (1, D - 1)), ("alpha", "alpha", (0, N)))),
     ("no working set", lambda: block_solver(0), "q must be positive"),
     ("a start at NaN", lambda: block_solver(2).set_alpha(np.full(N, math.nan)),
      "a start is not a number"),

@@ -11,14 +11,12 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from dualgap import LinearSVC, core
-from dualgap.blas import algebra
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
 from dualgap.problems.reductions import OneVsOne, OneVsRest
 from dualgap.solvers import DCD, Auto
 from dualgap.solvers.labellings import SETTINGS, solve_labellings
-from dualgap.solvers.smoothing_newton import SmoothingNewton
 from dualgap.training import batch as training
 
 from ..conftest import examples
@@ -434,36 +432,3 @@ def test_a_listener_hears_of_every_class_and_changes_nothing():
     np.testing.assert_array_equal(np.array([w[:-1] for _, w in heard]), other.coef_)
     np.testing.assert_array_equal(other.coef_, model.coef_)
     assert other.certificate_.primal == model.certificate_.primal
-
-
-def test_wrong_arguments_of_the_core_are_refused():
-    batch = several(6)
-    problem, signs, cost = (
-        batch.rows,
-        batch.signs(range(len(batch))),
-        batch.rows.cost,
-    )
-    newton = SmoothingNewton.settings
-    ends = core.LabellingSettings(
-        core.Targets(1e-3, 0.0, 1e-3, 0.0), 2.5, 9, 8, newton.rules
-    )
-    w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))
-
-    def solve(q=problem.q, y=signs, cost=cost[None], w=w, alpha=alpha):
-        return core.solve_labellings(
-            problem.rows, q, core.Labellings(y, cost, w, alpha), problem.core_loss,
-            ends, algebra()[0], problem.threads, core.Stop(),
-        )  # fmt: skip
-
-    assert len(solve().ends) == 3
-    for wrong, match in [
-        ({"q": problem.q[1:]}, "q"),
-        ({"y": signs[:, 1:].copy()}, "y"),
-        ({"y": signs[1:]}, "w"),
-        ({"cost": cost[None, 1:]}, "cost"),
-        ({"cost": np.stack([cost, cost])}, "cost"),
-        ({"w": w[:, 1:].copy()}, "w"),
-        ({"alpha": alpha[1:]}, "alpha"),
-    ]:
-        with pytest.raises(ValueError, match=f"{match} has"):
-            solve(**wrong)

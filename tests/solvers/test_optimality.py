@@ -94,28 +94,25 @@ def agrees(solver, X, y, C, loss, reference, accuracy):
     assert abs(P - reference) <= accuracy * reference
 
 
-@pytest.mark.parametrize("solver", ["dcd", "sdca", "auto"])
+@pytest.mark.cases(9)
+@pytest.mark.parametrize(
+    ("solver", "dense", "dtype", "accuracy"),
+    [
+        ("auto", False, np.float64, 1e-6),
+        *(
+            (solver, dense, dtype, accuracy)
+            for solver in ("dcd", "sdca")
+            for dense in (False, True)
+            for dtype, accuracy in ((np.float64, 1e-6), (np.float32, 1e-4))
+        ),
+    ],
+)
 @pytest.mark.parametrize(("name", "C", "loss"), PROBLEMS)
-def test_liblinear_sparse(solver, name, C, loss, data, liblinear):
+def test_liblinear(solver, dense, dtype, accuracy, name, C, loss, data, liblinear):
     X, y = data(name)
-    agrees(solver, X, y, C, loss, liblinear(name, C, loss), 1e-6)
-
-
-@pytest.mark.parametrize("solver", ["dcd", "sdca"])
-@pytest.mark.parametrize(("name", "C", "loss"), PROBLEMS)
-def test_liblinear_dense(solver, name, C, loss, data, liblinear):
-    X, y = data(name)
-    agrees(solver, X.toarray(), y, C, loss, liblinear(name, C, loss), 1e-6)
-
-
-@pytest.mark.parametrize("solver", ["dcd", "sdca"])
-@pytest.mark.parametrize("dense", [False, True])
-@pytest.mark.parametrize(("name", "C", "loss"), PROBLEMS)
-def test_liblinear_float32(solver, dense, name, C, loss, data, liblinear):
-    X, y = data(name)
-    X = X.astype(np.float32)
+    X = X.astype(dtype)
     X = X.toarray() if dense else X
-    agrees(solver, X, y, C, loss, liblinear(name, C, loss), 1e-4)
+    agrees(solver, X, y, C, loss, liblinear(name, C, loss), accuracy)
 
 
 @pytest.mark.cases(1)
