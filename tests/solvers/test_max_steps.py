@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -44,85 +46,67 @@ def visits(bench, steps, kind="permutation", batch=1):
     return made[:steps]
 
 
-def primal_twin(name, bench, solver):
+def twin_of(solver, bench, rows):
+    """The twin of a solver after steps on batches of rows."""
     given = bench.X, bench.y, bench.lam, bench.phi, bench.omega
-    if name == "pegasos":
-        return watched.Pegasos(*given, solver.projection)
-    if name == "norma":
-        return watched.NORMA(*given, solver.p)
-    return svmsgd.SvmSGD(*given, solver.initial_step)
+    if isinstance(solver, (SGDr, SGDs, SGDm)):
+        twin = watched.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
+        for A in rows:
+            twin.visit(A[0], 5 if isinstance(solver, SGDm) else 1)
+        return twin
+    if isinstance(solver, (SDCA, SGDQN)):
+        qn = solver.name == "sgd-qn"
+        twin = sgd_qn.SGDQN(*given, 5, 10.0, solver.update) if qn else SDCATwin(*given)
+        if not qn and solver.init == "sgd":
+            for _ in twin.modified_sgd([A[0] for A in rows]):
+                pass
+            return twin
+        for A in rows:
+            twin.visit(A[0])
+        return twin
+    if solver.name == "pegasos":
+        twin = watched.Pegasos(*given, solver.projection)
+    elif solver.name == "norma":
+        twin = watched.NORMA(*given, solver.p)
+    else:
+        twin = svmsgd.SvmSGD(*given, solver.initial_step)
+    for A in rows:
+        twin.step(A)
+    return twin
 
 
-@pytest.mark.parametrize("steps", [1, 7, 29])
+@pytest.mark.cases(12)
+@pytest.mark.parametrize("steps", [1, 7, 29, 37])
 @pytest.mark.parametrize(
-    ("solver", "kind"),
+    ("solver", "kind", "case"),
     [
-        (Pegasos, "permutation"),
-        (lambda **o: Pegasos(sampling="random", **o), "random"),
-        (lambda **o: Pegasos(batch_size=3, projection=True, **o), "permutation"),
-        (NORMA, "permutation"),
-        (lambda **o: SvmSGD(initial_step=1.0, **o), "permutation"),
+        (Pegasos, "permutation", "weights"),
+        (partial(Pegasos, sampling="random"), "random", "weights"),
+        (partial(Pegasos, batch_size=3, projection=True), "permutation", "weights"),
+        (NORMA, "permutation", "weights"),
+        (partial(SvmSGD, initial_step=1.0), "permutation", "weights"),
+        (SGDr, "random", "plain"),
+        (SGDs, "permutation", "plain"),
+        (SGDm, "permutation", "plain"),
+        (SDCA, "permutation", "weights"),
+        (partial(SDCA, init="sgd"), "permutation", "weights"),
+        (partial(SGDQN, t0=10.0, skip=5), "permutation", "plain"),
     ],
 )
-def test_fewer_steps_than_an_epoch_are_those_of_the_paper(solver, kind, steps):
-    bench, record = make("weights", n=120), solver(max_steps=steps)
+def test_fewer_steps_than_an_epoch_are_those_of_the_paper(solver, kind, case, steps):
+    bench, record = make(case, n=120), solver(max_steps=steps)
     found = solve(bench.problem, record, tol=1e-12, random_state=SEED)
     assert found.certificate.status is Status.STEP_LIMIT
-    twin = primal_twin(record.name, bench, record)
-    batch = record.options()[1]
-    for A in visits(bench, steps, kind, batch):
-        twin.step(A)
-    assert twin.unclear == 0
-    assert twin.t == steps
-    close(found.w, twin.w)
-    assert found.certificate.updates == twin.errors
-
-
-@pytest.mark.parametrize("steps", [1, 7, 29])
-@pytest.mark.parametrize(
-    ("record", "kind", "times"),
-    [(SGDr, "random", 1), (SGDs, "permutation", 1), (SGDm, "permutation", 5)],
-)
-def test_fewer_visits_than_an_epoch_are_those_of_sgd(record, kind, times, steps):
-    bench = make(n=120)
-    found = solve(bench.problem, record(max_steps=steps), tol=1e-12, random_state=SEED)
-    assert found.certificate.status is Status.STEP_LIMIT
-    twin = watched.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
-    for A in visits(bench, steps, kind):
-        twin.visit(A[0], times)
+    rows = visits(bench, steps, kind, getattr(record, "batch_size", 1))
+    twin = twin_of(record, bench, rows)
+    if record.name == "sdca":
+        close(found.alpha, bench.mean_cost * bench.y * twin.a)
+        return
     assert twin.unclear == 0
     close(found.w, twin.w)
-
-
-@pytest.mark.parametrize("init", ["zero", "sgd"])
-@pytest.mark.parametrize("steps", [1, 7, 29])
-def test_fewer_steps_than_an_epoch_are_those_of_sdca(steps, init):
-    bench = make("weights", n=120)
-    found = solve(
-        bench.problem, SDCA(init=init, max_steps=steps), tol=1e-12, random_state=SEED
-    )
-    assert found.certificate.status is Status.STEP_LIMIT
-    twin = SDCATwin(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
-    rows = [A[0] for A in visits(bench, steps)]
-    if init == "sgd":
-        for _ in twin.modified_sgd(rows):
-            pass
-    else:
-        for i in rows:
-            twin.visit(i)
-    close(found.alpha, bench.mean_cost * bench.y * twin.a)
-
-
-def test_fewer_steps_than_an_epoch_are_those_of_sgd_qn():
-    bench, steps = make(n=120), 37
-    solver = SGDQN(t0=10.0, skip=5, max_steps=steps)
-    found = solve(bench.problem, solver, tol=1e-12, random_state=SEED)
-    given = bench.X, bench.y, bench.lam, bench.phi, bench.omega
-    twin = sgd_qn.SGDQN(*given, 5, 10.0, solver.update)
-    for A in visits(bench, steps):
-        twin.visit(A[0])
-    assert twin.unclear == 0
-    close(found.w, twin.w)
+    if case == "weights":
+        assert twin.t == steps
+        assert found.certificate.updates == twin.errors
 
 
 @pytest.mark.parametrize("batch", [1, 7, 50])
