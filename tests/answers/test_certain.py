@@ -127,21 +127,6 @@ def test_decisions_weights_and_labels_of_classifiers(kind, options, classes):
     assert exact.certified_labels(new).mean() > (0.9 if classes == 2 else 0.7)
 
 
-@pytest.mark.cases(None)
-@pytest.mark.parametrize(("kind", "options"), REGRESSORS)
-def test_predictions_and_weights_of_regressors(kind, options):
-    X, _, t, new = data()
-    model, exact = loose(kind, options, X, t)
-    model.bound_optimum(X, t)
-    lower, upper = model.decision_bounds(new)
-    assert lower.shape == (len(new),)
-    assert inside(lower, exact.predict(new), upper)
-    if hasattr(model, "coef_"):
-        low, high = model.coef_bounds()
-        assert low.shape == exact.coef_.shape
-        assert inside(low, exact.coef_, high)
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     ("kind", "options"), [one for one in CLASSIFIERS if "multi_class" not in one[1]]

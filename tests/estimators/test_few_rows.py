@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression
 from dualgap.estimators import input as rows
@@ -60,11 +59,3 @@ def test_few_rows_have_the_results_and_errors_of_the_checks(
         with monkeypatch.context() as patched:
             patched.setattr(rows, "_is_plain", lambda *args, **options: False)
             assert short == [outcome(model, one) for one in given]
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_a_model_that_was_not_fitted_says_so(
-    kind: Callable[[], BaseEstimator],
-) -> None:
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        kind().predict(X[:1])

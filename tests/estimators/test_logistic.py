@@ -111,8 +111,6 @@ def test_a_store_gives_the_model_of_its_rows(classes, form, tmp_path):
     refused = "there are 3 classes" if classes == 3 else "needs its rows in memory"
     with pytest.raises(ValueError, match=refused):
         LogisticRegression(solver="dcd").fit(store, y if table is None else table)
-    with pytest.raises(ValueError, match="l1_ratio above 0 needs its rows in memory"):
-        LogisticRegression(l1_ratio=1.0).fit(store, y if table is None else table)
     with pytest.raises(ValueError, match="y has 3 labels, but X has 2000 rows"):
         LogisticRegression().fit(store, [0, 1, 1])
     held = RowStore.open(tmp_path / "store", buffer=10**7)

@@ -158,7 +158,7 @@ FUNCTION = SVC(kernel=lambda A, B: A @ B.T)
     ids=lambda model: repr(model).partition(" at 0x")[0],  # no address
 )  # fmt: skip
 def test_rows_to_predict(plain: Any) -> None:
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         clone(plain).predict(X)
     y = target(type(plain))
     for layout in (np.asarray, sparse.csr_matrix):

@@ -160,11 +160,17 @@ def test_weights_of_empty_columns_count():
     assert certificate.dual <= 2.0
 
 
-def test_the_bound_holds_when_time_is_short():
+TUBES = ("squared_epsilon_insensitive", "epsilon_insensitive")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, *({"loss": loss, "intercept": 0.0} for loss in TUBES)], ids=str
+)
+def test_the_bound_holds_when_time_is_short(options):
     X, y = make(n=400)
-    zero = np.zeros(6)
-    short = certify(zero, X, y, 100.0, time_limit=1e-9)
-    long = certify(zero, X, y, 100.0, tol=1e-6)
+    zero, y = np.zeros(6), X[:, 0] + np.sin(X[:, 1]) if options else y
+    short = certify(zero, X, y, 100.0, time_limit=1e-9, **options)
+    long = certify(zero, X, y, 100.0, tol=1e-6, **options)
     assert short.primal == long.primal
     assert short.dual <= long.dual * (1.0 + 1e-12)
 

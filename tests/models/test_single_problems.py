@@ -213,21 +213,6 @@ def test_coefficients_alone():
     assert nothing.primal == pytest.approx(np.abs(y).sum(), rel=1e-12)
 
 
-def test_the_bound_holds_when_time_is_short():
-    X, y, _ = make(400)
-    for loss in (SQUARED, "epsilon_insensitive"):
-        same = {"loss": loss, "intercept": 0.0}
-        short = certify(np.zeros(5), X, y, 100.0, time_limit=1e-9, **same)
-        long = certify(np.zeros(5), X, y, 100.0, tol=1e-6, **same)
-        assert short.primal == long.primal
-        assert short.dual <= long.dual * (1.0 + 1e-12)
-
-
-def fitted(model):
-    X, y, _ = make()
-    return model.fit(X, y)
-
-
 #: Indefinite by its last row.
 LAST = np.array([[2.0, 1.0, 0.0, 9.0], [1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0],
                  [9.0, 0.0, 0.0, 1.0]])  # fmt: skip

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from dualgap import core
-from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
     KERNEL_SOLVERS,
@@ -20,7 +19,6 @@ from dualgap.kernel import (
     Callable,
     CoreVector,
     Gram,
-    KernelPegasos,
     KernelProblem,
     Linear,
     SWAP2o,
@@ -244,43 +242,6 @@ def test_warm_start_at_the_optimum_is_one_proof(solver):
     higher = KernelProblem(problem.gram.X, problem.y, 12.0, kernel=problem.gram.kernel)
     warm = solve(higher, solver, tol=1e-4, warm=best.alpha).certificate
     assert warm.certified
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
-def test_kernel_pegasos_closes_the_gap(loss):
-    X, y = make(60, 3, 1)
-    problem = KernelProblem(X, y, 0.2, kernel=RBF(0.5), loss=loss)
-    best = optimum(problem)
-    solution = solve(problem, KernelPegasos(), tol=5e-3, max_iter=5000)
-    P, D = values(problem, solution.alpha)
-    assert solution.certificate.certified
-    assert (P, D) == pytest.approx(
-        (solution.certificate.primal, solution.certificate.dual), rel=1e-9
-    )
-    assert D <= best.upper <= best.upper * (1 + 1e-9)
-    assert best.lower * (1 - 1e-9) <= P <= 1.006 * best.upper
-    bounded = solve(problem, KernelPegasos(budget=20), tol=5e-3, max_iter=50)
-    assert np.count_nonzero(bounded.alpha) <= 20
-    assert (
-        bounded.certificate.dual
-        <= best.upper
-        <= bounded.certificate.primal * (1 + 1e-9)
-    )
-
-
-@pytest.mark.parametrize("name", sorted(KERNEL_SOLVERS))
-def test_interrupts_leave_a_true_certificate(name):
-    problem = bench("rbf", 60, 10.0, False)
-    solution = solve(
-        problem,
-        get_kernel_solver(name),
-        tol=1e-12,
-        on_epoch=lambda info: info.epoch >= 2,
-    )
-    assert solution.certificate.status in (Status.INTERRUPTED, Status.CERTIFIED)
-    P, D = values(problem, solution.alpha)
-    assert solution.certificate.primal == pytest.approx(P, rel=1e-9)
-    assert solution.certificate.dual == pytest.approx(D, rel=1e-9)
 
 
 def test_an_error_in_a_kernel_function_comes_through():

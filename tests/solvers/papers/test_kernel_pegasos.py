@@ -143,13 +143,24 @@ def test_the_certificate_is_of_the_model_and_of_a_point_in_the_box(loss, options
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", [{}, *OPTIONS], ids=str)
 def test_the_gap_closes(loss, options):
     problem = problem_of(loss, C=0.2, weighted=False)
+    tol = 0.05 if options else 5e-3
     solution = solve(
-        problem, KernelPegasos(**options), tol=0.05, max_iter=5000, random_state=0
+        problem, KernelPegasos(**options), tol=tol, max_iter=5000, random_state=0
     )
     assert solution.certificate.certified
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_few_coefficients_bound_the_optimum_too(loss):
+    problem = problem_of(loss, C=0.2)
+    best = optimum(problem)
+    found = solve(problem, KernelPegasos(budget=20), tol=5e-3, max_iter=50)
+    assert np.count_nonzero(found.alpha) <= 20
+    assert found.certificate.dual <= best.upper * (1 + 1e-9)
+    assert found.certificate.primal >= best.lower * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
