@@ -16,8 +16,6 @@ from dualgap import (
     LogisticRegression,
     OneClassSVM,
     compress,
-    load_model,
-    save_model,
 )
 from dualgap.estimators.input import ROWS, encode, rows_to_predict, validated
 from dualgap.model_selection import svm_path
@@ -64,15 +62,6 @@ def test_atol_of_paths_and_batches():
     assert model.certificate_.atol == 200.0
     model = LinearSVC(tol=1e-300).partial_fit(X, y, [-1, 1])
     assert not model.certificate_.certified
-
-
-def test_a_model_file_keeps_atol(tmp_path):
-    X, y = rows(60)
-    model = LinearSVC(tol=1e-300, atol=0.05).fit(X, y)
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert again.atol == 0.05
-    assert again.certificate_ == model.certificate_
 
 
 @pytest.mark.filterwarnings("ignore:.*rounding decides")

@@ -279,26 +279,23 @@ SEARCHES = {
     "regression": lambda: SVRCV([1.0, 2.0], cv=HALVES),
 }
 
+NO_WEIGHT = np.r_[np.ones(6), np.zeros(6)]
+ONE_CLASS = np.r_[np.where(CODES[:6] == 1, 0.5, 0.0), np.ones(6)]
+ONE_LESS = np.r_[np.ones(6), np.where(CODES[6:] == 2, 0.0, 1.0)]
+
 
 @pytest.mark.cases(None)
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_fold_without_weight_is_named(name, classes):
-    weight = np.r_[np.ones(6), np.zeros(6)]
+@pytest.mark.parametrize(
+    ("name", "classes", "weight", "words"),
+    [
+        *((name, classes, NO_WEIGHT, "fold 1 has no training row with a pos")
+          for name in SEARCHES for classes in (2, 3)),
+        *((name, 3, ONE_CLASS, "fold 0 has .* of one class only")
+          for name in SEARCHES if name != "regression"),
+        ("pairs", 3, ONE_LESS, "fold 1: class 2 has no row"),
+    ],
+)  # fmt: skip
+def test_a_fold_that_lacks_rows_is_named(name, classes, weight, words):
     y = X[:, 0] if name == "regression" else CODES % classes
-    with pytest.raises(ValueError, match=r"^fold 1 has no training row with a pos"):
+    with pytest.raises(ValueError, match=f"^{words}"):
         SEARCHES[name]().fit(X, y, sample_weight=weight)
-
-
-@pytest.mark.cases(None)
-@pytest.mark.parametrize("name", [name for name in SEARCHES if name != "regression"])
-def test_a_fold_with_one_class_is_named(name):
-    weight = np.r_[np.where(CODES[:6] == 1, 0.5, 0.0), np.ones(6)]
-    with pytest.raises(ValueError, match=r"^fold 0 has .* of one class only"):
-        SEARCHES[name]().fit(X, CODES, sample_weight=weight)
-
-
-def test_a_fold_that_lacks_a_class_of_the_pairs_is_named():
-    weight = np.r_[np.ones(6), np.where(CODES[6:] == 2, 0.0, 1.0)]
-    with pytest.raises(ValueError, match=r"^fold 1: class 2 has no row"):
-        SEARCHES["pairs"]().fit(X, CODES, sample_weight=weight)

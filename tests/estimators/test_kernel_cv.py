@@ -97,40 +97,10 @@ def part_with(parts, X, vectors):
     return part
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("kind", [2, 3, "epsilon=0", "epsilon=0.2"])  # classes
 @pytest.mark.parametrize("cache_size", [200.0, 0.01], ids=["together", "alone"])
-def test_the_objective_of_every_model_is_within_the_gaps(classes, cache_size):
-    X, y = make(classes)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    found = []
-
-    def note(model, X_test, y_test):
-        found.append(model)
-        return 1.0
-
-    search = SVCCV(GRID, 0.2, cv=3, scoring=note, random_state=0, refit=False)
-    search.set_params(cache_size=cache_size).fit(X, y, sample_weight=weight)
-    assert len(found) == 3 * len(GRID)
-    parts = [train for train, _ in StratifiedKFold(3).split(X, y)]
-    for model in found:
-        part = part_with(parts, X, model.support_vectors_)
-        exact = SVC(C=model.C, gamma=0.2, tol=1e-8)
-        exact.fit(X[part], y[part], sample_weight=weight[part])
-        for ours, best in zip(model.certificate_, exact.certificate_, strict=True):
-            assert ours.certified
-            assert ours.dual <= best.primal
-            assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-@pytest.mark.parametrize("cache_size", [200.0, 0.01], ids=["together", "alone"])
-def test_the_objective_of_every_regressor_is_within_the_gaps(
-    monkeypatch, cache_size, epsilon
-):
-    X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
-    y = 1e3 + y / y.std()
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    weight[::7] = 0.0
+def test_the_objective_of_every_model_is_within_the_gaps(monkeypatch, cache_size, kind):
     solve_folds, trained, found = folds.solve_folds, [], []
 
     def count(problems, table, Cs, *rest):
@@ -139,26 +109,45 @@ def test_the_objective_of_every_regressor_is_within_the_gaps(
 
     def note(model, X_test, y_test):
         found.append(model)
-        values = model.predict(X_test)
-        again = model.predict(X_test[::-1])[::-1]
-        np.testing.assert_allclose(again, values, rtol=1e-9)
+        if isinstance(model, SVR):
+            values = model.predict(X_test)
+            again = model.predict(X_test[::-1])[::-1]
+            np.testing.assert_allclose(again, values, rtol=1e-9)
         return 1.0
 
     monkeypatch.setattr(folds, "solve_folds", count)
-    search = SVRCV(GRID, 0.01, [epsilon, 0.7], cv=3, scoring=note, random_state=0)
-    search.set_params(refit=False, cache_size=cache_size)
-    search.fit(X, y, sample_weight=weight)
-    assert trained == [len(GRID)] * (2 if cache_size > 1.0 else 0)
-    assert len(found) == 2 * 3 * len(GRID)
-    parts = [train for train, _ in KFold(3).split(X, y)]
+    options = {"cv": 3, "scoring": note, "random_state": 0, "refit": False}
+    if isinstance(kind, int):
+        X, y = make(kind)
+        search, single, cv = (
+            SVCCV(GRID, 0.2, **options),
+            SVC(gamma=0.2),
+            StratifiedKFold,
+        )
+    else:
+        X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
+        y, epsilons = 1e3 + y / y.std(), [float(kind[8:]), 0.7]
+        search, single = SVRCV(GRID, 0.01, epsilons, **options), SVR(gamma=0.01)
+        cv = KFold
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    if cv is KFold:
+        weight[::7] = 0.0
+    search.set_params(cache_size=cache_size).fit(X, y, sample_weight=weight)
+    fits = 1 if cv is StratifiedKFold else 2
+    assert len(found) == fits * 3 * len(GRID)
+    if cv is KFold:
+        assert trained == [len(GRID)] * (2 if cache_size > 1.0 else 0)
+    parts = [train for train, _ in cv(3).split(X, y)]
     for model in found:
         part = part_with(parts, X, model.support_vectors_)
-        exact = SVR(C=model.C, gamma=0.01, epsilon=model.epsilon, tol=1e-8)
+        exact = clone(single).set_params(C=model.C, tol=1e-8)
+        if cv is KFold:
+            exact.epsilon = model.epsilon
         exact.fit(X[part], y[part], sample_weight=weight[part])
-        ours, best = model.certificate_, exact.certificate_
-        assert ours.certified
-        assert ours.dual <= best.primal
-        assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
+        for ours, best in zip(model.certificate_, exact.certificate_, strict=True):
+            assert ours.certified
+            assert ours.dual <= best.primal
+            assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3])  # 1: a regression

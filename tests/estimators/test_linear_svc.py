@@ -13,11 +13,9 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.svm
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
@@ -30,9 +28,8 @@ from dualgap import (
 from dualgap.certificate import Status
 from dualgap.losses import SmoothedHinge, get_loss
 from dualgap.problems import BinaryProblem as Problem
-from dualgap.solvers import SDCA, SOLVERS
+from dualgap.solvers import SDCA
 
-from ..conftest import examples
 from ..trust.verifier import SVM, Rows
 
 LOSSES = ["hinge", "squared_hinge", SmoothedHinge(gamma=0.3)]
@@ -95,54 +92,7 @@ def assert_true_certificates(model, X, y, sample_weight=None):
         assert not certificate.certified or certificate.relative_gap <= model.tol
 
 
-# Certificates
-
-
-entries = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -100.0])
-
-
-@st.composite
-def fits(draw):
-    n, d = draw(st.integers(2, 10)), draw(st.integers(1, 3))
-    classes = draw(st.integers(2, min(n, 4)))
-    X = np.array(draw(st.lists(entries, min_size=n * d, max_size=n * d))).reshape(n, d)
-    X = X.astype(draw(st.sampled_from([np.float32, np.float64])))
-    rest = draw(
-        st.lists(
-            st.integers(0, classes - 1), min_size=n - classes, max_size=n - classes
-        )
-    )
-    y = np.array([*range(classes), *rest])
-    weight = draw(
-        st.none()
-        | st.lists(st.sampled_from([0.0, 1.0, 2.0, 0.01]), min_size=n, max_size=n)
-    )
-    if weight is not None:
-        weight = np.maximum(weight, np.arange(n) < 2)
-    model = LinearSVC(
-        C=10.0 ** draw(st.integers(-8, 8)),
-        loss=draw(st.sampled_from(LOSSES)),
-        fit_intercept=draw(st.booleans()),
-        intercept_scaling=draw(st.sampled_from([1.0, 0.1, 10.0])),
-        tol=draw(st.sampled_from([1e-1, 1e-3, 1e-8])),
-        max_iter=draw(st.integers(1, 50)),
-        random_state=draw(st.integers(0, 3)),
-    )
-    known = [
-        s
-        for s in SOLVERS
-        if getattr(model.loss, "name", model.loss) in SOLVERS[s].losses
-    ]
-    model.set_params(solver=draw(st.sampled_from(known)))
-    return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
-
-
-@settings(max_examples=examples(600))
-@given(fits())
-def test_a_certificate_is_what_the_coefficients_and_the_duals_say(case):
-    model, X, y, weight = case
-    quiet(model, X, y, weight)
-    assert_true_certificates(model, X, y, weight)
+# Certificates, whose truth for any solver is the law of trust/
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -152,15 +102,6 @@ def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
     model = quiet(LinearSVC(C=C, loss=loss, max_iter=50, random_state=0), X, y)
     assert np.isfinite(model.coef_).all()
     assert_true_certificates(model, X, y)
-
-
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
-def test_every_solver_is_honest_about_iris(solver):
-    X, y = load_iris(return_X_y=True)
-    model = LinearSVC(loss="hinge", solver=solver, tol=1e-2, max_iter=300)
-    quiet(model, X, y)
-    assert_true_certificates(model, X, y)
-    assert {c.solver for c in model.certificate_} == {solver}
 
 
 def test_coefficients_are_the_combination_of_the_support_vectors():
@@ -339,10 +280,10 @@ def test_time_limit_is_for_the_whole_fit(n_jobs):
 INTERRUPTED = """
 import os, signal, sys, warnings
 import numpy as np
-from dualgap import LinearSVC
+from dualgap import SVC, LinearSVC
 
 warnings.simplefilter("ignore")
-classes, n_jobs = map(int, sys.argv[1:])
+kind, (classes, n_jobs) = sys.argv[1], map(int, sys.argv[2:])
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3_000, 60)).astype(np.float32)
 scores = X @ rng.normal(size=(60, classes)) + 5 * rng.normal(size=(len(X), classes))
@@ -354,21 +295,28 @@ def interrupt(label, info):
         told.add(label)
         os.kill(os.getpid(), signal.SIGINT)
 
-model = LinearSVC(solver="dcd", tol=1e-15, max_iter=10**9, n_jobs=n_jobs)
+if kind == "linear":
+    model = LinearSVC(solver="dcd")
+else:
+    X, y = X[:500, :5], y[:500]
+    model = SVC(C=100.0, loss="squared_hinge", solver="fw")
+model.set_params(tol=1e-15, max_iter=10**9, n_jobs=n_jobs)
 model._fit(X, y, on_epoch=interrupt)
-found = model.certificate_ if classes > 2 else [model.certificate_]
+found = model.certificate_
 print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
-trained = model.coef_.any(axis=1).tolist()
-print(model.coef_.shape, len(told), any(trained), model.score(X, y) >= 0)
+print(len(found), len(told), len(model.support_) > 0, model.score(X, y) >= 0)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child")
 @pytest.mark.cases(1)
-@pytest.mark.parametrize(("classes", "n_jobs"), [(2, 1), (3, 1), (3, 2)])
-def test_ctrl_c_keeps_the_model(classes, n_jobs):
+@pytest.mark.parametrize(
+    ("kind", "classes", "n_jobs"),
+    [("linear", 2, 1), ("linear", 3, 1), ("linear", 3, 2), ("kernel", 3, 2)],
+)
+def test_ctrl_c_keeps_the_model(kind, classes, n_jobs):
     child = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(classes), str(n_jobs)],
+        [sys.executable, "-c", INTERRUPTED, kind, str(classes), str(n_jobs)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -376,8 +324,7 @@ def test_ctrl_c_keeps_the_model(classes, n_jobs):
     assert child.returncode == 0, child.stderr
     statuses, model = child.stdout.splitlines()
     assert statuses == "{'interrupted'} True"
-    rows = 1 if classes == 2 else classes
-    assert model == f"({rows}, 60) 1 True True"
+    assert model == f"{1 if classes == 2 else classes} 1 True True"
 
 
 def test_the_first_class_to_fail_stops_the_others():

@@ -16,7 +16,6 @@ from dualgap import LinearSVC
 from dualgap.data import convert
 
 N, D = 40, 12
-RNG = np.random.default_rng(0)
 X = sparse.random(N, D, 0.4, format="csr", random_state=1)
 Y = np.arange(N) % 4
 MODELS = {

@@ -6,7 +6,6 @@ Optima are those of a generic QP solver, values those of NumPy over all rows.
 from __future__ import annotations
 
 import math
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -368,6 +367,7 @@ def test_a_refused_first_call_leaves_no_stream():
         {"penalize_intercept": False},
         {"class_weight": "balanced"},
         {"multi_class": "crammer_singer"},
+        {"multi_class": "ovo"},
     ],
 )
 def test_it_is_there_where_it_can_be(parameters):
@@ -402,16 +402,6 @@ def test_the_problem_may_not_change_in_the_midst():
     )
 
 
-def test_a_pickle_goes_on_with_the_same_bits():
-    parts = batches(*data())
-    model = learn(LinearSVC(random_state=3), parts, [0, 1])
-    copy = pickle.loads(pickle.dumps(model))
-    for other in (model, copy):
-        learn(other, parts, [0, 1], 2)
-    assert np.array_equal(model.coef_, copy.coef_)
-    assert model.certify(parts).dual == copy.certify(parts).dual
-
-
 # ----------------------------------------------------------------- after and before fit
 
 
@@ -444,15 +434,6 @@ def test_after_fit_other_rows_are_refused(tmp_path):
     save_model(model, tmp_path / "m", duals=True)
     with pytest.raises(ValueError, match="does not store them"):
         load_model(tmp_path / "m").partial_fit(X, y)
-
-
-def test_fit_begins_anew():
-    X, y = data()
-    model = learn(LinearSVC(random_state=0), batches(X, y), [0, 1])
-    model.fit(X, y)
-    assert np.array_equal(model.coef_, LinearSVC(random_state=0).fit(X, y).coef_)
-    with pytest.raises(ValueError, match="not trained by partial_fit"):
-        model.certify(batches(X, y))
 
 
 def test_models_of_streams_are_written_and_read(tmp_path):
@@ -493,12 +474,3 @@ def test_one_row_of_many_tells_a_fit_from_others():
         q = rows.q.copy()
         q[i] += 1e-9
         assert told != rows_of_fit(codes, SimpleNamespace(all_read=True, q=q))
-
-
-def test_threads_do_not_matter():
-    X, y = data(classes=4)
-    one, two = (
-        learn(LinearSVC(random_state=1, n_jobs=jobs), batches(X, y), range(4), 3)
-        for jobs in (1, 2)
-    )
-    assert np.array_equal(one.coef_, two.coef_)

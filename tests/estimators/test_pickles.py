@@ -117,6 +117,8 @@ def test_partial_fit_goes_on_from_copies_and_pickles() -> None:
     other = pickle.loads(pickle.dumps(model)).partial_fit(X[::-1], y[::-1])
     model.partial_fit(X[::-1], y[::-1])
     np.testing.assert_array_equal(other.coef_, model.coef_)
+    proofs = [m.certify([(X, y), (X[::-1], y[::-1])]) for m in (model, other)]
+    assert proofs[0].dual == proofs[1].dual
 
 
 def test_what_needs_the_dual_variables_says_so(tmp_path: Any) -> None:

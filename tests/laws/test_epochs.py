@@ -64,6 +64,8 @@ def test_no_fit_makes_more_epochs_than_its_limit(name: str) -> None:
             model, X, y = fitted(subject.make(max_iter=limit, **more), limit, classes)
             assert 1 <= np.max(model.n_iter_) <= limit
             assert np.max(model.n_iter_) == most_epochs([model.certificate_])
+            told = {part.solver for part in model.certificate_.parts}
+            assert told == {subject.options.get("solver", *told)}
             histories = model.history_
             for history in histories if isinstance(histories, list) else [histories]:
                 assert history["epoch"].max() <= limit
