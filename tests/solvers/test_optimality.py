@@ -157,13 +157,20 @@ def test_published_objectives(solver, name, J, L, data):
 
 
 @pytest.mark.parametrize(
-    ("solver", "tol"), [("sgd-s", 1e-2), ("sgd-s", 1e-3), ("sgd-m", 1e-2)]
+    ("solver", "tol"),
+    [
+        ("sgd-s", 1e-2),
+        ("sgd-s", 1e-3),
+        ("sgd-m", 1e-2),
+        ("cutting-plane", 1e-6),
+        ("ocas", 1e-6),
+    ],
 )
 @pytest.mark.parametrize("name", ["adult/a1a", "web/w1a"])
-def test_counting_sgd_certifies(solver, tol, name, data, liblinear):
+def test_the_hinge_of_other_solvers(solver, tol, name, data, liblinear):
     X, y = data(name)
     C = 0.05
-    solution = solve(Problem(X, y, C), get_solver(solver), tol=tol, max_iter=20_000)
+    solution = solve(Problem(X, y, C), get_solver(solver), tol=tol, max_iter=100_000)
     assert solution.certificate.status is Status.CERTIFIED
     assert solution.certificate.relative_gap <= tol
     optimum = liblinear(name, C, "hinge")

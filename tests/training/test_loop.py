@@ -1061,22 +1061,6 @@ def test_free_work_is_used_up_before_tol_ends_a_fit(problem, best):
     assert 10 <= solution.certificate.epochs <= 80
 
 
-@pytest.mark.parametrize("solver", [DCD(), SDCA(), SOLVERS["auto"]()])
-def test_a_restart_at_the_optimum_takes_one_pass(problem, best, solver, monkeypatch):
-    first = solve(problem, solver, tol=1e-9)
-    warm = first.alpha.copy()
-    calls = count_proofs(monkeypatch)
-    infos = []
-    again = solve(problem, solver, tol=1e-8, warm=warm, on_epoch=infos.append)
-    check(problem, again, best)
-    assert again.certificate.status is Status.CERTIFIED
-    assert again.certificate.epochs == 0
-    assert len(calls) == 1
-    assert infos == []
-    assert len(again.history) == 0
-    assert (warm == first.alpha).all()
-
-
 def test_epoch_info_has_a_relative_gap():
     info = EpochInfo(1, 0.1, 3.0, 2.0, False, 5)
     assert info.relative_gap == relative_gap(3.0, 2.0) == 0.5
