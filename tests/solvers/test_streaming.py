@@ -247,69 +247,56 @@ def visiting_order(store, seed):
     return np.concatenate(order).astype(np.uint32)
 
 
+def one_pass(store, solver, seed=5, C=1.0):
+    """Return the state after a pass, the same rows in memory, and zeros for a point."""
+    state = solver.start(Problem(store, None, C), core.Random(seed), None)
+    solver.step(state, core.Stop())
+    whole = Problem(store.matrix(), store.y, C, sample_weight=store.sample_weight)
+    return state, whole.examples(), (np.zeros(N), np.zeros(D))
+
+
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize(
     "solver", [SDCA(), DCD(block_sweeps=1), DCD(block_sweeps=1, shrinking="none")]
 )
 def test_a_pass_is_that_over_rows_in_memory_in_the_same_order(stores, dense, solver):
     store = small(stores(dense, True))
-    problem = Problem(store, None, 3.0)
-    state = solver.start(problem, core.Random(5), None)
-    solver.step(state, core.Stop())
-    order = visiting_order(store, 5)
+    state, rows, (alpha, w) = one_pass(store, solver, 5, 3.0)
+    order, point = visiting_order(store, 5), core.DualState(alpha, w)
     assert sorted(order) == list(range(N))
-    whole = Problem(store.matrix(), store.y, 3.0, sample_weight=store.sample_weight)
-    alpha, w = np.zeros(N), np.zeros(D)
-    state_of_whole = core.DualState(alpha, w)
-    found = core.sdca_epoch(whole.examples(), order, state_of_whole, None, core.Stop())
+    found = core.sdca_epoch(rows, order, point, None, core.Stop())
     assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-14)
     assert np.allclose(state.w, w, rtol=1e-12, atol=1e-14)
     assert state.updates == found.updates
     assert np.isclose(state.primal - state.dual, found.gap, rtol=1e-10)
 
 
-def test_averages_run_on_from_block_to_block(streamed):
-    problem = Problem(streamed, None, 1.0)
-    solver = SDCA(output="average")
-    state = solver.start(problem, core.Random(5), None)
-    solver.step(state, core.Stop())
-    whole = Problem(streamed.matrix(), streamed.y, 1.0)
-    alpha, w = np.zeros(N), np.zeros(D)
-    total, since = np.zeros(N), np.zeros(N)
-    point, average = core.DualState(alpha, w), core.Average(total, since, 0.0)
-    order = visiting_order(streamed, 5)
-    core.sdca_epoch(whole.examples(), order, point, average, core.Stop())
-    mean = (total + alpha * (N - since)) / N
-    assert np.allclose(solver.iterate(state)[1], mean, rtol=1e-12, atol=1e-15)
-
-
-def test_the_start_by_sgd_runs_on_from_block_to_block(streamed):
-    problem = Problem(streamed, None, 1.0)
-    state = SDCA(init="sgd").start(problem, core.Random(5), None)
-    SDCA(init="sgd").step(state, core.Stop())
-    whole = Problem(streamed.matrix(), streamed.y, 1.0)
-    alpha, w = np.zeros(N), np.zeros(D)
+def test_starts_and_averages_run_on_from_block_to_block(streamed):
+    state, rows, (alpha, w) = one_pass(streamed, SDCA(output="average"))
     order, point = visiting_order(streamed, 5), core.DualState(alpha, w)
-    core.modified_sgd_epoch(whole.examples(), order, point, 0, N, core.Stop())
+    total, since = np.zeros(N), np.zeros(N)
+    core.sdca_epoch(rows, order, point, core.Average(total, since, 0.0), core.Stop())
+    mean = (total + alpha * (N - since)) / N
+    found = SDCA(output="average").iterate(state)[1]
+    assert np.allclose(found, mean, rtol=1e-12, atol=1e-15)
+    state, rows, (alpha, w) = one_pass(streamed, SDCA(init="sgd"))
+    point = core.DualState(alpha, w)
+    core.modified_sgd_epoch(rows, order, point, 0, N, core.Stop())
     assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-15)
     assert np.allclose(state.w, w, rtol=1e-12, atol=1e-15)
 
 
 def test_the_random_output_is_a_point_within_a_block(streamed):
-    problem, solver = Problem(streamed, None, 1.0), SDCA(output="random")
-    whole = Problem(streamed.matrix(), streamed.y, 1.0)
+    solver = SDCA(output="random")
     for seed in range(5):
-        state = solver.start(problem, core.Random(seed), None)
-        solver.step(state, core.Stop())
+        state, rows, (alpha, w) = one_pass(streamed, solver, seed)
         # What it drew: whether to keep a point of this pass (always of the first one),
         # which, and then the rows.
         random = core.Random(seed)
         random.below(1)
         cut = random.below(N) + 1
-        order = visiting_order(streamed, random)[:cut]
-        alpha, w = np.zeros(N), np.zeros(D)
-        point = core.DualState(alpha, w)
-        core.sdca_epoch(whole.examples(), order, point, None, core.Stop())
+        order, point = visiting_order(streamed, random)[:cut], core.DualState(alpha, w)
+        core.sdca_epoch(rows, order, point, None, core.Stop())
         found = solver.iterate(state)[1]
         assert np.allclose(found, alpha, rtol=1e-12, atol=1e-15)
         assert not np.array_equal(found, state.alpha)
@@ -323,22 +310,6 @@ def test_the_same_seed_gives_the_same_bits(streamed, name):
     )
     assert np.array_equal(first.w, second.w)
     assert np.array_equal(first.alpha, second.alpha)
-
-
-def test_a_proof_is_one_pass_and_an_epoch_is_one(streamed, monkeypatch):
-    problem = Problem(streamed, None, 1.0)
-    passes = []
-    read = RowStore.read
-
-    def counted(self, constant, blocks=None):
-        passes.append(blocks is None)
-        yield from read(self, constant, blocks)
-
-    monkeypatch.setattr(RowStore, "read", counted)
-    found = solve(problem, DCD(), tol=1e-3)
-    proofs = int(found.history["exact"].sum())
-    assert passes.count(False) == found.certificate.epochs
-    assert passes.count(True) == proofs
 
 
 def test_more_sweeps_of_a_block_save_passes(streamed):

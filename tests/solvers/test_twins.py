@@ -781,37 +781,28 @@ def test_a_scale_near_underflow_is_absorbed():
     bench = make("weights")
     kernel = GradientKernel(bench, core.Schedule.norma, 1.0)
     twin = watched.NORMA(*paper(bench), 1.0)
-    scales = []
-    for order in orders(bench.n, 400, seed=14):
-        kernel.run(order)
-        scales.append(kernel.scale)
-        for i in order:
-            twin.step([i])
-        close(kernel.scale * kernel.v, twin.w)
-        close(kernel.scale * kernel.beta, twin.b)
-    assert min(scales) < 1e-80
-    assert max(np.diff(scales)) > 0
-
-
-def test_a_scale_near_underflow_is_absorbed_by_the_average():
-    bench = make("weights")
     p, stop = bench.problem, core.Stop()
-    twin = watched.NORMA(*paper(bench), 1.0)
     v, beta, r, r_beta = (np.zeros(k) for k in (p.width, bench.n) * 2)
     sums = core.SumOfSteps(r, r_beta, 0.0)
     examples, state = p.examples(cost=p.omega), core.GradientState(v, beta, sum=sums)
     settings = core.GradientSettings(p.lambda_, core.Schedule.norma, 1.0)
     total, total_b = np.zeros(p.width), np.zeros(bench.n)
-    absorbed = 0
-    for order in orders(bench.n, 400, seed=15):
+    scales, absorbed = [], 0
+    for order in orders(bench.n, 400, seed=14):
+        kernel.run(order)
+        scales.append(kernel.scale)
         before = state.scale
         core.stochastic_gradient_epoch(examples, settings, order, state, stop)
-        absorbed += state.scale > before
+        absorbed += state.scale > before  # beside the sum of all steps
         for i in order:
             total, total_b = total + twin.w, total_b + twin.b
             twin.step([i])
+        close(kernel.scale * kernel.v, twin.w)
+        close(kernel.scale * kernel.beta, twin.b)
         close(sums.sigma * v + r, total)
         close(sums.sigma * beta + r_beta, total_b)
+    assert min(scales) < 1e-80
+    assert max(np.diff(scales)) > 0
     assert absorbed
 
 

@@ -27,7 +27,7 @@ from dualgap.kernel import (
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.training import solve
 
-from .data import KERNELS, form, layouts, make, optimum, values
+from .data import KERNELS, form, make, optimum, values
 
 EXACT = [
     MFW(),
@@ -147,18 +147,6 @@ def test_linear_kernel_agrees_with_liblinear(sample):
     assert solution.certificate.primal == pytest.approx(P, rel=1e-8)
 
 
-@pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8", "csr-f4"])
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly"])
-def test_layouts_agree(name, layout):
-    X, y = make(80, 12, 2)
-    X[np.random.default_rng(0).random(X.shape) < 0.85] = 0.0
-    expected = solve(KernelProblem(X, y, 2.0, kernel=KERNELS[name]), SWAP2o(), tol=1e-5)
-    problem = KernelProblem(layouts(X)[layout], y, 2.0, kernel=KERNELS[name])
-    certificate = solve(problem, SWAP2o(), tol=1e-5).certificate
-    assert certificate.certified
-    assert certificate.dual == pytest.approx(expected.certificate.dual, rel=2e-5)
-
-
 def test_rows_of_a_shared_matrix_are_the_same_problem():
     X, y = make(120, 4, 8)
     gram = Gram(X, RBF(0.3))
@@ -218,30 +206,6 @@ def test_a_sampled_gap_never_ends_a_fit():
         P, D = solution.certificate.primal, solution.certificate.dual
         again = problem.certify(solution.alpha)
         assert (again.primal, again.dual) == (pytest.approx(P), pytest.approx(D))
-
-
-@pytest.mark.parametrize("solver", [SWAP2o(), SWAP(sample=60), CoreVector()], ids=repr)
-def test_same_seed_same_bits(solver):
-    problem = bench("rbf", 90, 10.0, False)
-    first = solve(problem, solver, random_state=5)
-    again = solve(problem, solver, random_state=5)  # with rows in the cache
-    np.testing.assert_array_equal(first.alpha, again.alpha)
-    fresh = solve(bench("rbf", 90, 10.0, False), solver, random_state=5)
-    np.testing.assert_array_equal(first.alpha, fresh.alpha)
-
-
-@pytest.mark.parametrize(
-    "solver", [SWAP2o(), MFW(), SWAP(sample=60), CoreVector()], ids=repr
-)
-def test_warm_start_at_the_optimum_is_one_proof(solver):
-    problem = bench("rbf", 60, 10.0, False)
-    best = solve(problem, SWAP2o(), tol=1e-6)
-    again = solve(problem, solver, tol=1e-4, warm=best.alpha)
-    assert again.certificate.certified
-    assert again.certificate.epochs == 0
-    higher = KernelProblem(problem.gram.X, problem.y, 12.0, kernel=problem.gram.kernel)
-    warm = solve(higher, solver, tol=1e-4, warm=best.alpha).certificate
-    assert warm.certified
 
 
 def test_an_error_in_a_kernel_function_comes_through():
