@@ -17,7 +17,6 @@ import pytest
 import sklearn.calibration
 import sklearn.svm
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -456,19 +455,6 @@ def test_a_notebook() -> None:
     assert sklearn.svm.SVC is drop_ins.SVC
     patch.unload_ipython_extension(None)
     assert sklearn.svm.SVC is PLAIN["SVC"]
-
-
-@pytest.mark.cases(None)
-@pytest.mark.parametrize("name", NAMES)
-def test_pickles_and_clones_need_no_patch(name: str) -> None:
-    X, y = diabetes() if name.endswith("R") else cancer()
-    with dualgap.patch_sklearn():
-        model = getattr(sklearn.svm, name)().fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert type(again) is type(model)
-    assert (again.predict(X) == model.predict(X)).all()
-    assert repr(again.certificate_) == repr(model.certificate_)
-    assert clone(model).fit(X, y).certificate_.certified
 
 
 def test_searches_and_certify_know_the_models() -> None:

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import dualgap
 from dualgap import (
     SVC,
     SVR,
@@ -113,10 +112,23 @@ def test_clusters_far_apart(kernel, spread):
         np.testing.assert_allclose(scores.ravel(), model.intercept_, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_one_versus_one_in_both_shapes(shape):
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(kernel="poly", coef0=1.0, decision_function_shape="ovr"),
+        SVC(kernel="poly", coef0=1.0, decision_function_shape="ovo"),
+        SVC(solver="nystroem", random_state=0),
+        SVC(),
+        LinearSVC(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_pairs_landmarks_and_sparse_models(model, layout):
     X, y = sample(5)
-    model = SVC(kernel="poly", coef0=1.0, decision_function_shape=shape).fit(X, y)
+    model.fit(layout(X), y)
+    if layout is not np.asarray and isinstance(model, LinearSVC):
+        model.sparsify()
     assert_served(model, X, np.float64)
 
 
@@ -146,18 +158,6 @@ def test_labels_of_every_type(names):
     X, y = sample(2)
     label = assert_served(LinearSVC().fit(X, names[y]), X, np.float32)
     assert set(label.tolist()) == set(names.tolist())
-
-
-def test_sparse_models():
-    X, y = sample(3)
-    csr = sparse.csr_matrix(X)
-    assert_served(SVC().fit(csr, y), X, np.float64)
-    assert_served(LinearSVC().fit(csr, y).sparsify(), X, np.float64)
-
-
-def test_landmarks():
-    X, y = sample(3)
-    assert_served(SVC(solver="nystroem", random_state=0).fit(X, y), X, np.float64)
 
 
 @pytest.mark.filterwarnings("ignore:.*rounding decides")
@@ -245,23 +245,21 @@ def test_own_probabilities(model, classes, method):
         np.testing.assert_array_equal(label[sure], fitted.predict(X)[sure])
 
 
-@pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier])
-def test_wrappers_through_skl2onnx(wrapper):
+@pytest.mark.parametrize(
+    "model",
+    [
+        OneVsRestClassifier(LinearSVC()),
+        OneVsOneClassifier(LinearSVC()),
+        GridSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, cv=3),
+    ],
+    ids=str,
+)
+def test_wrappers_through_skl2onnx(model):
     X, y = sample(3)
     register_skl2onnx()
-    model = wrapper(LinearSVC()).fit(X, y)
+    model.fit(X, y)
     proto = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
     label = served(proto, X, X.dtype)[0].ravel()  # one versus one: a column
-    np.testing.assert_array_equal(label, model.predict(X))
-
-
-def test_a_search_through_skl2onnx():
-    X, y = load_iris(return_X_y=True)
-    register_skl2onnx()
-    model = GridSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
-    label = served(
-        skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}), X, X.dtype
-    )[0]
     np.testing.assert_array_equal(label, model.predict(X))
 
 
@@ -325,20 +323,6 @@ def test_regression_and_one_class(kernel, dtype):
         np.testing.assert_array_equal(label[expected == 0.0], 1)
 
 
-def test_a_cross_validated_model():
-    X, y = sample(3)
-    model = dualgap.LinearSVCCV(Cs=3, cv=3).fit(X, y)
-    proto = to_onnx(model)
-    assert proto.graph.name == "LinearSVCCV"
-    register_skl2onnx()
-    other = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={"zipmap": False})
-    X = X.astype(np.float32)
-    for label, scores in (served(proto, X, X.dtype), served(other, X, X.dtype)):
-        expected = model.decision_function(X)
-        np.testing.assert_allclose(scores, expected, rtol=0, atol=ACCURACY)
-        np.testing.assert_array_equal(label, model.predict(X))
-
-
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_regression_and_one_class_through_skl2onnx(kernel, dtype):
@@ -357,7 +341,3 @@ def test_regression_and_one_class_through_skl2onnx(kernel, dtype):
     np.testing.assert_allclose(scores[:, 0], expected, rtol=0, atol=size)
     clear = np.abs(expected) > size
     np.testing.assert_array_equal(label[clear, 0], novelty.predict(X)[clear])
-
-
-def test_names():
-    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.models.__all__)

@@ -538,8 +538,11 @@ def test_searches_become_graphs(name, classes):
         (model, skl2onnx.to_onnx(model, X[:1], options=options)),
         (whole, skl2onnx.to_onnx(whole, X[:1], options=options)),
     ):
-        answers = outputs(graph, X)[1][0].ravel()
-        np.testing.assert_allclose(answers, found.predict(X), atol=1e-6)
+        answers = outputs(graph, X)[1]
+        np.testing.assert_allclose(answers[0].ravel(), found.predict(X), atol=1e-6)
+        if name != "SVRCV" and classes == 3:
+            scores = found.decision_function(X)
+            np.testing.assert_allclose(answers[1], scores, rtol=0, atol=1e-5)
     with pytest.raises(NotFittedError):
         dualgap.to_onnx(getattr(dualgap, name)())
 
@@ -572,6 +575,8 @@ def test_pickles_name_the_drop_in(name, patched):
             again = pickle.loads(pickle.dumps(model, protocol))
             assert type(again) is drop_in
             np.testing.assert_array_equal(again.predict(X), model.predict(X))
+            assert repr(again.certificate_) == repr(model.certificate_)
+        assert clone(model).fit(X, targets(name, X, y)).certificate_.certified
         by_name = cloudpickle.dumps(drop_in)
         assert len(by_name) < 200  # no copy of the class
         assert pickle.loads(by_name) is drop_in

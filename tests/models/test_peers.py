@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 from dualgap import SVC, LinearSVC, certify
-from dualgap.kernel import RBF, Laplacian
+from dualgap.kernel import RBF
 from dualgap.models import read_liblinear, read_libsvm, write_liblinear, write_libsvm
 
 from ..conftest import examples
@@ -298,21 +298,9 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, data):
         assert np.isfinite(model.intercept_).all()
 
 
-def test_refusals(tmp_path):
-    X, y = make(2)
-    names = np.where(y == 7, "a", "b")
+def test_more_columns_than_were_named_are_refused(tmp_path):
     path = tmp_path / "model"
-    with pytest.raises(ValueError, match="whole numbers"):
-        write_liblinear(LinearSVC().fit(X, names), path)
-    with pytest.raises(ValueError, match="whole numbers"):
-        write_libsvm(SVC(loss="squared_hinge").fit(X, names), path)
-    with pytest.raises(ValueError, match="whole numbers"):
-        write_liblinear(LinearSVC().fit(X, y + 2**40), path)
-    with pytest.raises(ValueError, match="smoothed_hinge"):
-        write_liblinear(LinearSVC(loss="smoothed_hinge").fit(X, y), path)
-    with pytest.raises(ValueError, match="Laplacian"):
-        write_libsvm(SVC(kernel=Laplacian(), loss="squared_hinge").fit(X, y), path)
-    write_libsvm(SVC(kernel=RBF(0.1), loss="squared_hinge").fit(X, y), path)
+    write_libsvm(SVC(kernel=RBF(0.1), loss="squared_hinge").fit(*make(2)), path)
     with pytest.raises(ValueError, match="n_features=2"):
         read_libsvm(path, n_features=2)
     assert list(tmp_path.iterdir()) == [path]
