@@ -277,56 +277,6 @@ def test_time_limit_is_for_the_whole_fit(n_jobs):
     assert_true_certificates(model, X, y)
 
 
-INTERRUPTED = """
-import os, signal, sys, warnings
-import numpy as np
-from dualgap import SVC, LinearSVC
-
-warnings.simplefilter("ignore")
-kind, (classes, n_jobs) = sys.argv[1], map(int, sys.argv[2:])
-rng = np.random.default_rng(0)
-X = rng.normal(size=(3_000, 60)).astype(np.float32)
-scores = X @ rng.normal(size=(60, classes)) + 5 * rng.normal(size=(len(X), classes))
-y = scores.argmax(axis=1)  # learnable, and far from separable: no fit ends by itself
-told = set()
-
-def interrupt(label, info):
-    if info.epoch == 3 and not told:
-        told.add(label)
-        os.kill(os.getpid(), signal.SIGINT)
-
-if kind == "linear":
-    model = LinearSVC(solver="dcd")
-else:
-    X, y = X[:500, :5], y[:500]
-    model = SVC(C=100.0, loss="squared_hinge", solver="fw")
-model.set_params(tol=1e-15, max_iter=10**9, n_jobs=n_jobs)
-model._fit(X, y, on_epoch=interrupt)
-found = model.certificate_
-print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
-print(len(found), len(told), len(model.support_) > 0, model.score(X, y) >= 0)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child")
-@pytest.mark.cases(1)
-@pytest.mark.parametrize(
-    ("kind", "classes", "n_jobs"),
-    [("linear", 2, 1), ("linear", 3, 1), ("linear", 3, 2), ("kernel", 3, 2)],
-)
-def test_ctrl_c_keeps_the_model(kind, classes, n_jobs):
-    child = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, kind, str(classes), str(n_jobs)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert child.returncode == 0, child.stderr
-    statuses, model = child.stdout.splitlines()
-    assert statuses == "{'interrupted'} True"
-    assert model == f"{1 if classes == 2 else classes} 1 True True"
-
-
 def test_the_first_class_to_fail_stops_the_others():
     X, y = make(n=20_000, d=20, classes=3)
     model = LinearSVC(solver="dcd", tol=1e-15, max_iter=10**9, n_jobs=3)

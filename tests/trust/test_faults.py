@@ -531,6 +531,9 @@ stages = {
     ).fit(X, y),
     "stream": lambda: LinearSVC(solver="dcd", **hard).fit(small),
     "kernel": lambda: SVC(tol=1e-12, C=1e3).fit(X, y),
+    "pairs": lambda: SVC(
+        loss="squared_hinge", solver="fw", n_jobs=2, **hard
+    ).fit(X[:2000], three[:2000]),
     "convert": again(conversion),
     "text": again(lambda: load_svmlight("text")),
     "predict": again(lambda: linear.predict(X)),
@@ -548,7 +551,7 @@ def delays(outcomes):
         yield delay
         delay *= 2
 
-kept = {"dcd", "classes", "checkpoint", "stream", "kernel"}
+kept = {"dcd", "classes", "checkpoint", "stream", "kernel", "pairs"}
 for name, stage in stages.items():
     outcomes = set()
     for delay in delays(outcomes):
@@ -565,6 +568,9 @@ for name, stage in stages.items():
         except KeyboardInterrupt:
             outcomes.add("KeyboardInterrupt")
         else:
+            count = len(found.classes_)
+            assert len(found.certificate_) == (count if count > 2 else 1)
+            assert found.predict(X[:9]).shape == (9,)
             for c in found.certificate_:
                 assert c.status.label == "interrupted", c
                 assert c.primal >= c.dual
@@ -584,8 +590,8 @@ assert not litter, litter
 def test_ctrl_c_at_every_stage(tmp_path):
     told = run(CTRL_C, tmp_path, 0.003, 0.05, 0.3)
     outcomes = dict(line.split(": ") for line in told.splitlines())
-    assert len(outcomes) == 13
-    for stage in ("dcd", "classes", "checkpoint", "stream", "kernel"):
+    assert len(outcomes) == 14
+    for stage in ("dcd", "classes", "checkpoint", "stream", "kernel", "pairs"):
         assert "model kept" in outcomes.pop(stage), stage
     outcomes.pop("interior point")  # kept, or between two fits
     assert set(outcomes.values()) == {"KeyboardInterrupt"}, outcomes
