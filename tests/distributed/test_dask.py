@@ -31,6 +31,12 @@ from .simulation import Simulation
 from .test_cocoa import cut, fit
 
 TOL = 1e-2
+X = np.arange(24.0).reshape(12, 2)
+Y = np.arange(12) % 2
+ARRAY = da.from_array(X, chunks=(4, 2))
+UNKNOWN = ARRAY[ARRAY[:, 0] >= 0]
+FRAME = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=3)
+SERIES = dd.from_pandas(pd.Series(Y), npartitions=3)
 
 
 def data(n=300, d=12, classes=2, seed=0):
@@ -359,6 +365,15 @@ def test_a_model_travels_without_its_client(client):
     ("make", "message"),
     [
         (lambda X, y: (X, y[:-1]), "y has 59 entries and X has 60 rows"),
+        (lambda X, y: (da.from_array(X, 20), X), "y has 2 dimensions; expected one"),
+        (
+            lambda *_: (UNKNOWN, Y),
+            r"in memory .* X\.compute_chunk_sizes\(\) first",
+        ),
+        (lambda *_: (FRAME, Y), "y is in memory .* give y as a collection"),
+        (lambda *_: (UNKNOWN, da.from_array(Y, 6)), "y has 2 blocks and X has 3"),
+        (lambda *_: (FRAME, SERIES.repartition(npartitions=2)), "y has 2 blocks and"),
+        (lambda *_: (ARRAY[:, 0], Y), r"X has 1 dimension\(s\); reshape it to"),
         (lambda X, y: (X, y, np.ones(3)), "sample_weight has 3 entries"),
         (lambda X, y: (X, None), "labels are missing"),
         (lambda X, y: ([], None), "empty list"),
@@ -405,14 +420,6 @@ def test_without_dask_the_error_says_what_to_install():
     assert "pip install 'dualgap[dask]'" in done.stdout
 
 
-X = np.arange(24.0).reshape(12, 2)
-Y = np.arange(12) % 2
-ARRAY = da.from_array(X, chunks=(4, 2))
-UNKNOWN = ARRAY[ARRAY[:, 0] >= 0]
-FRAME = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=3)
-SERIES = dd.from_pandas(pd.Series(Y), npartitions=3)
-
-
 def together(pieces):
     """Rows, labels and weights of all pieces."""
     joined = [join(piece, k) for k, piece in enumerate(dask.compute(pieces)[0])]
@@ -433,33 +440,6 @@ def test_series_label_the_rows_of_a_dataframe():
     np.testing.assert_array_equal(found, X)
     np.testing.assert_array_equal(labels, Y)
     np.testing.assert_array_equal(weight, Y + 1)
-
-
-@pytest.mark.parametrize(
-    ("rows", "y", "message"),
-    [
-        (ARRAY[:, 0], Y, r"X has 1 dimension\(s\); reshape it to \(n, d\)"),
-        (ARRAY, Y[:11], "y has 11 entries and X has 12 rows"),
-        (X, Y[:11], "y has 11 entries and X has 12 rows"),
-        (ARRAY, X, "y has 2 dimensions; expected one per row"),
-        (UNKNOWN, Y, r"y is in memory .* call X\.compute_chunk_sizes\(\) first"),
-        (FRAME, Y, "y is in memory .* give y as a collection"),
-        (UNKNOWN, da.from_array(Y, chunks=6), "y has 2 blocks and X has 3"),
-        (FRAME, SERIES.repartition(npartitions=2), "y has 2 blocks and X has 3"),
-        (ARRAY, None, "y=None: labels are missing"),
-        ([], None, "X is an empty list"),
-        ([(X,)], None, r"X\[0\] has 1 parts; a piece is \(X, y\)"),
-        ([(X, Y)], Y, "leave y and sample_weight out"),
-    ],
-)
-def test_what_does_not_fit_is_refused(rows, y, message):
-    with pytest.raises(ValueError, match=message):
-        blocks(rows, y, None, 2)
-
-
-def test_other_kinds_of_labels_are_refused():
-    with pytest.raises(TypeError, match="X is a str; give a Dask array"):
-        blocks("rows", Y, None, 2)
 
 
 @pytest.mark.parametrize(
