@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import LinearSVC, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.problems import BinaryProblem as Problem
@@ -279,38 +278,3 @@ def test_rows_of_one_class_cost_nothing(loss, sign):
 
 
 # --- the estimator ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_linear_svc(classes, tmp_path):
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((90, 5)) + 4.0
-    y = rng.integers(0, classes, 90)
-    X[np.arange(90), y] += 1.5
-    model = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-6, max_iter=10**6)
-    model.fit(X, y)
-    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0.0, atol=1e-13)
-    certificates = model.certificate_ if classes > 2 else [model.certificate_]
-    # w and w(alpha) are as near as the gap says: 1/2 ||w - w(alpha)||^2 <= P - D.
-    off = np.linalg.norm(model.coef_ - model.dual_coef_ @ X[model.support_], axis=1)
-    room = [c.primal - c.dual + 1e-15 * c.primal for c in certificates]
-    assert (0.5 * off**2 <= room).all()
-    for k, certificate in enumerate(certificates):
-        sign = np.where(y == (k if classes > 2 else 1), 1, -1)
-        margins = sign * model.decision_function(X).reshape(90, -1)[:, k]
-        norm = model.coef_[k] @ model.coef_[k]
-        P = 0.5 * norm + np.maximum(0, 1 - margins).sum()
-        assert certificate.certified
-        assert certificate.primal == pytest.approx(P, rel=1e-12)
-    # The penalised bias is another model, and a worse one here.
-    other = LinearSVC(loss="hinge", tol=1e-6, max_iter=10**6).fit(X, y)
-    assert np.abs(model.intercept_ - other.intercept_).max() > 0.1
-
-    path = tmp_path / "model.safetensors"
-    save_model(model, path, duals=True)
-    loaded = load_model(path)
-    assert loaded.penalize_intercept is False
-    np.testing.assert_array_equal(loaded.intercept_, model.intercept_)
-    # Restarted at the optimum, no pass is needed.
-    again = loaded.set_params(warm_start=True, tol=1e-5).fit(X, y)
-    assert again.n_iter_ == 0

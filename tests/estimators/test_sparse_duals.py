@@ -247,10 +247,3 @@ def test_margins_show_the_support_vectors_of_a_class(fitted):
     model, X, y = fitted
     display = MarginDisplay.from_estimator(model, X, y, positive=3)
     assert np.count_nonzero(display.support) == model.dual_coef_[[3]].nnz
-
-
-def test_reports_of_progress_change_nothing(fitted):
-    model, X, y = fitted
-    told = clone(model).set_params(verbose=1).fit(X, y)
-    np.testing.assert_array_equal(told.coef_, model.coef_)
-    assert (told.dual_coef_ != model.dual_coef_).nnz == 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
@@ -18,8 +16,7 @@ from dualgap.solvers.regression import SETTINGS, RegressionDCD, solve_regression
 from dualgap.solvers.regression_interior import RegressionInterior
 
 from .. import qp
-from ..conftest import examples
-from .data import LAYOUTS, close, job, odd_rows
+from .data import LAYOUTS, close, job
 from .test_regression import LOSSES, data
 
 
@@ -77,35 +74,6 @@ def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
     own = problem.prove(Claim(alpha=alpha)).certificate
     assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
     assert bounds.primal == pytest.approx(own.primal, rel=1e-12)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 80),
-    d=st.integers(1, 6),
-    name=st.sampled_from(sorted(LOSSES)),
-    dtype=st.sampled_from([np.float32, np.float64]),
-    spread=st.sampled_from([0.0, 3.0, 6.0]),
-    C=st.sampled_from([1e-3, 1.0, 1e3]),
-    odd=st.sampled_from(["", "zero rows", "equal rows", "weights", "outlier"]),
-)
-@settings(max_examples=examples(50))
-def test_odd_inputs(seed, n, d, name, dtype, spread, C, odd):
-    """Whichever path trains the model, its certificate is true."""
-    rng = np.random.default_rng(seed)
-    X, weight = odd_rows(rng, n, d, spread, odd)
-    X, weight[0] = X.astype(dtype), 1.0
-    y = rng.normal(size=n) * 10.0 ** rng.uniform(-spread, spread)
-    if odd == "outlier":
-        y[-1] *= 1e4
-    problem = RegressionProblem(
-        X, y, C, loss=LOSSES[name](0.1), sample_weight=weight, fit_intercept=True
-    )
-    found = solved(problem, tol=1e-2, max_iter=300)
-    primal, dual = sums(problem, X.astype(float), found.w[0], found.alpha[0])
-    assert primal <= found.bounds[0].primal
-    assert found.bounds[0].dual <= dual
-    assert (np.abs(found.alpha[0]) <= problem.upper).all()
 
 
 def test_another_solver_takes_over_what_is_not_proved():
