@@ -141,6 +141,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
         ({"Cs": [1.0, -1.0]}, "positive, finite"),
         ({"Cs": []}, "positive, finite"),
         ({"Cs": 0}, "number of values|how many"),
+        ({"Cs": ["a"]}, r"Cs=\['a'\] is invalid; give positive, finite numbers"),
         ({"Cs": [1.0, 2.0], "solver": "pegasos"}, "keeps no dual variables"),
         ({"Cs": [1.0], "loss": "log"}, "loss"),
     ]),
@@ -154,6 +155,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
     ]),
     ([fit(SVCCV)], {"Cs": [1.0], "cv": 2}, [
         ({"gammas": []}, "gammas=.* is empty"),
+        ({"gammas": [0.1, None]}, r"gammas\[1\]=None is not a number; give numbers"),
         ({"Cs": [0.0]}, "Cs"),
         ({"gammas": [-1.0]}, "gamma"),
         ({"scoring": lambda *_: NAN}, "gave NaN for every candidate"),
@@ -167,7 +169,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
     ]),
     ([fit(SVRCV, TARGET)], {"Cs": [1.0], "cv": 2}, [
         *(({name: []}, f"{name}=.* is empty") for name in ("gammas", "epsilons")),
-        ({"epsilons": ["scale"]}, "could not convert string to float: 'scale'"),
+        ({"epsilons": ["scale"]}, r"epsilons\[0\]='scale' is not a number"),
         ({"epsilons": [-1.0]}, r"epsilon=-1\.0 is out of range"),
     ]),
     ([partial(svc_path, X, NAMES)], {}, [

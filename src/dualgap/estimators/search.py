@@ -80,7 +80,10 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
                 f"Cs={Cs!r} is not positive; give the number of values, or the values"
             )
         return np.logspace(-4, 4, int(Cs))
-    grid = np.asarray(Cs, dtype=np.float64)
+    try:
+        grid = np.asarray(Cs, dtype=np.float64)
+    except (TypeError, ValueError):  # such as words
+        grid = np.empty(0)
     if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
         raise ValueError(
             f"Cs={Cs!r} is invalid; give positive, finite numbers, or how many to try"
@@ -184,7 +187,10 @@ class Search(Parameters):
             if not values:
                 raise ValueError(f"{own}={value!r} is empty; give one or more values")
             named = name == "gamma"  # "scale", for example
-            values = [v if named and isinstance(v, str) else float(v) for v in values]
+            for k, v in enumerate(values):
+                if not (isinstance(v, Real) or (named and isinstance(v, str))):
+                    raise ValueError(f"{own}[{k}]={v!r} is not a number; give numbers")
+            values = [v if isinstance(v, str) else float(v) for v in values]
             grids[name] = list(dict.fromkeys(values))
         Cs = np.unique(grids["C"])
         others = {name: values for name, values in grids.items() if name != "C"}
