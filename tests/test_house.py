@@ -171,8 +171,8 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2329,
-    "cli": 4124,
-    "data": 5844,
+    "cli": 4123,
+    "data": 5837,
     "distributed": 2628,
     "estimators": 10899,
     "kernels": 1608,

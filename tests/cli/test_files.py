@@ -1,4 +1,4 @@
-"""Files as people have them, of 168 kinds: each trains, or is refused in a sentence."""
+"""Files as people have them, of 202 kinds: each trains, or is refused in a sentence."""
 
 from __future__ import annotations
 
@@ -96,6 +96,14 @@ def arrays(**more: Any) -> bytes:
     return sink.getvalue()
 
 
+def beside(archive: bytes) -> bytes:
+    """An archive with a file that is no array."""
+    sink = io.BytesIO(archive)
+    with zipfile.ZipFile(sink, "a") as more:
+        more.writestr("notes.txt", "measured in May")
+    return sink.getvalue()
+
+
 def svmlight(labels: str = "words", zero_based: bool = False) -> bytes:
     sink = io.BytesIO()
     y = (frame().label == "yes").to_numpy().astype(int)
@@ -127,6 +135,19 @@ READ |= {
         lambda: text(frame().set_index(np.random.default_rng(0).permutation(60)),
                      index=True)
     ),
+    "row numbers without names": Kind(
+        lambda: text(index=True, header=False), ("--label", "5")
+    ),
+    "numbers as names": Kind(
+        lambda: text(frame().set_axis(["2024", "2025", "2026", "odd"], axis=1)),
+        ("--label", "odd"),
+    ),
+    "numbers as names of numbers": Kind(
+        lambda: text(numbers()[0].assign(y=frame().label == "yes").set_axis(
+            [*"012345"], axis=1).astype({"5": int})),
+        ("--label", "5"),
+    ),
+    "a name of two lines": Kind(edited("size", '"size\n(cm)"', 1)),
     "a comment above": Kind(lambda: b"# made today\n#\n" + text()),
     "blank lines": Kind(edited("\n", "\n\n")),
     "no end of the last line": Kind(lambda: text().rstrip()),
@@ -193,6 +214,7 @@ READ |= {
     "npz, bytes as labels": Kind(
         lambda: arrays(y=frame().label.to_numpy("S"))
     ),
+    "npz, other files": Kind(lambda: beside(arrays())),
     "npz, float32": Kind(lambda: arrays(X=numbers()[0].to_numpy(np.float32))),
     "svmlight": Kind(svmlight),
     "svmlight from 0": Kind(lambda: svmlight(zero_based=True)),
@@ -233,7 +255,7 @@ def test_a_file_trains_predicts_and_scores(name: str) -> None:
 # ------------------------------------------------------------- files that are refused
 
 REFUSED: dict[str, Kind] = {
-    "empty": Kind(lambda: b"", words="no examples"),
+    "empty": Kind(lambda: b"", ("--label", "y"), "no examples"),
     "blank": Kind(lambda: b"\n \n", words="no examples"),
     "only names": Kind(lambda: b"a,b,label\n", words="no rows"),
     "only labels": Kind(lambda: b"label\n1\n2\n", words="label"),
@@ -271,6 +293,10 @@ REFUSED: dict[str, Kind] = {
     "unknown bytes": Kind(lambda: bytes(range(256)), words="is not a data file"),
     "a picture": Kind(lambda: b"\x89PNG\r\n\x1a\n\0\0", words="is not a data file"),
     "HTML": Kind(lambda: b"<html><body>\n<p>a</p>\n", words="is HTML or XML; save"),
+    "HTML of pandas": Kind(lambda: frame().to_html().encode(), words="is HTML or XML"),
+    "columns between carets": Kind(
+        edited(",", "^"), words="semicolons, tabs, bars or blanks"
+    ),
     "zip of two": Kind(lambda: zipped("a.csv", "b.csv"), words="has 2 files; unpack"),
     "zip, spoilt name": Kind(
         lambda: zipped("ä.csv").replace("ä.csv".encode(), b"\xff\xff.csv"),
@@ -280,9 +306,6 @@ REFUSED: dict[str, Kind] = {
     "gz, cut": Kind(lambda: gzip.compress(text())[:-9], words="cannot be decompressed"),
     "xz, cut": Kind(lambda: lzma.compress(text())[:-9], words="cannot be decompressed"),
     "Parquet, cut": Kind(lambda: parquet()[:-9], words="cannot be read"),
-    "Parquet of lists": Kind(
-        lambda: parquet(lambda t: t.assign(many=[[1, 2]] * 60)), words="has type list"
-    ),
     "Parquet of lists as words": Kind(
         lambda: parquet(lambda t: t.assign(many=[[1, 2]] * 60)),
         ("--one-hot", "many"),
@@ -298,15 +321,8 @@ REFUSED: dict[str, Kind] = {
         ("--one-hot", "odd"),
         "row 4, column 'odd': the value is missing",
     ),
-    "Parquet of dates": Kind(
-        lambda: parquet(lambda t: t.assign(day=pandas.Timestamp("2026-01-01"))),
-        words="dates or times",
-    ),
     "Parquet, gaps": Kind(
         lambda: parquet(lambda t: t.assign(gap=[None, *range(59)])), words="--missing"
-    ),
-    "Parquet, infinite": Kind(
-        lambda: parquet(lambda t: t.assign(odd=np.inf)), words="is infinite"
     ),
     "npz, other arrays": Kind(lambda: arrays(X=np.ones(3)), words="X has shape (3,)"),
     "npz, few labels": Kind(lambda: arrays(y=np.ones(3)), words="has shape (3,)"),
@@ -345,7 +361,12 @@ REFUSED: dict[str, Kind] = {
         ),
         words="--one-hot name",
     ),
-    "infinite": Kind(column("odd", np.inf), words="finite"),
+    "a word in every row": Kind(
+        column("name", [f"Person {k}" for k in range(60)]),
+        words="column 'name' has a word of its own in nearly every row; leave the "
+        "column out with --columns -name, or keep its words with --one-hot name",
+    ),
+    "infinite": Kind(column("odd", np.inf), words="found 'inf'"),
     "beyond float64": Kind(
         column("odd", ["1", "2", "1e400"] * 20), words="'1e400'; replace it or drop"
     ),
@@ -396,7 +417,14 @@ REFUSED: dict[str, Kind] = {
 #: Files that convert refuses in the same words.
 OTHERS = {
     *("JSON", "JSON records", "JSON lines", "ARFF", "workbook", "svmlight in UTF-16"),
-    *("a picture", "HTML", "label:weight", "several labels", "a word after numbers"),
+    *(
+        "two columns of a name",
+        "a picture",
+        "HTML",
+        "label:weight",
+        "several labels",
+        "a word after numbers",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,7 @@ def test_a_column_that_numbers_the_rows_is_left_out(name: str, kind: str) -> Non
     def save(column: Any) -> None:
         other = frame.copy()
         other.insert(1 if name == "PassengerId" else 0, name, column)
-        save_as = other.to_parquet if kind == "parquet" else plain_of(other)
+        save_as = other.to_parquet if kind == "parquet" else partial(plain, other)
         save_as(f"t.{kind}")
 
     first = 0 if name == "index" else 1
@@ -224,10 +225,6 @@ def test_a_column_that_numbers_the_rows_is_left_out(name: str, kind: str) -> Non
     save(np.arange(120) * 2)  # a feature, unless pandas alone names a column so
     if name != "Unnamed: 0":
         assert "numbers the rows" not in call("train", f"t.{kind}", "m").stderr
-
-
-def plain_of(frame: Any) -> Any:
-    return lambda name: plain(frame, name)
 
 
 def test_inspect_counts_missing_values() -> None:

@@ -231,7 +231,9 @@ predict data free --undecided '?' => bound_optimum
 predict data regression --undecided '?' => classification
 predict several labels --undecided '?' => --undecided is for
 score none model => none cannot be scored: every label is 0
-score data peer => is a model file of LIBLINEAR
+predict data liblinear --undecided '?' => --undecided needs a model of dualgap train
+predict hues.csv model => hues.csv has words (hue), but model was trained on numbers
+score wide liblinear => wide has 7 features, more than 6; give data like the training
 score data missing => missing: No such file
 score peer t.csv => DATA comes before MODEL
 score t.csv t.csv => give a file that train has written
@@ -301,6 +303,7 @@ TEXTS = {
     "t.csv": "a,b,kind\n1,2,no\n2,1,yes\n3,1,no\n", "gap.csv": "a,y\n1,2\n,3\n",
     "two.csv": "a,b\n1,2\n,3\n", "few.csv": "a,y\n1,p\n2,q\n3,p\n",
     "sorted.csv": "a,w,y\n1,0,p\n2,1,q\n3,1,p\n4,1,q\n5,0,p\n",
+    "hues.csv": "a,hue,label\n1,red,-1\n2,blue,1\n3,gold,1\n4,pink,1\n5,grey,-1\n",
     "words.csv": "a,b,label\n1,2,0\n2,no,1\n",
     "peer": "solver_type L2R_L1LOSS_SVC_DUAL\n",
 }  # fmt: skip
@@ -322,7 +325,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path(name).write_text(text)
     target = X.toarray()[:, 0] + 0.5
     dump_svmlight_file(X, target, "targets", zero_based=False)
-    liblinearutil.save_model("svr", liblinearutil.train(target, X, "-s 12 -q"))
+    for name, labels in ("svr", target), ("liblinear", y):
+        model = liblinearutil.train(labels, X, f"-s {12 if name == 'svr' else 3} -q")
+        liblinearutil.save_model(name, model)
     Path("folder").mkdir()
     Path("picture.csv").write_bytes(b"\x89PNG\0\1")
     Path("data.xz").write_bytes(lzma.compress(Path("data").read_bytes())[:-20])

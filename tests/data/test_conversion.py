@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -141,6 +142,11 @@ def test_numpy_and_scipy_files(tmp_path):
     assert same_rows(store, X, y, y + 2.0)
     store = convert(tmp_path / "csr.npz", tmp_path / "c", y=y, **options)
     assert store.is_sparse
+    assert same_rows(store, X, y)
+    with zipfile.ZipFile(tmp_path / "notes.npz", "w") as archive:
+        archive.writestr("notes.txt", "measured in May")
+        archive.write(tmp_path / "X.npy", "X.npy")
+    store = convert(tmp_path / "notes.npz", tmp_path / "e", y=y, **options)
     assert same_rows(store, X, y)
     with pytest.raises(ValueError, match=r"csr\.npz has no labels; give y="):
         convert(tmp_path / "csr.npz", tmp_path / "d", **options)
@@ -448,18 +454,6 @@ def test_columns_beyond_those_of_dense_rows_are_zero(tmp_path):
     store = convert([(X[:, :0], y)], tmp_path / "none", shuffle=False)
     store.verify()
     np.testing.assert_array_equal(store.rows(0, 4).X, np.zeros((4, 1)))
-
-
-def test_columns_of_the_same_name_are_refused(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    columns = [pyarrow.array([1.0, 2.0]), pyarrow.array([3.0, 4.0]),
-               pyarrow.array([0, 1])]  # fmt: skip
-    table = pyarrow.Table.from_arrays(columns, ["a", "a", "label"])
-    path = tmp_path / "rows.parquet"
-    parquet.write_table(table, path)
-    with pytest.raises(ValueError, match=r"parquet has several columns named 'a'"):
-        convert(path, tmp_path / "store")
 
 
 def npz(**arrays):

@@ -280,7 +280,7 @@ def test_a_store_that_changes_while_it_is_open_is_refused(store):
         ),
         ({"arrays": {"values": "<f8", "y": "|O"}}, "it has unexpected arrays"),
         ({"extra": 1}, "it has unexpected fields"),
-        ({"n_samples": 0}, "it describes 0 rows of"),
+        ({"n_samples": 0}, "it describes 0 rows with"),
         (
             {"arrays": dict.fromkeys(("values", "indices", "indptr", "y"), "|O")},
             r"has the invalid dtype '\|O'",

@@ -2,7 +2,6 @@
 
 import _thread
 import bz2
-import doctest
 import gzip
 import io
 import lzma
@@ -22,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dualgap.data import load_svmlight, svmlight
+from dualgap.data import load_svmlight
 
 from ..conftest import examples, unsanitized
 
@@ -639,8 +638,3 @@ def test_path():
         load_svmlight(3)
     with pytest.raises(TypeError, match="<stream> gives str, not bytes: open it in"):
         load_svmlight(io.StringIO("1 1:2\n"))
-
-
-def test_docstring_example():
-    assert doctest.testmod(svmlight).attempted > 0
-    assert doctest.testmod(svmlight).failed == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ def labels(table: Table) -> Any:
         (b"1|2026-01-31 10:30|x\n", ("csv", None)),
         (b"1.5,31.01.2026 10:30:00,x\n", ("csv", None)),
         (b"1.5 10:30 11:2\n", ("svmlight", None)),
-        (b"", ("svmlight", None)),
+        (b"", ("empty", None)),
         (b"a,b\n1,2\n", ("csv", None)),
         (b"\xef\xbb\xbfa\tb\n", ("csv", None)),
         (b"\n1;2;3\n", ("csv", None)),
@@ -135,20 +134,15 @@ def test_decimal_commas_and_thousands() -> None:
     for text, words in (
         ('a,y\n"1,000",0\n"2,500",1\n', "column 'a': '1,000' has thousands sep"),
         ('a,y\n1,0\n"2,500",1\n', r"line 3, column 1 \('a'\): '2,500' has thousands"),
-        ('a,y\n1,0\n"2,5",1\n', "'2,5' has a decimal comma; give decimal=','"),
         ("a;y\n1.000,5;0\n2;1\n", "'1.000,5' has thousands separators"),
-        ("a,y\n5%,0\n6%,1\n", "'5%' is a number with a sign"),
-        ("a,y\n1 000,0\n2 500,1\n", "'1 000' has thousands separators"),
         ("a,y\n1'000,0\n2'500,1\n", "has thousands separators"),
-        ("a,y\n0x10,0\n0x1F,1\n", "'0x10' is a hexadecimal number"),
         ("a,y\nUSD 5,0\n6,1\n", "'USD 5' is a number with a sign or unit"),
         ("a,y\n-1.5 cm,0\n6 cm,1\n", "is a number with a sign or unit"),
         ("a,y\n'5',0\n'6',1\n", "is a number with a sign or unit"),
         ("a,y\nMay 5 2020,0\n1 Jan 20,1\n", "is a date"),
         ("a,y\n2020-01-31T09:00,0\n2020-02-01T09:00,1\n", "is a date"),
-        ("a,y\n2020-01-31,0\n2020-02-01,1\n", "column 'a': '2020-01-31' is a date"),
-        ("a,y\n31.01.2020,0\n1.2.2020,1\n", "is a date"),
-        ("a,y\n12:30,0\n13:00,1\n", "is a time of day"),
+        ("a,y\nJan 2020,0\nMay 2020,1\n", "is a date"),
+        ("a,y\n9:30 am,0\n1:30 PM,1\n", "is a time of day"),
     ):
         with pytest.raises(ValueError, match=words):
             read(text)
@@ -327,16 +321,14 @@ def test_labels_need_not_be_there() -> None:
         ("a,b,y\n1,2,1\n1,NA,0\n", {}, "line 3.*missing"),
         ("a,b,y\n1,2,1\n1,3,\n", {}, r"line 3, column 3 \('y'\): the value is missing"),
         ("a,b,y\n1,2,1\n1,red,0\n", {}, "line 3, column 2.*found 'red'"),
-        ("a,b,y\n1,2,1\n1,inf,0\n", {}, "line 3, column 2.*found 'inf'"),
-        ("a,b,y\n1,2,1\n1,2\n", {}, "line 3: expected 3 columns as in the first"),
         ('a,b,y\n1,2,1\n1,"2\n', {}, "line 3: unexpected end of data"),
-        ("a,b\n1,2\n", {}, "has no obvious label column"),
+        ("a,y\n1,2\n1_000,1\n", {}, "found '1_000'; take its values as words"),
+        ("a,b,y\n1,2,1\n1,x,0\n", {"weight": "b"}, "found 'x'; give a number"),
+        ("Made in May\n\na,b,y\n1,2,0\n3,4,1\n", {}, "line 1 has 1 column, and the"),
         ("1,2\n1,2\n", {}, "columns are 1 to 2"),
         ("a,y\n1,2\n", {"label": "z"}, "no label column 'z'; its columns are a, y"),
         ("a,y\n1,2\n", {"columns": ["z"]}, "no column 'z'"),
         ("a,y\n1,2\n", {"columns": ["y"]}, "among the features"),
-        ("a,a,y\n1,2,3\n", {}, "several columns named 'a'"),
-        ("y,\n", {}, "has no rows"),
         (b"a,y\nu,1\n\xff,1\n", {}, r"line 3, column 1: b'\\xff' is not text in UTF-8"),
         (b"gr\xf6\xdfe,y\n1,1\n", {}, "line 1, column 1: .* iconv -f latin1"),
         ('"a"b,c\n1,2\n', {}, "line 1: ',' expected after"),
@@ -359,9 +351,13 @@ def test_what_is_wrong_is_told_with_its_place(
 
 
 def written(kind: str, /, **columns: Any) -> bytes:
+    return packed(kind, pytest.importorskip("pyarrow").table(columns))
+
+
+def packed(kind: str, table: Any) -> bytes:
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet")
-    sink, table = io.BytesIO(), pyarrow.table(columns)
+    sink = io.BytesIO()
     if kind == "parquet":
         pyarrow.parquet.write_table(table, sink)
     else:
@@ -400,18 +396,9 @@ def test_parquet_and_arrow(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_the_index_of_pandas_is_left_out(kind: str) -> None:
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"a": [1.0, 2, 3], "y": [0, 1, 0]}, index=[2, 0, 1])
-    sink = io.BytesIO()
-    if kind == "parquet":
-        frame.to_parquet(sink)
-    else:
-        import pyarrow
-
-        table = pyarrow.Table.from_pandas(frame)
-        with pyarrow.ipc.new_file(sink, table.schema) as file:
-            file.write_table(table)
-    found = read(sink.getvalue(), kind)
+    found = read(packed(kind, pyarrow.Table.from_pandas(frame)), kind)
     assert found.features.names == ["a"]
     assert found.said == ["column 3 (__index_level_0__) numbers the rows: left out"]
 
@@ -441,31 +428,25 @@ def arrays(content: bytes) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
-def test_an_arrow_column_may_have_no_name(kind: str, tmp_path: Path) -> None:
+def test_an_arrow_column_may_have_no_name(kind: str) -> None:
     pyarrow = pytest.importorskip("pyarrow")
 
-    def written(names: list[str], columns: list[Any]) -> bytes:
-        table = pyarrow.Table.from_arrays(list(map(pyarrow.array, columns)), names)
-        path = tmp_path / "file"
-        if kind == "parquet":
-            pytest.importorskip("pyarrow.parquet").write_table(table, path)
-        else:
-            feather = pytest.importorskip("pyarrow.feather")
-            feather.write_feather(table, path, "uncompressed")
-        return path.read_bytes()
+    def named(*names: str) -> bytes:
+        arrays = list(map(pyarrow.array, columns))
+        return packed(kind, pyarrow.Table.from_arrays(arrays, names))
 
     columns = [[0.5, 1.5, 0.0], [2.0, 3.0, 1.0], [0, 1, 0]]
-    content = written(["", "a.b", "y"], columns)
-    table = read_table(io.BytesIO(content), kind, "t")
+    content = named("", "a.b", "y")
+    table = read(content, kind)
     assert table.features.names == ["1", "a.b"]
     np.testing.assert_array_equal(table.rows.X.T, columns[:2])
-    assert table.rows.y is not None
-    assert table.rows.y.tolist() == [0, 1, 0]
-    with pytest.raises(ValueError, match="several columns without a name; name"):
-        read_table(io.BytesIO(written(["", "", "y"], columns)), kind, "t")
+    assert labels(table) == [0, 1, 0]
+    for name, told in ("", "without a name; name"), ("a", "named 'a'"):
+        with pytest.raises(ValueError, match=f"several columns {told}"):
+            read(named(name, name, "y"), kind)
     spoilt = content.replace(b"a.b", b"a\xff.")
     with pytest.raises(ValueError, match="t cannot be read"):
-        read_table(io.BytesIO(spoilt), kind, "t")
+        read(spoilt, kind)
 
 
 def test_npz() -> None:
@@ -474,20 +455,11 @@ def test_npz() -> None:
     np.testing.assert_array_equal(found, X)
     assert y.tolist() == ["a", "b"]
     assert weight.tolist() == [1.0, 2.0]
-    found, _, _ = arrays(npz(X=np.asfortranarray(X)))
-    np.testing.assert_array_equal(found, X)
     sink = io.BytesIO()
     sparse.save_npz(sink, sparse.csr_matrix(X))
     found, y, weight = arrays(sink.getvalue())
     assert (found != X).sum() == 0
     assert y is None
     assert weight is None
-    for content, words in (
-        (npz(a=X), r"has the arrays \['a'\]; expected X, or"),
-        (npz(X=X, y=np.ones(3)), r"y\.npy has shape \(3,\); expected \(2,\)"),
-        (npz(X=X * np.nan, y=np.ones(2)), "NaN"),
-        (npz(X=X, y=np.ones(2))[:-30], "cannot be read"),
-        (npz(X=X, y=np.array(["a", 1], object)), "or as words with dtype=str"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            arrays(content)
+    with pytest.raises(ValueError, match=r"has the arrays \['a'\]; expected X, or"):
+        arrays(npz(a=X))

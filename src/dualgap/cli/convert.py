@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -142,9 +141,7 @@ def _said_of(path: str, options: TableOptions) -> list[str]:
     with open_data(path) as file:
         if file.kind not in TABLES:
             return told_of_text(file)
-        marks = options.decimal, options.thousands
-        table = open_table(file.content, file.kind, path, *marks)
-        with contextlib.closing(table):
+        with open_table(file.content, file.kind, path, options) as table:
             return table.left_out(table.layout(options, True))
 
 
@@ -195,9 +192,13 @@ def inspect(o: Values) -> None:
     norm, classes = more["row_norm"], more["classes"]
     counts = [f"{c['label']}: {c['count']}" for c in classes]
     many = len(counts) > 20
+    numbering = f"from {0 if examples.zero_based else 1}"
+    if examples.features is not None:
+        names = examples.names or [column.name for column in examples.features.columns]
+        numbering = shortened(names)
     rows = {
         "examples": f"{facts['n']:,}",
-        "features": f"{facts['d']:,}, {_numbering(examples)}",
+        "features": f"{facts['d']:,}, {numbering}",
         "values": f"{facts['nnz']:,} ({100 * more['density']:.3g} % of all)",
         "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
         "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
@@ -218,24 +219,16 @@ def inspect(o: Values) -> None:
         print(f"{name:<11}{text}")
 
 
-def _numbering(examples: FileExamples) -> str:
-    if examples.features is None:
-        return f"from {0 if examples.zero_based else 1}"
-    names = examples.names or [column.name for column in examples.features.columns]
-    return shortened(names)
-
-
 def _more_facts(examples: FileExamples) -> dict[str, Any]:
     import numpy as np
 
-    from ..data import RowStore
     from ..problems.binary import BinaryProblem
 
     X, y = examples.X, examples.y
     n, d = examples.shape
     labels, counts = np.unique(y, return_counts=True)
     norms = np.sqrt(BinaryProblem(X, np.ones(n)).q)
-    if isinstance(X, RowStore):
+    if is_store(examples.path):
         size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
     else:
         held = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)

@@ -119,15 +119,16 @@ def refuse_model(path: str, remedy: str = "give a data file") -> None:
         raise ValueError(f"{path} is a model file, not a data file; {remedy}")
 
 
-def refuse_no_model(path: str, others: bool = False) -> str:
+def refuse_no_model(path: str) -> str:
     """Return the package that wrote a model file, or raise an error."""
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a model file", path)
     whose = whose_model(path)
-    if whose is None or (whose != "dualgap" and not others):
-        known = "dualgap, LIBLINEAR or LIBSVM" if others else "dualgap"
-        what = f"a model file of {whose}" if whose else f"not a model file of {known}"
-        raise ValueError(f"{path} is {what}; give a file that train has written")
+    if whose is None:
+        raise ValueError(
+            f"{path} is not a model file of dualgap, LIBLINEAR or LIBSVM; give a file "
+            "that train has written"
+        )
     return whose
 
 
@@ -209,11 +210,8 @@ class FileExamples:
 
     def notes(self) -> dict[str, Scalar]:
         """Return the facts about training data that a model file keeps."""
-        own: dict[str, Scalar] = {"zero_based": self.zero_based}
-        own["examples"] = self.shape[0]
-        if self.features is not None:
-            own["columns"] = self.features.to_json()
-        return own
+        table = {} if self.features is None else {"columns": self.features.to_json()}
+        return {"zero_based": self.zero_based, "examples": self.shape[0], **table}
 
     def tell(self) -> None:
         """Print what was changed or left out in reading, if anything was."""
@@ -299,7 +297,7 @@ def read_data(
         known = trained.notes.get("zero_based")
         base = known if base is None and isinstance(known, bool) else base
         remedy = f"give data like the training data of {o.model}"
-        width = trained.model.n_features_in_ if trained.kind != "LIBSVM" else None
+        width = trained.model.n_features_in_
     options, weights = table_options(o), getattr(o, "weights", None)
     several = [] if trained is None else labels_in(trained.model)
     if is_store(path):
@@ -307,14 +305,26 @@ def read_data(
     else:
         weight = None if weights is None else weights_in(weights)
         features = None if trained is None else trained.features
-        columns = _Columns(options, features, needs_label, training, weight)
+        columns = Values(
+            options=options, known=features, needs_label=needs_label,
+            training=training, weight=weight,
+        )  # fmt: skip
         found = _of_file(o, base, width, columns, several)
     if several and not found.several:  # such as a table, with one label a row
         found = replace(found, labelled=False)
     name, (n, d) = found.path, found.shape
     if n == 0:
         raise ValueError(f"{name} has no examples; give a file with data")
-    if width is not None and d != width:
+    read = found.features
+    new = trained is not None and trained.features is None and not training
+    if new and read is not None and not read.plain:
+        words = ", ".join(column.name for column in read.columns if column.words)
+        raise ValueError(
+            f"{name} has words ({words}), but {o.model} was trained on numbers alone; "
+            "give data like its training data"
+        )
+    widened = trained is not None and trained.kind == "LIBSVM" and d > (width or 0)
+    if width is not None and d != width and not widened:
         than = "more than" if d > width else "not"
         raise ValueError(f"{name} has {d} features, {than} {width}; {remedy}")
     if weight is not None:
@@ -343,16 +353,6 @@ def weights_in(path: str) -> Given:
             ) from None
 
 
-class _Columns(NamedTuple):
-    """Settings for the columns of a table, in the order of `read_table`."""
-
-    options: TableOptions
-    known: Features | None
-    needs_label: bool
-    training: bool
-    weight: Given | None
-
-
 def _with_table(examples: FileExamples, known: Sequence[str]) -> FileExamples:
     """Return examples with a table of labels; those that a model lacks are left out."""
     import numpy as np
@@ -377,10 +377,10 @@ def _of_file(
     o: Values,
     base: bool | None,
     width: int | None,
-    columns: _Columns,
+    columns: Values,
     known: Sequence[str],
 ) -> FileExamples:
-    """Read the examples of a file or of standard input."""
+    """Read the examples of a file or standard input; `columns` are of `read_table`."""
     from ..data.opening import open_data
 
     path = o.data
@@ -388,7 +388,8 @@ def _of_file(
         name, kind, options = file.name, file.kind, columns.options._asdict()
         several = getattr(o, "several_labels", False) or bool(known)
         if kind == "svmlight":
-            _refuse_options(name, "svmlight text, not a table", **options)
+            what = "svmlight text, not a table: it has no commas, semicolons, tabs or "
+            _refuse_options(name, f"{what}bars between columns", **options)
             found = _svmlight(file, base, o.n_jobs, width, several)
             return _with_table(found, known) if several else found
         if several and not known:
@@ -403,7 +404,7 @@ def _of_file(
         _refuse_options(name, what, zero_based=o.zero_based)
         if kind in TABLES:
             rows, features, said, gaps = read_table(
-                file.content, kind, name, **columns._asdict()
+                file.content, kind, name, **vars(columns)
             )
             found = _examples(name, rows.X, rows.y, rows.weight)
             return replace(found, features=features, said=said, gaps=gaps)
@@ -472,6 +473,23 @@ def _whole(y: NDArray[np.generic]) -> NDArray[np.generic]:
     return y
 
 
+def read_model(path: str, told: dict[str, float | None]) -> Trained:
+    """Read a model file of dualgap, LIBLINEAR or LIBSVM."""
+    from ..models import read_liblinear, read_libsvm
+    from ..models.files import load_parts
+
+    whose = refuse_no_model(path)
+    if whose == "dualgap":
+        model, notes, scaling = load_parts(path)
+        return Trained(model, {"zero_based": False, **notes}, scaling)
+    read = read_liblinear if whose == "LIBLINEAR" else read_libsvm
+    model = read(
+        path, C=told.get("C") or 1.0, epsilon=told.get("epsilon") or 0.0,
+        nu=told.get("nu") or 0.5,
+    )  # fmt: skip
+    return Trained(model, {"zero_based": False}, None, whose)
+
+
 def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamples]:
     """Read a model, and examples in the format of its training data.
 
@@ -480,15 +498,15 @@ def read_as_trained(o: Values, *, whole: bool = False) -> tuple[Model, FileExamp
     from ..models.plain import load_plain
 
     check_files(o)
-    refuse_no_model(o.model)
     # Without scikit-learn if possible: its import takes longer than the prediction.
-    loaded = None if whole or is_store(o.data) else load_plain(o.model)
-    if loaded is None:
-        from ..models.files import load_parts
-
-        loaded = load_parts(o.model)
-    trained = Trained(*loaded)
+    plain = refuse_no_model(o.model) == "dualgap" and not (whole or is_store(o.data))
+    loaded = load_plain(o.model) if plain else None
+    trained = Trained(*loaded) if loaded else read_model(o.model, {})
     examples = read_data(o, trained, needs_label=False, training=False)
+    if trained.kind == "LIBSVM":  # whose file lacks columns without support vectors
+        model, d = trained.model, examples.shape[1]
+        model.support_vectors_.resize(len(model.support_), d)
+        model.n_features_in_ = d
     return trained.model, rescaled(examples, trained.scaling)
 
 
@@ -534,61 +552,7 @@ def _opened(o: Values, options: TableOptions) -> FileExamples:
     return FileExamples(path, store, y, store.zero_based, features=store.features)
 
 
-def refuse_untrainable(examples: FileExamples, task: str = "classification") -> None:
-    """Raise an error for examples that a model of a task cannot be trained on."""
-    path, kind, of_store = examples.path, examples.y.dtype.kind, ""
-    if is_store(examples.path):
-        of_store = ", from the file that the store was made from"
-    if examples.nnz == 0:
-        raise ValueError(f"{path} has only labels and no values; add features")
-    if task == "regression" and kind not in "if":
-        raise ValueError(
-            f"{path} has labels that are not numbers, such as {examples.y[0]!s}; name "
-            "a column of numbers with --label, or leave --task regression out to "
-            "train a classifier"
-        )
-    if task != "classification" or examples.several:
-        return
-    if len(examples.labels) < 2:
-        raise ValueError(
-            f"{path} has only one class, {examples.labels[0]}, and classification "
-            f"needs two; dualgap train --task one-class learns one class{of_store}"
-        )
-    if kind == "f":
-        odd = [x for x in map(float, examples.labels) if x % 1 or abs(x) >= 2**53]
-        raise ValueError(
-            f"{path} has labels that are not whole numbers below 2**53, such as "
-            f"{odd[0]}; dualgap train --task regression predicts numbers{of_store}"
-        )
-
-
-def standardized(
-    examples: FileExamples, wanted: bool
-) -> tuple[FileExamples, Scaling | None]:
-    """Return examples with standardised columns, and the scaling; or None for it."""
-    if not wanted:
-        return examples, None
-    from ..data.scaling import Scaling
-
-    scaling = Scaling.of(examples.X)
-    return replace(examples, X=scaling.apply(examples.X)), scaling
-
-
 def shortened(labels: Sequence[Label]) -> str:
     """Return the first ten labels as text."""
     more = ", ..." if len(labels) > 10 else ""
     return ", ".join(map(str, labels[:10])) + more
-
-
-def save(
-    model: Model, path: str, examples: FileExamples, scaling: Scaling | None
-) -> None:
-    """Write a model file."""
-    from ..models.plain import PlainLinearSVC, save_plain
-
-    if isinstance(model, PlainLinearSVC):
-        save_plain(model, path, examples.notes(), scaling, examples.names)
-        return
-    from ..models.files import save_parts
-
-    save_parts(model, path, False, examples.notes(), scaling, examples.names)

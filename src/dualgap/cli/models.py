@@ -12,7 +12,7 @@ from .data import (
     Trained,
     check_files,
     read_data,
-    refuse_no_model,
+    read_model,
     rescaled,
     uncalibrated,
 )
@@ -245,23 +245,6 @@ def _read(o: Values) -> tuple[Trained, Model, FileExamples]:
     return trained, fitted, examples
 
 
-def read_model(path: str, told: dict[str, float | None]) -> Trained:
-    """Read a model file of dualgap, LIBLINEAR or LIBSVM."""
-    from ..models import read_liblinear, read_libsvm
-    from ..models.files import load_parts
-
-    whose = refuse_no_model(path, others=True)
-    if whose == "dualgap":
-        model, notes, scaling = load_parts(path)
-        return Trained(model, {"zero_based": False, **notes}, scaling)
-    read = read_liblinear if whose == "LIBLINEAR" else read_libsvm
-    model = read(
-        path, C=told.get("C") or 1.0, epsilon=told.get("epsilon") or 0.0,
-        nu=told.get("nu") or 0.5,
-    )  # fmt: skip
-    return Trained(model, {"zero_based": False}, None, whose)
-
-
 def _is_text(path: str) -> bool:
     """Whether a path names a file of plain svmlight text."""
     from ..data.opening import kind_of
@@ -297,7 +280,7 @@ Output:
 
 def add_export(command: Options) -> None:
     """Add the options."""
-    command.trained_model("Model file of train, of LIBLINEAR or of LIBSVM.")
+    command.trained_model()
     command.output("OUT", "File to write.", "peer")
     command.add(_FORMAT)
     command.common()

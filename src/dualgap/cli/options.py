@@ -440,7 +440,9 @@ class Options(Command):
         text = _DATA + " Or a row store made by convert." * store
         self.arguments.append(Argument("data", "DATA", text))
 
-    def trained_model(self, text: str = "File written by train.") -> None:
+    def trained_model(
+        self, text: str = "Model file of train, of LIBLINEAR or of LIBSVM."
+    ) -> None:
         """Add the argument MODEL, a file to read."""
         self.arguments.append(Argument("model", "MODEL", text))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from .data import check_files, read_data, refuse_untrainable, save, standardized
+from .data import check_files, read_data
 from .fields import several, stored, whole
 from .options import (
     STANDARDIZE,
@@ -31,6 +31,7 @@ from .report import (
     table,
     without_convergence_warnings,
 )
+from .train import refuse_untrainable, save, standardized
 
 if TYPE_CHECKING:
     from collections.abc import Callable

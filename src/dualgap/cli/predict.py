@@ -208,6 +208,8 @@ def with_undecided(
     plain = uncalibrated(fitted)
     if not hasattr(plain, "certified_labels") or labels_in(plain):
         raise ValueError("--undecided is for classification with --C; leave it out")
+    if not hasattr(plain, "certificate_"):
+        raise ValueError("--undecided needs a model of dualgap train; leave it out")
     if undecided in map(str, fitted.classes_.tolist()):
         raise ValueError(
             f"--undecided {undecided} is one of the classes; give a word that is no "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .data import (
@@ -13,10 +14,7 @@ from .data import (
     is_store,
     read_data,
     refuse_store,
-    refuse_untrainable,
-    save,
     shortened,
-    standardized,
 )
 from .options import (
     PLACES,
@@ -323,12 +321,68 @@ def _tell_of(examples: FileExamples, task: str, seconds: float) -> None:
 
 def _problems(model: Model, examples: FileExamples) -> int:
     """Return the number of binary problems, each with its own progress."""
+    from ..problems.reductions import reduction_of
+
     parameters = model.get_params()
-    way = parameters.get("multi_class", "ovo")
     classes = len(examples.labels) if "class_weight" in parameters else 2
-    if classes == 2 or way == "crammer_singer":
-        return 1
-    return classes * (classes - 1) // 2 if way == "ovo" else classes
+    return len(reduction_of(parameters.get("multi_class", "ovo"), classes))
+
+
+def refuse_untrainable(examples: FileExamples, task: str = "classification") -> None:
+    """Raise an error for examples that a model of a task cannot be trained on."""
+    path, kind, of_store = examples.path, examples.y.dtype.kind, ""
+    if is_store(examples.path):
+        of_store = ", from the file that the store was made from"
+    if examples.nnz == 0:
+        raise ValueError(
+            f"{path} has only labels and no values; add features (a table has commas, "
+            "semicolons, tabs, bars or blanks between its columns)"
+        )
+    if task == "regression" and kind not in "if":
+        raise ValueError(
+            f"{path} has labels that are not numbers, such as {examples.y[0]!s}; name "
+            "a column of numbers with --label, or leave --task regression out to "
+            "train a classifier"
+        )
+    if task != "classification" or examples.several:
+        return
+    if len(examples.labels) < 2:
+        raise ValueError(
+            f"{path} has only one class, {examples.labels[0]}, and classification "
+            f"needs two; dualgap train --task one-class learns one class{of_store}"
+        )
+    if kind == "f":
+        odd = [x for x in map(float, examples.labels) if x % 1 or abs(x) >= 2**53]
+        raise ValueError(
+            f"{path} has labels that are not whole numbers below 2**53, such as "
+            f"{odd[0]}; dualgap train --task regression predicts numbers{of_store}"
+        )
+
+
+def standardized(
+    examples: FileExamples, wanted: bool
+) -> tuple[FileExamples, Scaling | None]:
+    """Return examples with standardised columns, and the scaling; or None for it."""
+    if not wanted:
+        return examples, None
+    from ..data.scaling import Scaling
+
+    scaling = Scaling.of(examples.X)
+    return replace(examples, X=scaling.apply(examples.X)), scaling
+
+
+def save(
+    model: Model, path: str, examples: FileExamples, scaling: Scaling | None
+) -> None:
+    """Write a model file."""
+    from ..models.plain import PlainLinearSVC, save_plain
+
+    if isinstance(model, PlainLinearSVC):
+        save_plain(model, path, examples.notes(), scaling, examples.names)
+        return
+    from ..models.files import save_parts
+
+    save_parts(model, path, False, examples.notes(), scaling, examples.names)
 
 
 COMMANDS = {"train": (EPILOG, add, run)}

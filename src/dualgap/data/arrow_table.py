@@ -26,7 +26,7 @@ class ArrowTable(TableFile):
 
     def __init__(self, content: BinaryIO, kind: str, name: str) -> None:
         pyarrow = _pyarrow_for(name)
-        self.name = name
+        super().__init__(name)
         self._kinds = (pyarrow.ArrowException, UnicodeDecodeError, OSError)
         self._parquet = kind == "parquet"
         with self.told():
@@ -120,15 +120,17 @@ class ArrowTable(TableFile):
             if flags is not None:
                 return flags
             refused = (
-                f"words such as {found.words[0]!r}, where the model has numbers; give "
-                "data like its training data"
+                f"words such as {found.words[0]!r} in the place of numbers; give "
+                "numbers"
             )
         elif types.is_temporal(kind):
             refused = (
                 f"dates or times ({kind}), which are no features; turn them into "
                 "numbers, or leave the column out with columns=..."
             )
-        elif not _is_number(types, kind):
+        elif not (
+            types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
+        ):
             refused = (
                 f"type {kind}, not numbers or words; leave the column out with "
                 "columns=..."
@@ -172,11 +174,3 @@ def _is_text(types: ModuleType, kind: pyarrow.DataType) -> bool:
         return _is_text(types, kind.value_type)
     kinds = types.is_string, types.is_large_string, types.is_string_view
     return any(holds(kind) for holds in kinds)
-
-
-def _is_number(types: ModuleType, kind: pyarrow.DataType) -> bool:
-    whole = types.is_integer, types.is_boolean
-    return any(
-        holds(kind)
-        for holds in (*whole, types.is_floating, types.is_decimal, types.is_null)
-    )

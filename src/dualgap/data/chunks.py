@@ -244,9 +244,13 @@ def _mapped(path: str, kind: str, folder: str) -> dict[str, Array]:
     if kind == "npy":
         return {"X": _map(path, path)}
     with _told(path), zipfile.ZipFile(path) as archive:
-        members = [name for name in archive.namelist() if name.endswith(".npy")]
-        files = {name: archive.extract(name, folder) for name in members}
+        files = {name: archive.extract(name, folder) for name in _members(archive)}
     return {n[:-4]: _map(file, f"{path}, array {n}") for n, file in files.items()}
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    """Return the arrays of an archive; other files in it are left alone."""
+    return [name for name in archive.namelist() if name.endswith(".npy")]
 
 
 def _map(file: str, name: str) -> Array:
@@ -271,8 +275,11 @@ def read_arrays(
         if kind == "npy":
             arrays = {"X": np.lib.format.read_array(content)}
         else:
-            found = np.load(content)
-            arrays = {name: found[name] for name in found.files}
+            arrays = {}
+            with zipfile.ZipFile(content) as archive:
+                for member in _members(archive):
+                    with archive.open(member) as file:
+                        arrays[member[:-4]] = np.lib.format.read_array(file)
     n, parts = _rows(name, arrays, np.dtype(np.float64), None)
     X = next(parts, None)
     if X is None:

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -38,16 +36,13 @@ from ..memory import make_room_for
 from .atomic import flush_folder
 from .chunks import Chunk, Plan, Source
 from .description import DESCRIPTION
-from .gather import Gather, InOrder, Run
+from .gather import Gather, Run, in_order
 from .lock import locked
 from .sources import source_of
 from .store import BUFFER, RowStore
 from .svmlight import checked_dtype, thread_count
 from .table_file import TableOptions
-from .types import MatrixLike
-
-T = TypeVar("T")
-S = TypeVar("S")
+from .types import MatrixLike, Parameters
 
 #: Bytes of memory of a conversion.
 MEMORY = 2**30
@@ -190,9 +185,8 @@ def convert(
         with _folder(os.path.join(parent, f".{name}.converting"), target) as folder:
             make_room_for(threads)
             with ThreadPoolExecutor(threads) as pool:
-                in_order = functools.partial(_in_order, pool, threads)
-                runs = _scatter(source, folder, in_order)
-                Gather(folder, source, runs).run(in_order)
+                runs = _scatter(source, folder, pool, threads)
+                Gather(folder, source, runs).run(pool, threads)
             _publish(folder, target)
     return RowStore.open(target, buffer=buffer)
 
@@ -245,24 +239,9 @@ def _publish(folder: str, target: str) -> None:
     flush_folder(os.path.dirname(target))
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, ahead: int, task: Callable[[S], T], items: Iterable[S]
-) -> Iterator[T]:
-    """Yield the results of a task in the order of the items, some of them ahead."""
-    waiting: deque[Future[T]] = deque()
-    try:
-        for item in items:
-            if len(waiting) == ahead:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(task, item))
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
-def _scatter(source: Source, folder: str, in_order: InOrder) -> list[Run]:
+def _scatter(
+    source: Source, folder: str, pool: ThreadPoolExecutor, threads: int
+) -> list[Run]:
     """Write one run per chunk, and return the runs."""
     plan, format_, source.folder = source.plan, source.plan.format, folder
 
@@ -277,7 +256,7 @@ def _scatter(source: Source, folder: str, in_order: InOrder) -> list[Run]:
         k, chunk, format_ = item
         return _write_run(os.path.join(folder, f"run-{k:06d}"), chunk, plan, format_)
 
-    runs = list(in_order(write, numbered()))
+    runs = list(in_order(pool, threads, write, numbered()))
     if len({bool(run.words) for run in runs if run.rows}) > 1:
         odd = next(run.words[0] for run in runs if run.words)
         raise ValueError(
@@ -294,7 +273,9 @@ def _write_run(path: str, chunk: Chunk, plan: Plan, format_: str) -> Run:
     n = len(labels)
     if plan.shuffle:
         # The key of row r is the r-th number of one sequence, whatever the chunks.
-        keys = _keys(plan.seed, chunk.first, n)
+        generator = np.random.PCG64(plan.seed)
+        generator.advance(chunk.first)
+        keys = generator.random_raw(n)
     else:
         keys = np.arange(chunk.first, chunk.first + n, dtype=np.uint64)
     if not sparse.issparse(X) and format_ == "csr":
@@ -318,18 +299,12 @@ def _write_run(path: str, chunk: Chunk, plan: Plan, format_: str) -> Run:
     return Run.written(path, arrays, **facts)
 
 
-def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
-    generator = np.random.PCG64(seed)
-    generator.advance(first)
-    return generator.random_raw(n)
-
-
 def _inspected(
     X: MatrixLike,
     y: NDArray[np.float64],
     weight: NDArray[np.float64] | None,
     chunk: Chunk,
-) -> dict[str, Any]:
+) -> Parameters:
     """Refuse invalid values, labels and weights, and return the facts about a run."""
     n, dense = X.shape[0], not sparse.issparse(X)
     indices = np.empty(0, np.int32) if dense else X.indices

@@ -22,6 +22,7 @@ from .table_file import (
     LABEL_NAMES,
     ColumnError,
     TableFile,
+    TableOptions,
     Want,
     numbers_rows,
 )
@@ -83,20 +84,11 @@ def _grouped(mark: str, number: Number) -> Number:
 
 
 class CsvTable(TableFile):
-    """A table in text.
+    """A table in text."""
 
-    `content`: the open file. `name`: its name, for messages. `decimal`: decimal point;
-    None looks at the first lines. `thousands`: mark between thousands, if there is one.
-    """
-
-    def __init__(
-        self,
-        content: BinaryIO,
-        name: str,
-        decimal: str | None,
-        thousands: str | None = None,
-    ) -> None:
-        self.name = name
+    def __init__(self, content: BinaryIO, name: str, options: TableOptions) -> None:
+        super().__init__(name)
+        decimal, thousands = options.decimal, options.thousands
         buffered = io.BufferedReader(cast(io.RawIOBase, content))
         wide = buffered.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         # A byte that is no UTF-8 is an error only in a column that is used.
@@ -135,6 +127,12 @@ class CsvTable(TableFile):
             chain(head, lines), delimiter=self.separator, strict=True
         )
         self.count = len(sample[0]) if sample else 0
+        widths = {len(row) for row in sample[1:-1]}
+        if self.count == 1 and len(widths) == 1 and max(widths) > 2:
+            raise ValueError(
+                f"{name}, line {self._before + 1} has 1 column, and the lines below it "
+                f"have {max(widths)}; remove what stands above the names of columns"
+            )
         self.names, named = None, False
         if self._is_header(sample):
             self.names = [field.strip() for field in sample[0]]
@@ -148,7 +146,8 @@ class CsvTable(TableFile):
         self.index = [
             j
             for j, column in enumerate(columns if self.count > 1 else ())
-            if self.names and (numbers_rows(self.names[j], j, column) or j < named)
+            if numbers_rows(self.names[j] if self.names else None, j, column)
+            or j < named
         ]
         self.empty = [
             j
@@ -189,7 +188,7 @@ class CsvTable(TableFile):
             self.number(text)
         except ValueError:
             return False
-        return True
+        return "_" not in text
 
     def _is_text(self, column: Sequence[str]) -> bool:
         """Whether the first value of a column is a word."""
@@ -220,7 +219,23 @@ class CsvTable(TableFile):
         ):
             return True
         labels = [j for j, t in enumerate(first) if t.strip().lower() in LABEL_NAMES]
-        return any(first[j] not in [row[j] for row in rest if row[j:]] for j in labels)
+        if any(first[j] not in [row[j] for row in rest if row[j:]] for j in labels):
+            return True
+        return self._counts(first, rest)
+
+    def _counts(self, first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+        """Whether numbers in the first row are names, such as 0, 1, 2 or years."""
+        rows = [row for row in rest if len(row) == len(first)]
+        columns = list(zip(first, *rows, strict=True))
+        numbers = [column for column in columns if column[0].isdecimal()]
+        start = int(numbers[0][0]) if numbers else 0
+        if [int(name) for name, *_ in numbers] != [*range(start, start + len(numbers))]:
+            return False
+        again = any(name in own for name, *own in columns if not name.isdecimal())
+        # Rows of small whole numbers may count too.
+        whole = all(text.isdecimal() for column in numbers for text in column)
+        least = 5 if whole else 3
+        return bool(rows) and not again and 1 < len(numbers) and least <= len(columns)
 
     def _header(self, sample: list[list[str]]) -> None:
         """Read the names, and check them."""
@@ -288,7 +303,9 @@ class CsvTable(TableFile):
         texts = self._columns[j]
         if want.words is not True:
             try:
-                return np.fromiter(map(self.number, texts), float, len(texts))
+                values = np.fromiter(map(self.number, texts), float, len(texts))
+                if "_" not in "".join(texts):  # Python reads 1_000 as a number
+                    return values
             except ValueError:
                 pass
         found = self._mixed(j, texts, want)
@@ -323,10 +340,10 @@ class CsvTable(TableFile):
             flags = None if numbers else found.flags()
             if flags is not None:
                 return flags
-            self._refuse(j, int((codes >= 0).argmax()))
+            self._refuse(j, int((codes >= 0).argmax()), want)
         return found
 
-    def _refuse(self, j: int, row: int) -> None:
+    def _refuse(self, j: int, row: int, want: Want) -> None:
         """Raise an error for a value that is not a finite number."""
         text = self._columns[j][row].strip()
         told, look = f"expected a finite number, found {text[:40]!r}", look_of(text)
@@ -334,11 +351,13 @@ class CsvTable(TableFile):
             told = f"{text[:40]!r} {look}"
         elif text.lower() in _UNSURE:
             told += "; leave the field empty if it is missing"
-        else:
+        elif want.learns:
             told += (
                 "; take its values as words with one_hot=..., or leave the column out "
                 "with columns=..."
             )
+        else:
+            told += "; give a number"
         raise self._fault(j, row, told)
 
 
@@ -359,5 +378,15 @@ def _separator(head: Sequence[str]) -> str:
             commas = [field for field in fields if "," in field]
             if all(map(_DECIMAL_COMMA.fullmatch, commas)) or "," not in some[0]:
                 return mark
-    best = max(SEPARATORS, key=some[0].count)
-    return best if best in some[0] else " "
+    first = some[0]
+    for line in some[1:]:
+        if first.count('"') % 2:  # a name of several lines
+            first += line
+    for line in (
+        first,
+        some[-1] if len({len(line.split()) for line in some}) > 1 else "",
+    ):
+        best = max(SEPARATORS, key=line.count)
+        if best in line:
+            return best
+    return " "

@@ -108,16 +108,12 @@ def parse(text: str) -> Description:
     if digest(description) != description["sha256"]:
         raise ValueError("its checksum is wrong: it was damaged or edited")
     n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
-    if n == 0 or d == 0:
-        raise ValueError(f"it describes {n} rows of {d} features")
-    if description["dense"] and entries != n * d:
+    longest, dense = description["largest_row"], description["dense"]
+    filled = not dense or (entries, longest) == (n * d, d)
+    if n == 0 or d == 0 or longest > d or not filled:
         raise ValueError(
-            f"it describes {entries} entries of {n} dense rows with {d} features"
-        )
-    longest = description["largest_row"]
-    if longest > d or (description["dense"] and longest < d):
-        raise ValueError(
-            f"it describes a longest row of {longest} entries with {d} features"
+            f"it describes {n}{' dense' * dense} rows with {entries} entries, and a "
+            f"longest row of {longest} entries with {d} features"
         )
     if description["columns"]:
         width = Features.from_json(description["columns"]).width

@@ -27,6 +27,8 @@ class FeatureSettings:
 
     #: Most words of a column that becomes features without being named.
     most_words: int = 100
+    #: Words that occur once from which a column is none, if nearly all rows have one.
+    alone: int = 20
     #: Part of the entries below which encoded rows are sparse.
     dense: float = 0.3
 
@@ -39,11 +41,11 @@ _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _UNIT = r"\s?([%$€£¥°]|°[CF]|USD|EUR|GBP|CHF|JPY|kg|mg|km|cm|mm|ml|lbs?|oz|ft|kWh)"
 _LOOKS = {
     r"\d{4}[-/]\d\d?[-/]\d\d?(?!\d).*|\d\d?[./]\d\d?[./]\d{2,4}\b.*|"
-    rf"(?i:\d\d?\W+{_MONTH}\W+\d{{2,4}}\b.*|{_MONTH}\W+\d\d?\W+\d{{4}}\b.*)": (
+    rf"(?i:\d\d?\W+{_MONTH}\W+\d{{2,4}}\b.*|{_MONTH}\W+(\d\d?\W+)?\d{{4}}\b.*)": (
         "is a date, which is no feature; turn it into numbers, or leave it out with "
         "columns=..."
     ),
-    r"\d\d?:\d\d(:\d\d(\.\d+)?)?": (
+    r"\d\d?:\d\d(:\d\d(\.\d+)?)?(\s?[aApP]\.?[mM]\.?)?": (
         "is a time of day, which is no feature; turn it into numbers, or leave it out "
         "with columns=..."
     ),
@@ -84,6 +86,9 @@ class Words:
 
     codes: NDArray[np.int32]
     words: list[str]
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
     def flags(self) -> Numbers | None:
         """Return a column of True and False as 1 and 0; None if it has other words."""
@@ -179,7 +184,7 @@ class Features:
 
         Rows with a value that is missing and is not filled have NaN.
         """
-        n = len(columns[0].codes if isinstance(columns[0], Words) else columns[0])
+        n = len(columns[0])
         if self.plain:
             X = np.empty((n, len(columns)))
             for j, (feature, column) in enumerate(

@@ -61,8 +61,7 @@ class Arrays(NamedTuple):
     def matrix(self, shape: tuple[int, int]) -> Matrix:
         if self.indices is None:
             return self.values
-        X = csr_matrix((self.values, self.indices, self.indptr), shape=shape)
-        return X
+        return csr_matrix((self.values, self.indices, self.indptr), shape=shape)
 
 
 class StoredArray:

@@ -6,9 +6,11 @@ import contextlib
 import json
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, BinaryIO, ClassVar, Protocol, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +46,21 @@ class StoreWritingSettings:
     chunks: int = 16
 
 
-class InOrder(Protocol):
-    """Function that yields the results of a task in the order of the items."""
-
-    def __call__(self, task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]: ...
+def in_order(
+    pool: ThreadPoolExecutor, ahead: int, task: Callable[[S], T], items: Iterable[S]
+) -> Iterator[T]:
+    """Yield the results of a task in the order of the items, some of them ahead."""
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            if len(waiting) == ahead:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(task, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 @dataclass(frozen=True)
@@ -199,7 +212,7 @@ class Gather:
             )
         return max(found if asked is None else asked, 1)
 
-    def run(self, in_order: InOrder) -> None:
+    def run(self, pool: ThreadPoolExecutor, threads: int) -> None:
         """Write the arrays and the description."""
         # Memory of an interval: its rows from the runs, and the sorted rows.
         row = 40 + (8 * self.d if self.dense else 0)
@@ -217,7 +230,9 @@ class Gather:
             if not self.dense:
                 writers["indptr"].write(np.zeros(1, np.int64))
             entries = 0
-            for arrays in in_order(self._interval, np.stack(cuts, axis=1)):
+            for arrays in in_order(
+                pool, threads, self._interval, np.stack(cuts, axis=1)
+            ):
                 entries = _append(writers, arrays, entries)
                 del arrays
             sums = {name: writer.end() for name, writer in writers.items()}

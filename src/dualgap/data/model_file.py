@@ -21,7 +21,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from scipy import sparse
 from ..certificate import Bounds, Certificate, Status
 from ..names import own_version
 from .atomic import write_atomically
-from .types import Matrix
+from .types import Array, Matrix
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ OPTIMUM = "optimum."
 Path = str | os.PathLike[str]
 Scalar = str | int | float | bool | None
 Record = dict[str, Any]
-Tensors = dict[str, NDArray[Any]]
+Tensors = dict[str, Array]
 #: The allowed types of a tensor, such as ``("F64",)``, and its shape, where -1 stands
 #: for any length.
 Shape = tuple[tuple[str, ...], tuple[int, ...]]
@@ -77,22 +77,8 @@ _HEADER: dict[str, type] = {
 # ---------------------------------------------------------------------- whole files
 
 
-class FittedModel(Protocol):
-    """A model that a file can hold."""
-
-    n_features_in_: int
-    certificate_: Certificate
-
-
-class FittedLinearModel(FittedModel, Protocol):
-    """A linear one."""
-
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-
-
 def common_fields(
-    model: FittedModel, names: Iterable[str] | None, notes: Mapping[str, Scalar]
+    model: Any, names: Iterable[str] | None, notes: Mapping[str, Scalar]
 ) -> Record:
     """Return the fields that the records of all models have."""
     known = getattr(model, "classes_", None)
@@ -105,7 +91,7 @@ def common_fields(
     }
 
 
-def linear_parts(model: FittedLinearModel) -> tuple[Record, Tensors]:
+def linear_parts(model: Any) -> tuple[Record, Tensors]:
     """Return the other fields and the tensors of a linear model without its duals."""
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     tensors = {
@@ -114,7 +100,9 @@ def linear_parts(model: FittedLinearModel) -> tuple[Record, Tensors]:
     }
     if hasattr(model, "n_support_"):
         tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
-    return {"n_rows": None, "coef_order": coef_order(coef)}, tensors
+    # In Fortran order after sparse rows.
+    fortran = coef.flags.f_contiguous and not coef.flags.c_contiguous
+    return {"n_rows": None, "coef_order": "F" if fortran else "C"}, tensors
 
 
 def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
@@ -236,12 +224,6 @@ def _parse(text: str | None, format: str) -> Record:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"its record contains {name}")
-
-
-def coef_order(coef: NDArray[np.float64]) -> str:
-    """Return "F" if coefficients are in Fortran order, as after sparse rows, or "C"."""
-    flags = coef.flags
-    return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
 
 def expect_fields(
@@ -389,7 +371,7 @@ def from_fields(record: type[T], fields: object, without: Iterable[str] = ()) ->
 
 
 @functools.cache  # slow: the annotations are compiled
-def _hints(record: type) -> dict[str, Any]:
+def _hints(record: type) -> Record:
     return typing.get_type_hints(record)
 
 
@@ -427,8 +409,7 @@ def certificate(fields: object) -> Certificate:
     unknown = set()  # infinite bounds
     if status is not Status.CERTIFIED:
         unknown = {name for name in ("primal", "dual") if fields.get(name, 0) is None}
-    # Older files lack these fields; `atol` is stored if it is not 0.
-    fields = {"rounding": 0.0, "floor": 0.0, "atol": 0.0} | fields | {"status": status}
+    fields = {"atol": 0.0} | fields | {"status": status}  # stored if it is not 0
     numbers = {f.name: fields.pop(f.name, None) for f in dataclasses.fields(Bounds)}
     numbers |= {name: math.inf if name == "primal" else -math.inf for name in unknown}
     bounds = from_fields(Bounds, numbers)

@@ -64,6 +64,7 @@ _OTHERS = {
     "utf-32": "is UTF-32; save it as UTF-8",
     "stream": "is a stream of Arrow; save it as an Arrow file, or as Parquet",
     "wabbit": "is text for Vowpal Wabbit; save it as svmlight text",
+    "empty": "has no examples; give a file with data",
     "lines": "has a lone carriage return at the end of lines; convert it with: "
     "tr '\\r' '\\n'",
     "binary": "is not a data file; give svmlight text, CSV, TSV, Parquet, Arrow, .npy "
@@ -103,10 +104,12 @@ def open_data(path: str, stream: BinaryIO | None = None) -> Iterator[DataFile]:
         regular = stream is None and os.path.isfile(path)
         start = file.read(START)
         kind, suffix = kind_of(start)
-        if suffix is None and kind in ("svmlight", "binary"):
-            extension = os.path.splitext(name)[1].lower()
+        extension = os.path.splitext(name)[1].lower()
+        if suffix is None and kind in ("svmlight", "binary", "empty"):
             kind = NAMED.get(extension, kind)
             suffix = extension if extension in DECOMPRESSORS else None
+        elif suffix == ".zip" and extension == ".npz":  # some other file comes first
+            kind, suffix = "npz", None
         if regular:
             file.seek(0)
         elif suffix is None and kind in TEXTS:  # a pipe can be read only once
@@ -225,17 +228,20 @@ def _kind_of_zip(start: bytes) -> tuple[str, str | None]:
 def _kind_of_text(start: bytes) -> str:
     if re.match(rb"\s*(%[^\n]*\n\s*)*@relation\b", start, re.IGNORECASE):
         return "arff"
-    if re.match(rb"\s*<(!doctype|html|\?xml)\b", start, re.IGNORECASE):
+    if re.match(rb"\s*<(!doctype|html|\?xml|table|stata_dta)\b", start, re.IGNORECASE):
         return "markup"
     if re.match(rb"\s*(\[\s*)?\{\s*[\"}]|\s*\[\s*[\[\d\"-]", start):
         return "json"
+    if start.isspace() or not start:
+        return "empty"
     for line in start.splitlines():
         if line.strip() and not line.lstrip().startswith(b"#"):
-            if _SVMLIGHT.match(line) and not _TIME.search(line):
+            text = b'"' in line or _TIME.search(line)
+            if _SVMLIGHT.match(line) and not text:
                 return "lines" if b"\r" in start and b"\n" not in start else "svmlight"
             if _WABBIT.match(line):
                 return "wabbit"
-            separated = any(mark.encode() in line for mark in SEPARATORS)
+            separated = any(mark.encode() in line for mark in (*SEPARATORS, '"'))
             blanks = len(line.split()) > 1 and b":" not in line
             return "csv" if separated or blanks else "svmlight"
     return "svmlight"

@@ -28,16 +28,16 @@ class Scaling(NamedTuple):
             mean = X.mean(axis=0)
             blocks = (X[at : at + _BLOCK] - mean for at in range(0, n, _BLOCK))
             squares = sum((block * block).sum(axis=0) for block in blocks)
-            scale = np.sqrt(squares / n)
-            floor = 10 * np.finfo(float).eps * np.abs(mean)  # below it, only rounding
-            return cls(mean, np.where(scale > floor, scale, 1.0))
-        d = X.shape[1]
-        mean = np.bincount(X.indices, X.data, d) / n
-        counts = np.bincount(X.indices, minlength=d)
-        squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
-        scale = np.sqrt((squares + (n - counts) * mean**2) / n)
-        floor = 10 * np.finfo(float).eps * np.abs(mean)
-        return cls(None, np.where(scale > floor, scale, 1.0))
+        else:
+            d = X.shape[1]
+            mean = np.bincount(X.indices, X.data, d) / n
+            zeros = n - np.bincount(X.indices, minlength=d)
+            squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
+            squares += zeros * mean**2
+        scale = np.sqrt(squares / n)
+        floor = 10 * np.finfo(float).eps * np.abs(mean)  # below it, only rounding
+        scale = np.where(scale > floor, scale, 1.0)
+        return cls(None if hasattr(X, "indptr") else mean, scale)
 
     @classmethod
     def of_scaler(cls, scaler: Any) -> Scaling:

@@ -6,7 +6,6 @@ loads its rows later.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -31,7 +30,7 @@ from .chunks import (
 from .features import Features
 from .opening import DataFile, kind_of_file, open_data
 from .svmlight import has_words, parse
-from .table_file import TableFile, TableOptions
+from .table_file import TableOptions
 from .tables import (
     ROWS,
     Encoder,
@@ -56,8 +55,8 @@ def source_of(inputs: object, plan: Plan) -> Source:
                 f"inputs is a {type(inputs).__name__}; give a path, a list of paths, "
                 "or an iterable of (X, y) or (X, y, sample_weight)"
             )
-        for name in ("y", "sample_weight"):
-            refuse_given(name, getattr(plan, name), "batches, which contain them")
+        refuse_given("y", plan.y, "batches, which contain them")
+        refuse_given("sample_weight", plan.sample_weight, "batches, which contain them")
         return Source("the iterable", "batches", plan, inputs, batch_chunks)
     for path in paths:
         os.stat(path)  # the usual error
@@ -80,13 +79,9 @@ def source_of(inputs: object, plan: Plan) -> Source:
 
 
 def _paths(inputs: object) -> list[str] | None:
-    if isinstance(inputs, (str, os.PathLike)):
-        return [os.fsdecode(inputs)]
-    if not isinstance(inputs, (list, tuple)) or not inputs:
-        return None
-    if not all(isinstance(item, (str, os.PathLike)) for item in inputs):
-        return None
-    return [os.fsdecode(item) for item in inputs]
+    every = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    paths = [os.fsdecode(x) for x in every if isinstance(x, (str, os.PathLike))]
+    return paths if paths and len(paths) == len(every) else None
 
 
 # ------------------------------------------------------------------------------- text
@@ -182,7 +177,10 @@ def _table_chunks(source: Source, weight: Given | None) -> Iterator[Chunk]:
     row = 12 * (len(known.columns) if known.sparse else known.width)
     size = max(1, plan.chunk // row)
     for path in source.inputs:
-        with _opened(path, plan.table) as table:
+        with (
+            open_data(path) as file,
+            open_table(file.content, file.kind, path, plan.table) as table,
+        ):
             layout = table.placed(known, None, True, True)
             encoder = Encoder(known, layout, weight)
             blocks = table.blocks(known_wants(table, layout, known, True, True), size)
@@ -198,7 +196,10 @@ def _learnt(paths: list[str], options: TableOptions) -> Features:
     """Return the description of the columns; a second reading has the rows."""
     learner = None
     for path in paths:
-        with _opened(path, options) as table:
+        with (
+            open_data(path) as file,
+            open_table(file.content, file.kind, path, options) as table,
+        ):
             if learner is None:
                 layout = table.layout(options, True)
                 learner = TableLearner(table, layout, options)
@@ -209,15 +210,6 @@ def _learnt(paths: list[str], options: TableOptions) -> Features:
                     return learner.learnt()
     assert learner is not None
     return learner.learnt()
-
-
-@contextlib.contextmanager
-def _opened(path: str, options: TableOptions) -> Iterator[TableFile]:
-    with open_data(path) as file:
-        marks = options.decimal, options.thousands
-        table = open_table(file.content, file.kind, path, *marks)
-        with contextlib.closing(table):
-            yield table
 
 
 def _labels(path: str, rows: TableRows, known: Features) -> Labels:

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -63,6 +62,8 @@ class Want(NamedTuple):
     words: bool | None = None
     #: What to do about a missing value, for the error; None if it may be missing.
     remedy: str | None = None
+    #: Whether it is a feature that is learnt now, so that the caller can still choose.
+    learns: bool = False
 
 
 class ColumnError(ValueError):
@@ -113,12 +114,14 @@ def _listed(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class TableFileSettings:
-    """Numbers of columns in a message about them."""
+    """Tuning constants of reading tables, and of messages about their columns."""
 
     #: Columns with the same fault that it names.
     shown: int = 5
     #: Columns that it lists to be left out.
     listed: int = 30
+    #: Rows of a table without names whose first column may number them.
+    numbered: int = 20
 
 
 SETTINGS = TableFileSettings()
@@ -142,7 +145,6 @@ class Layout(NamedTuple):
 class TableFile(ABC):
     """An open table, whose rows are read once, in blocks."""
 
-    name: str
     names: list[str] | None
     count: int
     #: Columns that hold the numbers of the rows, and columns that hold nothing.
@@ -156,15 +158,12 @@ class TableFile(ABC):
     #: Rows to read after a fault, for faults of other columns.
     more: ClassVar[int] = 10_000
 
-    @cached_property
-    def faults(self) -> dict[int, ColumnError]:
-        """The first fault of each column."""
-        return {}
-
-    @cached_property
-    def gaps(self) -> Counter[str]:
-        """Number of missing values in each column that may have gaps."""
-        return Counter()
+    def __init__(self, name: str) -> None:
+        self.name = name
+        #: The first fault of each column.
+        self.faults: dict[int, ColumnError] = {}
+        #: Number of missing values in each column that may have gaps.
+        self.gaps: Counter[str] = Counter()
 
     def blocks(self, wants: Mapping[int, Want], size: int) -> Iterator[list[Column]]:
         """Yield the wanted columns of the next `size` rows.
@@ -385,12 +384,11 @@ class TableFile(ABC):
 
     def left_out(self, layout: Layout) -> list[str]:
         """Return sentences about columns that are not read."""
-        index = [j for j in self.index if j not in layout.read]
-        names = [f" ({self.own_name(j)})" if self.own_name(j) else "" for j in index]
-        found = [
-            f"column {j + 1}{name} numbers the rows: left out"
-            for j, name in zip(index, names, strict=True)
-        ]
+        found = []
+        for j in self.index:
+            name = f" ({self.own_name(j)})" if self.own_name(j) else ""
+            if j not in layout.read:
+                found.append(f"column {j + 1}{name} numbers the rows: left out")
         if layout.ignored:
             some = ", ".join(layout.ignored[:8])
             some += ", ..." * (len(layout.ignored) > 8)
@@ -402,11 +400,12 @@ class TableFile(ABC):
         return "" if self.names is None else self.names[j]
 
 
-def numbers_rows(name: str, j: int, values: Sequence[object]) -> bool:
+def numbers_rows(name: str | None, j: int, values: Sequence[object]) -> bool:
     """Whether the first values of a column number the rows, as its name says.
 
     pandas writes the numbers of rows, in any order, into a nameless first column. A
-    column named like an index or an id has to count from 0 or 1.
+    column named like an index or an id has to count from 0 or 1. So has the first
+    column of a table without names, over enough rows.
     """
     whole = [int(v) for v in map(str, values) if v.isdecimal()]
     if not whole or len(whole) < len(values):
@@ -414,4 +413,6 @@ def numbers_rows(name: str, j: int, values: Sequence[object]) -> bool:
     if name in _UNNAMED and j == 0:
         return len(set(whole)) == len(whole)
     counts = whole[0] in (0, 1) and whole == [*range(whole[0], whole[0] + len(whole))]
+    if name is None:
+        return counts and j == 0 and len(whole) >= SETTINGS.numbered
     return counts and IDS.fullmatch(name) is not None

@@ -62,17 +62,17 @@ class Table(NamedTuple):
     gaps: Mapping[str, int]
 
 
+@contextlib.contextmanager
 def open_table(
-    content: BinaryIO,
-    kind: str,
-    name: str,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> TableFile:
+    content: BinaryIO, kind: str, name: str, options: TableOptions
+) -> Iterator[TableFile]:
     """Open a table for one reading; see :func:`read_table` for errors."""
-    if kind == "csv":
-        return CsvTable(content, name, decimal, thousands)
-    return ArrowTable(content, kind, name)
+    text = kind == "csv"
+    table = (
+        CsvTable(content, name, options) if text else ArrowTable(content, kind, name)
+    )
+    with contextlib.closing(table):
+        yield table
 
 
 def read_table(
@@ -98,44 +98,34 @@ def read_table(
     """
     options = options or TableOptions()
     options.check()
-    decimal, thousands = options.decimal, options.thousands
     if known is not None:
-        decimal, thousands = decimal or known.decimal, thousands or known.thousands
-    table = open_table(content, kind, name, decimal, thousands)
-    with contextlib.closing(table):
-        return _read(table, options, known, needs_label, training, weight)
-
-
-def _read(
-    table: TableFile,
-    options: TableOptions,
-    known: Features | None,
-    needs_label: bool,
-    training: bool,
-    weight: Given | None,
-) -> Table:
-    if learns := known is None:
-        layout = table.layout(options, needs_label)
-        learner = TableLearner(table, layout, options)
-        blocks = learner.blocks(table, layout, ROWS, needs_label)
-        held = list(islice(blocks, 1))
-        count = table.rows
-        if count is None or not learner.plain:  # else the rest teaches nothing
-            held += blocks
-            count = sum(map(_length, held))
-        blocks = chain(_emptied(held), blocks)
-        known = learner.learnt()
-    else:
-        layout = table.placed(known, options.label, needs_label, training)
-        wants = known_wants(table, layout, known, needs_label, training)
-        held = list(table.blocks(wants, ROWS))
-        count, blocks = sum(map(_length, held)), _emptied(held)
-    if not count:
-        raise ValueError(f"{table.name} has no rows; give a file with data")
-    encoder = Encoder(known, layout, weight)
-    rows = joined(map(encoder.rows, blocks), count)
+        options = options._replace(
+            decimal=options.decimal or known.decimal,
+            thousands=options.thousands or known.thousands,
+        )
+    with open_table(content, kind, name, options) as table:
+        if learns := known is None:
+            layout = table.layout(options, needs_label)
+            learner = TableLearner(table, layout, options)
+            blocks = learner.blocks(table, layout, ROWS, needs_label)
+            held = list(islice(blocks, 1))
+            count = table.rows
+            if count is None or not learner.plain:  # else the rest teaches nothing
+                held += blocks
+                count = sum(len(block[0]) for block in held)
+            blocks = chain(_emptied(held), blocks)
+            known = learner.learnt()
+        else:
+            layout = table.placed(known, options.label, needs_label, training)
+            wants = known_wants(table, layout, known, needs_label, training)
+            held = list(table.blocks(wants, ROWS))
+            count, blocks = sum(len(block[0]) for block in held), _emptied(held)
+        if not count:
+            raise ValueError(f"{name} has no rows; give a file with data")
+        encoder = Encoder(known, layout, weight)
+        rows = joined(map(encoder.rows, blocks), count)
     said = [*table.left_out(layout), *(known.said() if learns else []), *encoder.said()]
-    rows = rows._replace(y=_known_labels(table.name, rows.y))
+    rows = rows._replace(y=_known_labels(name, rows.y))
     return Table(rows, known, said, table.gaps)
 
 
@@ -250,7 +240,7 @@ class TableLearner:
         """Yield the columns of some rows after learning from them."""
         remedy = None if self.options.missing else f"fill it with {_ASK}"
         wants = {
-            j: Want(word, remedy)
+            j: Want(word, remedy, learns=True)
             for j, word in zip(layout.features, self.words, strict=True)
         }
         wants |= _other_wants(table, layout, needs_label)
@@ -339,6 +329,14 @@ class TableLearner:
                 told = "is a number as text; save the column as numbers"
                 told = f": {odd[0]!r} {told if text is not None else look_of(odd[0])}"
                 raise ColumnError(f"{self.name}, ", f"column {title!r}", told)
+            once, rows = [*counts.values()].count(1), sum(counts.values())
+            alone = max(SETTINGS.alone, 0.9 * rows) <= once <= SETTINGS.most_words
+            if alone and title not in self.one_hot:
+                told = (
+                    " has a word of its own in nearly every row; leave the column out "
+                    "with columns=..., or keep its words with one_hot=..."
+                )
+                raise ColumnError(f"{self.name}, ", f"column {title!r}", told)
             return Feature(title, tuple(every), _commonest(counts) if filled else None)
         if not filled:
             return Feature(title)
@@ -404,7 +402,7 @@ class Encoder:
         y = None if self.layout.label is None else _labels(next(rest), known)
         weight = None if self.layout.weight is None else next(rest)
         if self.weight is not None:
-            weight = self.weight.numbers(_length(block))
+            weight = self.weight.numbers(len(block[0]))
         assert not isinstance(weight, Words)
         if known.missing == "drop":
             gaps = np.isnan(X.data if sparse.issparse(X) else X)
@@ -426,11 +424,6 @@ class Encoder:
             names = ", ".join(f"{k} ({n:,})" for k, n in self.unknown.items())
             found.append(f"words that the model does not know are ignored: {names}")
         return found
-
-
-def _length(block: list[Column]) -> int:
-    first = block[0]
-    return len(first.codes if isinstance(first, Words) else first)
 
 
 def _is_empty(column: Column) -> bool:
