@@ -10,9 +10,9 @@ import sklearn.linear_model
 import sklearn.model_selection
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 
-from dualgap import DegenerateWarning, LogisticRegression
+from dualgap import DegenerateWarning, LogisticRegression, certify
 from dualgap.data import RowStore, convert
 from dualgap.model_selection import GridSearchCV
 
@@ -118,6 +118,25 @@ def test_a_store_gives_the_model_of_its_rows(classes, form, tmp_path):
         inside = LogisticRegression(tol=1e-6).fit(held)
         own = LogisticRegression(tol=1e-6).fit(rows, y, weight)
         np.testing.assert_allclose(inside.coef_, own.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "dcd"}, {"l1_ratio": 0.5}])
+def test_weights_are_float32_where_rows_are_and_they_prove_it(options):
+    X, y = data(2)
+    X = X.astype(np.float32)
+    model = LogisticRegression(**options).fit(X, y)
+    assert model.coef_.dtype == np.float32
+    assert model.decision_function(X).dtype == np.float64
+    again = certify(model, X, y)
+    assert again.relative_gap <= 1e-3
+    assert again.primal == pytest.approx(model.certificate_.primal, rel=1e-12)
+
+
+def test_weights_are_float64_where_those_of_float32_are_too_coarse():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = LogisticRegression(tol=1e-8).fit(X.astype(np.float32), y)
+    assert model.certificate_.certified
+    assert model.coef_.dtype == np.float64
 
 
 def test_a_pass_of_the_method_is_a_pass_over_the_store(tmp_path, monkeypatch):

@@ -166,7 +166,7 @@ def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
     if not (few and _is_plain(model, X, reset=False) and np.isfinite(X).all()):
         finite = issparse(X) and check_indices(X)
         X = rows_to_predict(model, X, finite=not finite)
-    coef = model.coef_.T  # sparse after sparsify()
+    coef = model.coef_.T.astype(np.float64, copy=False)  # sparse after sparsify()
     values: Vector = safe_sparse_dot(X, coef, dense_output=True)
     values += model.intercept_
     return values

@@ -100,8 +100,9 @@ class LogisticRegression(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        Weights of the features; one row for two classes, or per label.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features; one row for two classes, or per label. They are float32
+        if X is and such weights reach `tol`, else float64.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Intercepts; 0 without.
     classes_ : ndarray of shape (n_classes,)
@@ -109,7 +110,7 @@ class LogisticRegression(
         labels per row the numbers of the columns of y.
     multilabel_ : bool
         Whether y had a column per label.
-    n_iter_ : int
+    n_iter_ : ndarray of shape (1,), int32
         Number of steps or epochs; 0 if a warm start already satisfied `tol`.
     certificate_ : Certificate
         Proven bound on the distance from the optimum, of all classes together.
@@ -287,6 +288,10 @@ class LogisticRegression(
         parts = zip(*map(problem.coef, models), strict=True)
         coef, intercept = map(np.concatenate, parts)
         coef = batch.columns.spread(coef)
+        if problem.passes.kind == np.float32:
+            with np.errstate(over="ignore"):
+                single = coef.astype(np.float32)
+            coef = single if np.array_equal(single, coef) else coef
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
     def _keep(
@@ -304,6 +309,15 @@ class LogisticRegression(
             "all features have the weight 0, so that every row has the same "
             "probabilities; use other features or a larger C"
         )
+
+    @property  # type: ignore[misc, override]
+    def n_iter_(self) -> NDArray[np.int32]:
+        check_is_fitted(self)
+        return np.array([self.__dict__["n_iter_"]], np.int32)
+
+    @n_iter_.setter
+    def n_iter_(self, epochs: int) -> None:
+        self.__dict__["n_iter_"] = int(epochs)
 
     @property
     def multilabel_(self) -> bool:

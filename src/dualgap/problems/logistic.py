@@ -209,7 +209,7 @@ class LogisticProblem(RowsProblem):
     """
 
     kind: ClassVar[str] = "logistic"
-    intercept_scaling = 0.0
+    intercept_scaling, hinge = 0.0, False
 
     def __init__(
         self,

@@ -33,12 +33,11 @@ from scipy import linalg
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
-from ..problems.base import Claim
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
 from .base import TINY, register
 from .elastic_net_interior import Interior, few_equations
-from .logistic import LogisticSolver, LogisticState
+from .logistic import LogisticSolver, LogisticState, WeightsState
 
 Set = NDArray[np.uint32]
 
@@ -160,8 +159,10 @@ class ProximalNewton(LogisticSolver):
         gain = settings.gain * abs(before[0])
         state.moved = before[0] - state.primal > gain or state.dual - before[1] > gain
 
-    def reject(self, state: ProximalNewtonState) -> None:
+    def reject(self, state: WeightsState) -> None:
         """Let all columns back in: rounding may have taken out the wrong ones."""
+        super().reject(state)
+        assert isinstance(state, ProximalNewtonState)
         if not state.left.all():
             state.left[:] = True
             with unchecked():
@@ -377,12 +378,9 @@ class ProximalNewton(LogisticSolver):
                 self._look(state, stop)
             state.left &= ~sure
 
-    def iterate(self, state: ProximalNewtonState) -> tuple[Vector, None]:
-        return state.W.ravel(), None
-
-    def claim(self, state: ProximalNewtonState) -> Claim:
+    def iterate(self, state: ProximalNewtonState) -> tuple[Vector, Vector | None]:
         own = state.dual == state.proved and state.alpha is not None
-        return Claim(state.W.ravel(), state.alpha if own else None)
+        return state.W.ravel(), state.alpha if own else None
 
 
 def violations(problem: ElasticNetProblem, slope: Vector, W: Vector) -> Vector:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -32,6 +32,7 @@ from scipy.linalg import lapack
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
+from ..problems.base import Claim
 from ..problems.dense import DenseRows, Floats, blocks_of, unchecked
 from ..problems.logistic import LogisticProblem, RowOutcome, SparseRows
 from .base import TINY, Solver, State, register
@@ -96,7 +97,28 @@ class LogisticNewtonSettings:
 
 
 @dataclass(kw_only=True)
-class LogisticState(State):
+class WeightsState(State):
+    """State whose weights are proved as float32 where the rows are, if they can be."""
+
+    #: Proofs that did not find the accuracy. After some, weights are float64.
+    rejected: int = 0
+    most_rejected: ClassVar[int] = 0
+
+    def rounded(self, w: Vector) -> Vector:
+        """Return a model with the weights that are to be proved."""
+        problem = cast(LogisticProblem, self.problem)
+        single = problem.passes.kind == np.float32 and not problem.streamed
+        # LinearSVC has weights in float64, as in scikit-learn.
+        if not single or problem.hinge or self.rejected > self.most_rejected:
+            return w
+        W = problem.table(w).copy()
+        with np.errstate(over="ignore"):
+            W[:, : problem.d] = W[:, : problem.d].astype(np.float32)
+        return W.ravel()
+
+
+@dataclass(kw_only=True)
+class LogisticState(WeightsState):
     """Model, and its scores at all rows."""
 
     problem: LogisticProblem = field(kw_only=False)  # type: ignore[assignment]
@@ -159,6 +181,14 @@ class LogisticSolver(Solver):
                 f"{problem.zero().size} entries; start cold"
             )
         return warm
+
+    def claim(self, state: WeightsState) -> Claim:
+        w, alpha = self.iterate(state)
+        assert w is not None
+        return Claim(state.rounded(w), alpha)
+
+    def reject(self, state: WeightsState) -> None:
+        state.rejected += 1
 
 
 @register("logistic")

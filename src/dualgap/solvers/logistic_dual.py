@@ -22,9 +22,9 @@ from scipy.special import entr
 from .. import core
 from ..losses import Vector
 from ..problems.logistic import LogisticProblem
-from .base import TINY, State, new_order, register, register_choice
+from .base import TINY, new_order, register, register_choice
 from .dcd import constant_feature
-from .logistic import LogisticNewton, LogisticSolver
+from .logistic import LogisticNewton, LogisticSolver, WeightsState
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LogisticDCDSettings:
 
 
 @dataclass(kw_only=True)
-class LogisticDCDState(State):
+class LogisticDCDState(WeightsState):
     """Dual point, its w, and the bias."""
 
     problem: LogisticProblem = field(kw_only=False)  # type: ignore[assignment]
@@ -47,6 +47,7 @@ class LogisticDCDState(State):
     signs: NDArray[np.int8]
     examples: core.LogisticExamples
     witness: ClassVar[str] = "dual"
+    most_rejected: ClassVar[int] = 12  # its estimates are low
 
     @property
     def off(self) -> float:
