@@ -161,6 +161,15 @@ def test_a_fitted_model_is_kept_and_later_fits_do_not_change_it():
     assert (found.predict_proba(X) == before).all()
 
 
+@pytest.mark.parametrize("ways", [("ovr", "ovo"), ("ovo", "ovr")])
+def test_folds_have_the_parameters_of_the_fit(ways):
+    X, y = rows()
+    model = LinearSVC(C=0.1, multi_class=ways[0]).fit(X, y)
+    expected = calibrated(model, X, y).predict_proba(X)
+    found = calibrated(model.set_params(multi_class=ways[1], C=5.0), X, y)
+    np.testing.assert_array_equal(found.predict_proba(X), expected)
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import load_model, save_model
+from dualgap.estimators.base import DEFINING
 
 from .subjects import NAMES, SUBJECTS, X, every, values
 
@@ -22,6 +23,26 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::dualgap.DegenerateWarning"
 )
 LAYOUTS = [np.asarray, np.float32, sparse.csr_matrix]
+#: Two values of each parameter that defines the problems: one is new to the model.
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "C": (7.0, 8.0),
+    "class_weight": ("balanced", None),
+    "coef0": (3.0, 1.0),
+    "degree": (5, 2),
+    "epsilon": (0.7, 0.2),
+    "fit_intercept": (False, True),
+    "gamma": (9.0, "auto"),
+    "intercept_scaling": (3.0, 1.0),
+    "kernel": ("linear", "rbf"),
+    "l1_ratio": (0.7, 0.0),
+    "loss": ("squared_hinge", "quantile"),
+    "multi_class": ("ovo", "ovr"),
+    "nu": (0.4, 0.1),
+    "penalize_intercept": (False, True),
+    "penalty": ("l1", "l2"),
+    "quantile": ([0.2, 0.3, 0.9], 0.5),
+    "solver": ("nystroem", "auto"),
+}
 
 
 def fitted(name: str, layout: Any = np.asarray, **more: Any) -> Any:
@@ -62,6 +83,44 @@ def test_pickles_and_copies(name: str, tmp_path: Path) -> None:
     again = clone(model)
     assert repr(again.get_params()) == repr(model.get_params())
     assert not hasattr(again, "certificate_")
+
+
+def told(model: Any) -> dict[str, str]:
+    """Return all that a model says, or the errors by which it refuses to."""
+    found = {}
+    for name, ask in {
+        "coef_": lambda: model.coef_,
+        "coef_bounds": lambda: model.coef_bounds(),
+        "decision_bounds": lambda: model.decision_bounds(X),
+        "decision_function": lambda: model.decision_function(X),
+        "predict": lambda: model.predict(X),
+        "predict_proba": lambda: model.predict_proba(X),
+        "sorted": lambda: model.predict(X, sort_quantiles=True),
+    }.items():
+        try:
+            found[name] = repr(ask())
+        except (AttributeError, TypeError, ValueError) as error:
+            found[name] = repr(error)
+    return found
+
+
+@pytest.mark.cases(15)
+@every()
+def test_new_parameters_are_about_the_next_fit(name: str, tmp_path: Path) -> None:
+    """What is fitted stays what it is, in memory and in files, until the next fit."""
+    assert OTHERS.keys() == DEFINING
+    model = fitted(name)
+    before = told(model)
+    save_model(model, tmp_path / "before")
+    given = model.get_params()
+    for parameter in OTHERS.keys() & given.keys():
+        for value in OTHERS[parameter]:
+            model.set_params(**{parameter: value})
+            assert told(model) == before, (parameter, value)
+            save_model(model, tmp_path / "after")
+            same = (tmp_path / "after").read_bytes()
+            assert same == (tmp_path / "before").read_bytes(), (parameter, value)
+        model.set_params(**{parameter: given[parameter]})
 
 
 @pytest.mark.cases(15)

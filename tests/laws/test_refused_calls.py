@@ -444,9 +444,6 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
            "fitted to 89 rows, but X has 90") for kind in (LinearSVC, SVC)),
         *((lambda _, kind=kind: calibrated(fitted(kind, "classes"), X, renamed(NAMES)),
            "fitted to the classes") for kind in (LinearSVC, SVC)),
-        *((lambda _, a=a, b=b: calibrated(fitted(LinearSVC, "classes", multi_class=a)
-           .set_params(multi_class=b), X, NAMES), f"not fitted with multi_class='{b}'")
-          for a, b in (("ovo", "ovr"), ("ovr", "ovo"))),
         # -------------------------------------------------------------- answers
         *((call, "L1 norm, which a bound on the exact") for call in (
             lambda _: l1().decision_bounds(X), lambda _: l1().coef_bounds(),

@@ -362,7 +362,7 @@ class DistributedLinearSVC(
     def _alone(self) -> LinearSVC:
         """Make the model in memory that workers get for prediction."""
         check_is_fitted(self)
-        alone = LinearSVC(multi_class=self.multi_class)
+        alone = LinearSVC(multi_class=self._as_fitted.multi_class)
         for name in ("n_features_in_", "classes_", "coef_", "intercept_"):
             setattr(alone, name, getattr(self, name))
         return alone

@@ -64,6 +64,15 @@ if TYPE_CHECKING:
 #: Kind of batch that an estimator trains.
 B = TypeVar("B", bound=Batch)
 
+#: Parameters that define the problems. A fitted model keeps them as its fit had them.
+DEFINING = frozenset(
+    (
+        "C", "class_weight", "coef0", "degree", "epsilon", "fit_intercept", "gamma",
+        "intercept_scaling", "kernel", "l1_ratio", "loss", "multi_class", "nu",
+        "penalize_intercept", "penalty", "quantile", "solver",
+    )
+)  # fmt: skip
+
 
 def _alone(model: BaseEstimator) -> bool:
     """Whether a model has a certificate to show, and no other model inside."""
@@ -294,6 +303,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         job.tasks = self._tasks(data, batch, stop)
         found = solve_batch(batch, solver, job, warm, warm is None)
         self._keep(data, batch, found)
+        self._note_parameters()
         self.certificate_, self.n_iter_ = found.certificate, found.epochs
         histories = found.histories
         self.history_ = histories if len(histories) > 1 else histories[0]
@@ -335,7 +345,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         need_duals(self, "warm_start=True")
         if not hasattr(self, "dual_coef_"):
             return None
-        table, before = self._previous_duals(batch), vars(self)["_fitted_C"]
+        table, before = self._previous_duals(batch), vars(self)["_fitted"].get("C", 1.0)
         return lambda k, problem: batch.begin(k, problem, before, batch.duals(table, k))
 
     def _previous_duals(self, batch: B) -> Table:
@@ -366,6 +376,29 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
     ) -> Fitted:
         """Return the attributes with which models predict."""
         raise NotImplementedError
+
+    def _note_parameters(self) -> None:
+        """Keep the parameters of this fit; containers may change and are copied."""
+        own = vars(self).items()
+        self._fitted = {
+            name: copy.copy(value) if isinstance(value, (dict, list)) else value
+            for name, value in own
+            if name in DEFINING
+        }
+
+    @property
+    def _as_fitted(self) -> Self:
+        """The model itself, or a copy of it with the parameters that its fit had.
+
+        Everything that a fitted model tells reads them here: `set_params` is about the
+        next fit.
+        """
+        fitted: Values = vars(self).get("_fitted", {})
+        if all(getattr(self, name) is value for name, value in fitted.items()):
+            return self
+        model = copy.copy(self)
+        vars(model).update(fitted)
+        return model
 
     @property
     def _constant(self) -> float:
@@ -495,9 +528,12 @@ def warn_of_models(name: str, found: Sequence[tuple[str, Certificate]]) -> None:
 
 
 def own(model: BaseEstimator) -> BaseEstimator:
-    """Return dualgap's estimator of a patched model; any other model as it is."""
+    """Return dualgap's estimator of a patched model; any other model as it is.
+
+    It has the parameters of its fit.
+    """
     convert = getattr(model, "_as_own", None)
-    return model if convert is None else convert()
+    return getattr(model, "_as_fitted", model) if convert is None else convert()
 
 
 def final(model: BaseEstimator) -> BaseEstimator:

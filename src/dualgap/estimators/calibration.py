@@ -30,7 +30,6 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.duals import Table, expanded
-from ..problems.reductions import reduction_in
 from ..training.batch import begin
 from .base import CertificateHTMLMixin, Model, final, own, warn_of_models
 from .calibrators import (
@@ -355,6 +354,7 @@ class CalibratedClassifier(
         _refuse_foreign(self.estimator if fitted is None else fitted)
         refuse_store(X, name, "give an array of some rows")
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        fitted = getattr(fitted, "_as_fitted", fitted)
         model = clone(self.estimator if fitted is None else fitted)
         rows, labels = validated(model, X, y)
         data = labelled(None, rows, labels, sample_weight)
@@ -438,7 +438,7 @@ class CalibratedClassifier(
 
 
 def _refuse_other(fitted: BaseEstimator, n: int, classes: NDArray[np.generic]) -> None:
-    """Raise an error if a model was fitted to other rows or as other problems."""
+    """Raise an error if a model was fitted to other rows or classes."""
     known = getattr(fitted, "shape_fit_", (getattr(fitted, "_n_rows", n),))[0]
     if known != n:
         raise ValueError(
@@ -449,15 +449,6 @@ def _refuse_other(fitted: BaseEstimator, n: int, classes: NDArray[np.generic]) -
         raise ValueError(
             f"model was fitted to the classes {fitted.classes_.tolist()}, but y has "
             f"{classes.tolist()}; give the labels of the fit, or clone(model)"
-        )
-    if not hasattr(fitted, "multi_class") or not hasattr(fitted, "certificate_"):
-        return
-    names = reduction_in(fitted).names(classes)
-    found = [part.name for part in fitted.certificate_.parts]
-    if found != (names if len(names) > 1 else [""]):
-        raise ValueError(
-            f"model was not fitted with multi_class={fitted.multi_class!r}; set its "
-            "multi_class of the fit, or give clone(model)"
         )
 
 

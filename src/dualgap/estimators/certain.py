@@ -84,8 +84,9 @@ class CertainDecisions(Model):
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> list[ProblemBall]:
         refuse_store(X, "bound_optimum", "read the rows into an array first")
-        balls = balls_of(self, X, y, sample_weight)
-        self._optimum = optimum_of(self, X, balls)
+        fitted = self._as_fitted
+        balls = balls_of(fitted, X, y, sample_weight)
+        self._optimum = optimum_of(fitted, X, balls)
         return balls
 
     @abstractmethod
@@ -206,7 +207,7 @@ class CertainDecisions(Model):
         kept = self.__dict__.get("_optimum")
         if kept is not None and kept.certificate == self.certificate_:
             return kept
-        return optimum_of_fit(self, of_weights)
+        return optimum_of_fit(self._as_fitted, of_weights)
 
 
 class CertainLabels(CertainDecisions):
@@ -407,7 +408,7 @@ class CertainLabels(CertainDecisions):
 
     @property
     def _reduction(self) -> Reduction:
-        return self._reduction_of(len(self.classes_))
+        return self._as_fitted._reduction_of(len(self.classes_))
 
     def _decide(self, values: Vector) -> NDArray[np.generic]:
         """Return the labels that decision values of all problems mean."""

@@ -114,6 +114,7 @@ class FoldFit:
         rows = self.data.X
         model._set({**self.seen, "n_features_in_": rows.shape[1]})
         model._keep(self.data, self.batch(), self.found)
+        model._note_parameters()
         model.certificate_ = self.found.certificate
         model.n_iter_ = self.found.epochs
         if self.values is not None:

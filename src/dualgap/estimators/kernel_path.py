@@ -129,6 +129,7 @@ class SVCPath:
         model.certificate_ = self.certificates[k]
         model.n_iter_ = max(part.epochs for part in self.certificates[k].parts)
         model.fit_status_ = int(not self.certificates[k].certified)
+        model._note_parameters()
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:

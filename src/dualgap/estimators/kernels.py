@@ -201,7 +201,8 @@ class KernelModel(KernelParameters):
 
     def _refuse_coef(self) -> None:
         """Raise an error if the kernel is not linear, for then there is no `coef_`."""
-        if self.kernel != "linear" and not isinstance(self.kernel, Linear):
+        kernel = self._as_fitted.kernel
+        if kernel != "linear" and not isinstance(kernel, Linear):
             raise AttributeError("coef_ is only available with kernel='linear'")
 
 
@@ -298,7 +299,7 @@ class LinearSingle(SingleFit[SingleBatch]):
         alpha = np.stack(list(found.alpha))
         self.support_ = np.flatnonzero(alpha.any(axis=0))
         self.dual_coef_ = alpha[:, self.support_]
-        self._n_rows, self._fitted_C = alpha.shape[1], getattr(self, "C", 1.0)
+        self._n_rows = alpha.shape[1]
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""

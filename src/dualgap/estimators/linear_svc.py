@@ -439,7 +439,7 @@ class LinearSVC(
             self._fit_rows = rows_of_fit(batch.codes, batch.rows)
         packed = batch.packed(found.take_duals())
         self.support_, self.n_support_, self.dual_coef_ = packed
-        self._n_rows, self._fitted_C = len(batch.codes), self.C
+        self._n_rows = len(batch.codes)
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False

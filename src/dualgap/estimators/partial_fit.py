@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 import zlib
@@ -18,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 
 from ..certificate import Bounds, Certificate, Status
-from ..data.types import Label, MatrixLike, Parameters
+from ..data.types import Label, MatrixLike
 from ..losses import Loss, Vector
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
@@ -110,7 +109,6 @@ class PartialFit(Estimator[LinearBatch]):
         dual_coef_: Table
         classes_: NDArray[np.generic]
         _stream: Stream
-        _about: Parameters
         _seconds: float
 
     @available_if(_learns_in_batches)
@@ -289,7 +287,8 @@ class PartialFit(Estimator[LinearBatch]):
             self._check_unchanged()
 
     def _check_unchanged(self) -> None:
-        for name, value in self._about.items():
+        for name in FIXED:
+            value = self._fitted[name]
             if getattr(self, name) != value:
                 raise ValueError(
                     f"{name} was {value!r} in the first call of partial_fit and is now "
@@ -317,7 +316,7 @@ class PartialFit(Estimator[LinearBatch]):
         seeds = seeds_of(self.random_state, problems)
         width = self.n_features_in_ + bool(self.fit_intercept)
         self._stream = Stream.begin(width, seeds)
-        self._about = {name: copy.copy(getattr(self, name)) for name in FIXED}
+        self._note_parameters()
         self._seconds = 0.0
 
     # -------------------------------------------------------------------- problems
@@ -385,7 +384,7 @@ class PartialFit(Estimator[LinearBatch]):
 
     def _forget_stream(self) -> None:
         """Remove the state of partial_fit before a new fit."""
-        for name in ("_stream", "_about", "_seconds", "_fit_rows"):
+        for name in ("_stream", "_seconds", "_fit_rows"):
             self.__dict__.pop(name, None)
         if "_labels" in self.__dict__:  # of a fit with several labels per row
             del self.__dict__["_labels"]

@@ -79,7 +79,7 @@ class QuantileColumns(Targets, CertainDecisions):
         """
         values = super().predict(X)
         if sort_quantiles and values.ndim > 1:
-            order = np.argsort(cast("ArrayLike", self.quantile))
+            order = np.argsort(cast("ArrayLike", self._as_fitted.quantile))
             values[:, order] = np.sort(values, axis=1)
         return values
 
@@ -109,22 +109,24 @@ class QuantileColumns(Targets, CertainDecisions):
         ValueError
             If the model has several quantiles.
         """
-        if self.loss != "quantile":
+        fitted = self._as_fitted
+        if fitted.loss != "quantile":
             return super().score(X, y, sample_weight)
-        if np.ndim(self.quantile) > 0:
+        if np.ndim(given := fitted.quantile) > 0:
             raise ValueError(
-                f"score takes one prediction a row, but quantile={self.quantile!r} has "
+                f"score takes one prediction a row, but quantile={given!r} has "
                 "several; use sklearn.metrics.mean_pinball_loss(y, "
                 "model.predict(X)[:, k], alpha=quantile[k])"
             )
-        weight, q = sample_weight, cast("float", self.quantile)
+        weight, q = sample_weight, cast("float", fitted.quantile)
         predicted = self.predict(X)
         return float(
             d2_pinball_score(y, predicted, sample_weight=weight, alpha=float(q))
         )
 
     def _columns(self, values: Vector) -> Vector:
-        several = self.loss == "quantile" and np.ndim(self.quantile) > 0
+        fitted = self._as_fitted
+        several = fitted.loss == "quantile" and np.ndim(fitted.quantile) > 0
         return values if several else values[:, 0]
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:

@@ -140,7 +140,7 @@ class WhatIf:
             return model.fit(data.X, data.y, data.costs)
         model.set_params(class_weight=self._view.class_weight)
         if get_solver(model.solver).dual:
-            for name in ("classes_", "support_", "dual_coef_", "_n_rows", "_fitted_C"):
+            for name in ("classes_", "support_", "dual_coef_", "_n_rows", "_fitted"):
                 setattr(model, name, getattr(self._view, name))
             model.set_params(warm_start=True)
         model.fit(data.X, data.y, data.sample_weight)

@@ -385,6 +385,7 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
     make = _make_kernel if _has_kernel(estimator) else make_linear
     make(model, record, tensors)
     set_region(model, region)
+    model._note_parameters()
     return model
 
 

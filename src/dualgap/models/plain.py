@@ -126,7 +126,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
         if (np.diff(model.support_) <= 0).any():
             raise ValueError("support is not sorted")
         model.dual_coef_ = file.matrix(tensors, "dual_coef", tables, size)
-        model._n_rows, model._fitted_C = n, record["parameters"].get("C", 1.0)
+        model._n_rows = n
 
 
 # ---------------------------------------------------- LinearSVC without scikit-learn

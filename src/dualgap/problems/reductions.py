@@ -560,6 +560,7 @@ def refuse_labels(model: object, who: str) -> None:
 
 def reduction_in(model: Classifier) -> Reduction:
     """Return the reduction of a fitted classifier of dualgap or scikit-learn."""
+    model = getattr(model, "_as_fitted", model)
     classes = len(model.classes_)
     if has_labels(model):
         return MultiLabel(classes)
