@@ -409,7 +409,18 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
         (lambda _: LogisticRegression(warm_start=True).fit(X, TABLE).fit(X, TWO),
          "set warm_start=False"),
         (lambda _: LogisticRegression(warm_start=True).fit(X, TABLE).fit(
-            X, TABLE[:, :2]), r"have 2 .* set warm_start=False"),
+            X, TABLE[:, :2]), r"need \(2, 8\); set warm_start=False"),
+        *((lambda _, kind=kind, given=given: kind(**given[0]).fit(X, TWO, **given[1]),
+           given[2])
+          for kind in (LinearSVC, LogisticRegression) for given in (
+              ({}, {"coef_init": X[:1, :3]}, r"coef_init has shape \(1, 3\).*\(1, 8\)"),
+              ({}, {"intercept_init": [1, 2]}, r"intercept_init has shape \(2,\)"),
+              ({}, {"coef_init": NAN * X[:1]}, "coef_init contains NaN"),
+              ({"fit_intercept": False}, {"intercept_init": [1.0]},
+               "intercept_init is not supported by fit_intercept=False; leave"))),
+        *((lambda _, given=given: LinearSVC(**given).fit(X, NAMES, coef_init=X[:3]),
+           "cannot start from coef_init; use .*, or leave coef_init out")
+          for given in (JOINT, {"solver": "dcd"})),
         (lambda _: LinearSVC(multi_class="ovo", warm_start=True).fit(X, NAMES)
          .set_params(multi_class="ovr").fit(X, NAMES),
          "did not have multi_class='ovr'"),

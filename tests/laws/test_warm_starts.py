@@ -28,6 +28,12 @@ WARM = [
     if subject.has("warm_start") and name not in SLOW | COLD
 ]
 TOL = 1e-5
+#: Those that start from given coefficients.
+NEAR = [
+    "LinearSVC", "LinearSVC, newton", "LinearSVC, L1", "LinearSVC, labels",
+    "LogisticRegression", "LogisticRegression, labels", "LogisticRegression, L1",
+    "LogisticRegression, elastic net",
+]  # fmt: skip
 every_warm = pytest.mark.parametrize("name", WARM)
 
 
@@ -54,6 +60,21 @@ def test_no_epoch_is_needed_at_the_optimum(name: str, tmp_path: Path) -> None:
             cold, _ = fit(name, C=C, warm_start=False)
             for other in (copy.deepcopy(first), load_model(tmp_path / "model")):
                 overlap(other.set_params(C=C).fit(X, y), cold, TOL)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", NEAR)
+def test_given_coefficients_are_only_a_start(name: str) -> None:
+    """Near the optimum they save steps; anywhere, the optimum is the same."""
+    cold, y = fit(name, warm_start=False)
+    coef, intercept = cold.coef_.copy(), cold.intercept_.copy()
+    if len(coef) == 1:
+        coef, intercept = coef[0], intercept[0]
+    for near, far in (((coef, intercept), False), ((-5.0 * coef, None), True)):
+        model = copy.deepcopy(cold).fit(X, y, coef_init=near[0], intercept_init=near[1])
+        overlap(model, cold, TOL)
+        spent = [part.updates for part in (model.certificate_, cold.certificate_)]
+        assert far or spent[0] < spent[1]
 
 
 def test_of_many_classes() -> None:

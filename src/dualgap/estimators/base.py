@@ -45,7 +45,7 @@ from ..training.batch import (
 )
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
-from .input import TrainingData, checked
+from .input import FirstModel, TrainingData, checked
 from .parameters import (
     Count,
     Jobs,
@@ -290,16 +290,21 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         *,
         on_epoch: OnEpoch | None = None,
         stop: core.Stop | None = None,
+        first: FirstModel = (None, None),
     ) -> Self:
         """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
         A given `stop` belongs to a longer job; its deadline replaces `time_limit`.
+        `first`: `coef_init` and `intercept_init`.
         """
         stop = begin(self.time_limit) if stop is None else stop
         data = self._read(X, y, sample_weight)
         job = self._job(stop, on_epoch=on_epoch)
         batch, solver = self._problems(data, job)
-        warm = self._warm(batch, solver)
+        if all(given is None for given in first):
+            warm = self._warm(batch, solver)
+        else:
+            warm = self._begin_at(batch, solver, job, first, "coef_init")
         job.tasks = self._tasks(data, batch, stop)
         found = solve_batch(batch, solver, job, warm, warm is None)
         self._keep(data, batch, found)
@@ -347,6 +352,15 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
             return None
         table, before = self._previous_duals(batch), vars(self)["_fitted"].get("C", 1.0)
         return lambda k, problem: batch.begin(k, problem, before, batch.duals(table, k))
+
+    def _begin_at(
+        self, batch: B, solver: Solver, job: Job, first: FirstModel, name: str
+    ) -> Start | None:
+        """Return what gives the models to start from, or let the solver know them.
+
+        `name`: what `first` is, for messages.
+        """
+        raise NotImplementedError
 
     def _previous_duals(self, batch: B) -> Table:
         """Return ``dual_coef_`` of all rows of the previous fit.
@@ -397,7 +411,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         if all(getattr(self, name) is value for name, value in fitted.items()):
             return self
         model = copy.copy(self)
-        vars(model).update(fitted)
+        model.__dict__.update(fitted)
         return model
 
     @property

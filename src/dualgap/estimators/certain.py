@@ -24,7 +24,7 @@ from ..problems.reductions import Reduction
 from ..training.batch import begin
 from .base import Model, silent_failures, tell
 from .fitted import FittedProblem
-from .input import refuse_store, validate_data
+from .input import FirstModel, refuse_store, validate_data
 from .regions import (
     Optimum,
     ProblemBall,
@@ -256,18 +256,13 @@ class CertainLabels(CertainDecisions):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows; with a precomputed kernel, the kernel matrix of shape
-            (n_samples, n_samples). Linear models read a
-            :class:`dualgap.data.RowStore` larger than its buffer block by block in
-            every epoch; memory then holds the model, the dual variables and the buffer.
-        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, numbers or strings. Optional for a store that has labels. For
-            a linear model two columns or more, of 0 and 1, are labels of which a row
-            may have any number.
+            (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k counts like k equal rows. If
-            both y and `sample_weight` are omitted, the weights of the store are used.
+            Factors of C, zero or positive: the integer k counts like k equal rows.
         until : Decided, optional
             Train beyond `tol` until given labels are certain; see
             :class:`dualgap.answers.Decided`.
@@ -303,12 +298,13 @@ class CertainLabels(CertainDecisions):
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         until: Decided,
+        first: FirstModel = (None, None),
     ) -> Self:
         """Fit to smaller gaps until labels are certain, and keep the best model."""
         _check_until(self, X, until)
         stop = begin(self.time_limit)
         tol = self.tol
-        self._fit(X, y, sample_weight, stop=stop)
+        self._fit(X, y, sample_weight, stop=stop, first=first)
         certified = True
         for smaller in [None, *(t for t in TOLERANCES if t < tol)]:
             if smaller is not None:

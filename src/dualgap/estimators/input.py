@@ -443,6 +443,44 @@ def labelled(
     return TrainingData(X, y, sample_weight, weight, classes, codes, factor, items)
 
 
+#: Name of the coefficients that a warm start begins at.
+PREVIOUS = "warm_start=True: coef_ of the previous fit"
+#: Coefficients and intercepts to start from; None stands for zeros.
+FirstModel = tuple[ArrayLike | None, ArrayLike | None]
+
+
+def first_model(
+    first: FirstModel, problems: int, d: int, fit_intercept: bool, name: str
+) -> tuple[Vector, Vector]:
+    """Return coefficients, (problems, d), and intercepts to start from.
+
+    `name`: name of the coefficients, in errors.
+    """
+    coef, intercept = first
+    if intercept is not None and not fit_intercept and np.any(intercept):
+        raise ValueError(
+            "intercept_init is not supported by fit_intercept=False; leave it out, or "
+            "set fit_intercept=True"
+        )
+    expected = {name: (coef, (problems, d)), "intercept_init": (intercept, (problems,))}
+    found = []
+    for word, (given, shape) in expected.items():
+        table = np.zeros(shape)
+        if given is not None:
+            table = check_array(
+                given, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=word
+            )
+        if table.shape not in (shape, shape[1:] if problems == 1 else shape):
+            remedy = "give the values of a model of the same classes and features"
+            if name == PREVIOUS:
+                remedy = "set warm_start=False for new data"
+            raise ValueError(
+                f"{word} has shape {table.shape}, but these data need {shape}; {remedy}"
+            )
+        found.append(table.reshape(shape))
+    return found[0], found[1]
+
+
 # ----------------------------------------- scikit-learn's checks, for huge numbers too
 
 Check = TypeVar("Check", bound=Callable[..., object])

@@ -25,18 +25,28 @@ from ..problems.constant import constant_sentence, joint_sentence, label_sentenc
 from ..problems.duals import Table, expanded
 from ..problems.elastic_net import ElasticNetBatch
 from ..problems.reductions import MultiLabel, Reduction, has_labels, reduction_of
-from ..solvers import ProximalNewton, SequentialDual, Solver, get_solver, solver_for
+from ..solvers import (
+    Auto,
+    ProximalNewton,
+    SequentialDual,
+    SmoothingNewton,
+    Solver,
+    get_solver,
+    solver_for,
+)
 from ..solvers.labellings import are_small
 from ..training.batch import Job, Start
 from ..training.solution import Solutions
 from .base import Estimator, is_silent
 from .callbacks import Fitted
-from .certain import CertainLabels
 from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_of_linear
 from .input import (
+    PREVIOUS,
     ROWS,
+    FirstModel,
     TrainingData,
     check_array,
+    first_model,
     has_label_table,
     labelled,
     labels_of_store,
@@ -47,6 +57,7 @@ from .input import (
     require_fitted,
     validated,
 )
+from .near import FitsNear
 from .parameters import (
     ClassWeight,
     File,
@@ -62,7 +73,7 @@ from .partial_fit import PartialFit, rows_of_fit
 @dataclass(eq=False, repr=False)
 class LinearSVC(
     PartialFit,
-    CertainLabels,
+    FitsNear,
     ProbabilityHints,
     LinearClassifierMixin,
     SparseCoefMixin,
@@ -398,15 +409,38 @@ class LinearSVC(
             return super()._warm(batch, solver)
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        coef = csr_matrix(self.coef_).toarray()
-        if coef.shape != (len(batch), self.n_features_in_):
+        intercept = self.intercept_ if self.fit_intercept else None
+        before = csr_matrix(self.coef_).toarray(), intercept
+        return self._begin_at(batch, solver, None, before, PREVIOUS)
+
+    def _begin_at(
+        self,
+        batch: LinearBatch,
+        solver: Solver,
+        job: Job | None,
+        first: FirstModel,
+        name: str,
+    ) -> Start | None:
+        l1 = isinstance(batch, ElasticNetBatch)
+        if batch.joint or not (l1 or isinstance(solver, (Auto, SmoothingNewton))):
+            given = "multi_class" if batch.joint else "solver"
+            remedy = "multi_class='ovr'" if batch.joint else "solver='newton'"
             raise ValueError(
-                "warm_start=True: the previous model has coefficients of shape "
-                f"{coef.shape}, but these data need "
-                f"({len(batch)}, {self.n_features_in_}); set warm_start=False"
+                f"{given}={getattr(self, given)!r} cannot start from coef_init; use "
+                f"{remedy}, or leave coef_init out"
             )
-        coef = coef[:, batch.columns.kept][:, : batch.whole.d]
-        return lambda k, _: batch.whole.point(coef[k], self.intercept_[k])
+        coef, intercept = first_model(
+            first, len(batch), self.n_features_in_, self.fit_intercept, name
+        )
+        coef = coef[:, batch.columns.kept]
+        if isinstance(batch, ElasticNetBatch):
+            whole = batch.whole
+            return lambda k, _: whole.point(coef[k, : whole.d], intercept[k])
+        point = batch.rows.point
+        assert job is not None
+        job.models = [point(*model) for model in zip(coef, intercept, strict=True)]
+        batch.begin_near(job.models)
+        return None
 
     def _previous_duals(self, batch: LinearBatch) -> Table:
         n, classes = len(batch.codes), batch.classes

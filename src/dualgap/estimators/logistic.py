@@ -38,7 +38,10 @@ from ..training.solution import Solutions
 from .base import Estimator, tell
 from .callbacks import Fitted
 from .input import (
+    PREVIOUS,
+    FirstModel,
     TrainingData,
+    first_model,
     has_label_table,
     labelled,
     labels_of_store,
@@ -52,6 +55,7 @@ from .parameters import ClassWeight, Flag, Positive
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+    from typing_extensions import Self
 
 __all__ = ["LogisticRegression"]
 
@@ -262,21 +266,75 @@ class LogisticRegression(
     def _warm(self, batch: SingleBatch | LabelsBatch, solver: Solver) -> Start | None:
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        problem, kept = cast(LogisticProblem, batch.problem(0)), batch.columns.kept
-        coef = csr_matrix(self.coef_).toarray()
-        labels = isinstance(batch, LabelsBatch)
-        expected = len(batch) * problem.outputs, self.n_features_in_
-        if coef.shape != expected or labels != has_labels(self):
-            kinds = len(batch) if labels else problem.classes
+        if isinstance(batch, LabelsBatch) != has_labels(self):
             raise ValueError(
-                f"warm_start=True: the previous model has coefficients of shape "
-                f"{coef.shape}, but these data have {kinds} "
-                f"{'labels' if labels else 'classes'} and {self.n_features_in_} "
-                "features; set warm_start=False for new data"
+                "warm_start=True: one of this fit and the previous one has a column of "
+                "y per label, the other has classes; set warm_start=False for new data"
             )
-        coef = coef[:, kept][:, : problem.d].reshape(len(batch), -1, problem.d)
-        bias = np.reshape(self.intercept_, (len(batch), -1))
+        intercept = self.intercept_ if self.fit_intercept else None
+        before = csr_matrix(self.coef_).toarray(), intercept
+        return self._begin_at(batch, solver, None, before, PREVIOUS)
+
+    def _begin_at(
+        self,
+        batch: SingleBatch | LabelsBatch,
+        solver: Solver,
+        job: Job | None,
+        first: FirstModel,
+        name: str,
+    ) -> Start:
+        problem = cast(LogisticProblem, batch.problem(0))
+        models, d = len(batch) * problem.outputs, self.n_features_in_
+        coef, intercept = first_model(first, models, d, self.fit_intercept, name)
+        coef = coef[:, batch.columns.kept][:, : problem.d]
+        coef = coef.reshape(len(batch), -1, problem.d)
+        bias = intercept.reshape(len(batch), -1)
         return lambda k, _: problem.point(coef[k], bias[k])
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
+        """Train the model and prove its accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, numbers or strings, or a column of 0 and 1 per label. Optional
+            for a store that has labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C, zero or positive: the integer k counts like k equal rows.
+        coef_init : array-like of the shape of ``coef_``, optional
+            Coefficients to start from, as for scikit-learn's ``SGDClassifier``; of one
+            problem also of shape (n_features,).
+        intercept_init : array-like of the shape of ``intercept_``, optional
+            Intercepts to start from; zeros if omitted, like omitted coefficients.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            a class has no row with a positive weight, or a warm start does not match
+            the data.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative gap `tol` was not proved. The message tells what was.
+        """
+        return self._fit(X, y, sample_weight, first=(coef_init, intercept_init))
 
     def _attributes(
         self,

@@ -333,17 +333,24 @@ class LinearBatch(Batch):
             return CrammerSingerProblem(rows, self.codes, len(self.classes))
         if self.points is None:
             found = self.rows.with_labels(self._signs(k), self.weights(k), self.C)
-            found.near = self.near[k % self.count] if self.near else None
-            return found
-        place, weights = self.place(k), self.weights(k)
-        assert weights is not None
-        return BinaryProblem(
-            self.points[place],
-            self._signs(k)[place],
-            self.C,
-            sample_weight=weights[place],
-            **self.options,
-        )
+        else:
+            place, weights = self.place(k), self.weights(k)
+            assert weights is not None
+            found = BinaryProblem(
+                self.points[place],
+                self._signs(k)[place],
+                self.C,
+                sample_weight=weights[place],
+                **self.options,
+            )
+        found.near = self.near[k % self.count] if self.near else None
+        return found
+
+    def begin_near(self, models: Sequence[Vector]) -> None:
+        """Give the problems models near their solutions, one each."""
+        self.near = models
+        if isinstance(self.first, BinaryProblem):
+            self.first.near = models[0]
 
     def place(self, k: int) -> NDArray[np.intp]:
         """Return the rows of problem k, as indices into all rows."""
