@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4123,
     "data": 5837,
     "distributed": 2628,
-    "estimators": 11150,
+    "estimators": 11154,
     "kernels": 1608,
     "models": 6250,
     "papers": 3300,
