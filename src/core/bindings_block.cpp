@@ -1,6 +1,6 @@
 #include "bindings_proof.hpp"
 #include "gram/block.hpp"
-#include "gram/whole.hpp"
+#include "gram/pairs.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
@@ -48,7 +48,7 @@ double of_scan(const BlockSolver &self) {
 
 // Tables for the coefficients of all pairs and for their scores.
 struct PairTables {
-  Table<double> coef, scores, errors;
+  Table<double> coef, scores;
 };
 
 Inner small_problem(const Table<const float> &H, Index m) {
@@ -197,16 +197,16 @@ void bind_block(nb::module_ &m) {
                             "as much work again, and `free` more, suffices; the limits "
                             "of work and epochs.")
       .def(nb::init<Targets, double, Index>(), "targets"_a, "limit"_a, "epochs"_a);
-  nb::class_<PairTables>(m, "PairTables",
-                         "Room for the coefficients y alpha of all pairs, for their "
-                         "scores, and for bounds on the errors of these.")
-      .def(nb::init<Table<double>, Table<double>, Table<double>>(), "coef"_a,
-           "scores"_a, "errors"_a);
+  nb::class_<PairTables>(
+      m, "PairTables",
+      "Room for the coefficients of the models of all pairs, y alpha "
+      "over rho with nu, and for the scores of their models.")
+      .def(nb::init<Table<double>, Table<double>>(), "coef"_a, "scores"_a);
   nb::class_<PairProofs>(m, "PairProofs", "Proofs of all pairs of classes.")
       .def_prop_ro(
           "bounds",
           [](const PairProofs &self) {
-            return table_of(self.proofs, [](const HingeProof &of) {
+            return table_of(self.proofs, [](const KernelProof &of) {
               const KernelValues &v = of.values;
               return std::array{v.primal, v.primal_error, v.dual, v.dual_error};
             });
@@ -216,49 +216,50 @@ void bind_block(nb::module_ &m) {
           "biases",
           [](const PairProofs &self) {
             return table_of(self.proofs,
-                            [](const HingeProof &of) { return std::array{of.bias}; });
+                            [](const KernelProof &of) { return std::array{of.bias}; });
           },
           "Shape (n_pairs, 1).")
       .def_prop_ro(
           "epochs", [](const PairProofs &self) { return table_of_epochs(self.epochs); },
           "Estimates of P and D, and the steps so far, after every epoch of every "
           "pair.")
-      .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.");
+      .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.")
+      .def_ro(
+          "floors", &PairProofs::floors,
+          "With nu, the least size of the optimum in the relative gap of each pair; "
+          "else 0.");
   m.def(
       "solve_pairs",
       [](const KernelRows &rows, const Vector<Index> &bounds, Array<const double> cost,
          const ScoreSizes &sizes, const WholeSettings &settings,
-         const PairTables &tables, Stop &stop,
-         const Vector<std::array<double, 2>> &nu) {
+         const PairTables &tables, Stop &stop, const Vec &halves) {
         if (!rows.dense()) throw std::invalid_argument("rows are sparse");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
             std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) !=
                 bounds.end())
           throw std::invalid_argument("bounds");
         const Index classes = bounds.size() - 1;
-        for (const auto &[table, name] :
-             {std::pair{&tables.coef, "coef"}, std::pair{&tables.scores, "scores"},
-              std::pair{&tables.errors, "errors"}})
-          check_shape(*table, classes - 1, rows.n(), name);
-        if (!nu.empty() && nu.size() != classes * (classes - 1) / 2)
-          throw std::invalid_argument("nu");
-        Vector<NuOfPair> of_nu;
-        for (const auto &[half, floor] : nu) of_nu.push_back({half, floor});
+        check_shape(tables.coef, classes - 1, rows.n(), "coef");
+        check_shape(tables.scores, classes - 1, rows.n(), "scores");
+        const bool of_pairs = halves.size() == classes * (classes - 1) / 2;
+        const auto positive = [](double half) { return half > 0.0; };
+        if (!(halves.empty() || of_pairs) ||
+            !std::all_of(halves.begin(), halves.end(), positive))
+          throw std::invalid_argument("halves");
         PairsOfClasses pairs(rows, bounds, sized(cost, rows.n(), "cost"),
                              sizes.of(rows.n()), tables.coef.data(),
-                             tables.scores.data(), tables.errors.data(), of_nu);
+                             tables.scores.data(), halves);
         return without_gil(
             stop, [&](Poll &poll) { return pairs.solve(settings, stop, poll); });
       },
       "rows"_a, "bounds"_a, "cost"_a, "roundings"_a, "settings"_a, "tables"_a, "stop"_a,
-      "nu"_a = Vector<std::array<double, 2>>(),
-      "Solves and proves the problems of all pairs of classes, hinge with a free bias. "
+      "halves"_a = Vec(),
+      "Solves and proves the problems of all pairs of classes, hinge with a free bias, "
+      "or with nu, where the dual variables of either class add up to `halves`. "
       "The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a "
       "pair is positive; with two classes the second one is. In the pair (i, j) the "
       "rows of class i have their entries in row j - 1 of the tables, the rows of j in "
-      "row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop. "
-      "With `nu`, the sum of either class and the floor of the gap for every pair, it "
-      "solves their problems with nu, and leaves the proofs to others.");
+      "row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.");
 
   m.def(
       "solve_one_class",

@@ -28,9 +28,9 @@ void bind_folds(nb::module_ &m) {
   nb::class_<FoldTable>(m, "FoldTable",
                         "A kernel matrix in float64, and rounded to float32.")
       .def(nb::init<Table<const double>, Table<const float>>(), "values"_a, "floats"_a);
-  nb::class_<HingeProof>(m, "FoldProof", "The proof of a fold.")
-      .def_ro("bias", &HingeProof::bias)
-      .def_ro("values", &HingeProof::values);
+  nb::class_<KernelProof>(m, "FoldProof", "The proof of a fold.")
+      .def_ro("bias", &KernelProof::bias)
+      .def_ro("values", &KernelProof::values);
   nb::class_<Folds>(m, "Folds",
                     "Problems over some rows of a kernel matrix, which differ in the "
                     "weights of the rows; free bias, hinge or regression.")
@@ -98,7 +98,7 @@ void bind_folds(nb::module_ &m) {
           [](const Folds &self, const ScoreSizes &sizes) {
             const ScoreRoundings by = sizes.of(self.rows());
             nb::gil_scoped_release released;
-            Vector<HingeProof> found;
+            Vector<KernelProof> found;
             for (Index p = 0; p < self.folds(); ++p) found.push_back(self.proof(p, by));
             return found;
           },

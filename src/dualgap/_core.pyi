@@ -471,10 +471,10 @@ class WholeSettings:
 
 class PairTables:
     """
-    Room for the coefficients y alpha of all pairs, for their scores, and for bounds on the errors of these.
+    Room for the coefficients of the models of all pairs, y alpha over rho with nu, and for the scores of their models.
     """
 
-    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], errors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
 class PairProofs:
     """Proofs of all pairs of classes."""
@@ -499,9 +499,15 @@ class PairProofs:
     def ends(self) -> list[int]:
         """Where the epochs of each pair end."""
 
-def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop, nu: Sequence[Sequence[float]] = []) -> PairProofs:
+    @property
+    def floors(self) -> list[float]:
+        """
+        With nu, the least size of the optimum in the relative gap of each pair; else 0.
+        """
+
+def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop, halves: Sequence[float] = []) -> PairProofs:
     """
-    Solves and proves the problems of all pairs of classes, hinge with a free bias. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop. With `nu`, the sum of either class and the floor of the gap for every pair, it solves their problems with nu, and leaves the proofs to others.
+    Solves and proves the problems of all pairs of classes, hinge with a free bias, or with nu, where the dual variables of either class add up to `halves`. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.
     """
 
 def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], floor: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:

@@ -191,8 +191,8 @@ def block_solver(q):
     return core.BlockSolver(kernel_rows(), problem, q, q, 10**6, False, core.Random(0))
 
 
-def pairs(bounds=(0, 2, N), costs=N, lengths=N, scores=(1, N), errors=(1, N), **more):
-    tables = core.PairTables(np.zeros((1, N)), np.zeros(scores), np.zeros(errors))
+def pairs(bounds=(0, 2, N), costs=N, lengths=N, scores=(1, N), **more):
+    tables = core.PairTables(np.zeros((1, N)), np.zeros(scores))
     settings = core.WholeSettings(core.Targets(0.1, 0.0, 0.1, 0.0), 1e6, 9)
     sizes = core.ScoreRoundings(np.ones(lengths), 0.0, 0.0, 0.0, 0.0)
     rows = kernel_rows(rows=more.pop("rows", ROWS))
@@ -338,10 +338,10 @@ WRONG = [
     *((f"classes from {bounds}", lambda bounds=bounds: pairs(bounds), "bounds")
       for bounds in ([0, 0, N], [], [0, 3], [0, 5, 2, N], [1, 2, N])),
     ("pairs: few costs", lambda: pairs(costs=N - 1), "cost"),
-    *((f"pairs: {name} of {shape}",
-       lambda name=name, shape=shape: pairs(**{name: shape}), name)
-      for name in ("scores", "errors") for shape in ((0, N), (1, N - 1))),
-    ("pairs: two of nu", lambda: pairs(nu=[(1.0, 0.0)] * 2), "nu"),
+    *((f"pairs: scores of {shape}", lambda shape=shape: pairs(scores=shape), "scores")
+      for shape in ((0, N), (1, N - 1))),
+    *((f"pairs: halves {halves}", lambda halves=halves: pairs(halves=halves), "halves")
+      for halves in ([1.0, 1.0], [0.0], [math.nan])),
     ("pairs: few lengths", lambda: pairs(lengths=3), "lengths"),
     ("pairs: sparse rows", lambda: pairs(rows=SPARSE), "sparse"),
     *((f"dual point {point}", lambda point=point: evaluate(**point),

@@ -190,7 +190,7 @@ class Fold : public Box, private FoldTuning {
   }
 
   // Proves a fold of the hinge.
-  HingeProof proof(const ScoreRoundings &by) const {
+  KernelProof proof(const ScoreRoundings &by) const {
     Vec alphas(n_), error(n_);
     alpha(alphas.data());
     by.bound(alphas.data(), n_, error.data());
@@ -344,7 +344,7 @@ class Folds : private FoldTuning {
   void alpha(Index p, double *out) const { folds_[p].alpha(out); }
   const Vec &scores(Index p) const { return folds_[p].gradient(); }
 
-  HingeProof proof(Index p, const ScoreRoundings &by) const {
+  KernelProof proof(Index p, const ScoreRoundings &by) const {
     return folds_[p].proof(by);
   }
   Index sets(Index p) const { return folds_[p].rounds; }

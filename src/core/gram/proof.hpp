@@ -202,13 +202,14 @@ inline double hinge_bias(const double *scores, const std::int8_t *y, const doubl
   return weighted_quantile(kinks.data(), costs.data(), kinks.size(), up);
 }
 
-struct HingeProof {
-  double bias;
+// The model is the point divided by rho, which is 1 without nu, with this bias.
+struct KernelProof {
+  double bias, rho;
   KernelValues values;
 };
 
 // Proves a point of the hinge with an unpenalised bias, whose bias is the best one.
-inline HingeProof hinge_proof(const KernelPoint &point, const ScoreRoundings &by) {
+inline KernelProof hinge_proof(const KernelPoint &point, const ScoreRoundings &by) {
   const Loss hinge{1.0, 0.0};
   const Index n = point.n;
   const double bias = hinge_bias(point.scores, point.y, point.cost, n);
@@ -226,7 +227,67 @@ inline HingeProof hinge_proof(const KernelPoint &point, const ScoreRoundings &by
                       *std::max_element(by.lengths, by.lengths + n)};
   KernelValues values = kernel_values(sums, lost, &free);
   if (!inside) values.dual = -std::numeric_limits<double>::infinity();
-  return {bias, values};
+  return {bias, 1.0, values};
+}
+
+// Proves a point with nu, where the dual variables of either class add up to `half`,
+// for the best b and rho:
+//
+// P = 1/2 ||w||^2 - 2 half rho + sum_i c_i max(0, rho - y_i (scores_i + b)).
+//
+// The losses are rho times those of the hinge with the model divided by rho. P of the
+// multiple 0 of a model is 0, so this is the value where rho is not positive.
+inline KernelProof nu_proof(const KernelPoint &point, const ScoreRoundings &by,
+                            double half) {
+  const Index n = point.n;
+  Vec scores[2], costs[2];  // of the rows with y = 1, and with y = -1
+  Sum sums[2];
+  bool inside = true;
+  double reach = 0.0;
+  for (Index i = 0; i < n; ++i) {
+    const bool negative = point.y[i] < 0;
+    sums[negative] += point.alpha[i];
+    inside = inside && point.alpha[i] >= 0.0 && point.alpha[i] <= point.cost[i];
+    reach += std::abs(point.alpha[i]) * by.lengths[i];
+    if (!(point.cost[i] > 0.0)) continue;
+    scores[negative].push_back(point.y[i] * point.scores[i]);
+    costs[negative].push_back(point.cost[i]);
+  }
+  const auto least = [&](int of) {
+    const Index size = scores[of].size();
+    return weighted_quantile(scores[of].data(), costs[of].data(), size, half);
+  };
+  const double up = least(0), down = least(1);  // y_i scores_i where a loss begins
+  const double rho = 0.5 * (up + down), bias = 0.5 * (down - up);
+  // The coefficients of the model are divided by rho, and rounded.
+  Vec error(point.error, point.error + n);
+  for (Index i = 0; i < n; ++i)
+    error[i] += kSlack * 4.0 * kRounding<double> * reach * by.lengths[i];
+  const bool positive = rho > 0.0;
+  const auto found = kernel_sums(
+      {n, point.y, point.cost, point.alpha, point.scores, error.data()}, {1.0, 0.0},
+      {0.0, bias, positive ? 1.0 / rho : 0.0, 0.0, by.adding, by.underflow});
+  const double lost = static_cast<double>(4 * n + 16) * 0x1p-1074;
+  const double norm = 0.5 * found.norm, loss = rho * found.loss, own = 2.0 * half * rho;
+  const double size = kSummed * 0.5 * found.size;
+  KernelValues values{norm + loss - own,
+                      kSlack * (0.5 * found.norm_error + rho * found.loss_error + size +
+                                kSummed * (loss + own)) +
+                          lost,
+                      -norm, 0.0};
+  if (!positive || !(values.primal + values.primal_error < 0.0))
+    values.primal = values.primal_error = 0.0;
+  // What the sums differ by costs at most as much times the size of an optimal offset:
+  // largest_rho of problems/one_class.py.
+  const double longest = *std::max_element(by.lengths, by.lengths + n);
+  const double off =
+      kSlack * (std::abs(sums[0].value() - half) + std::abs(sums[1].value() - half) +
+                by.adding * found.reach);
+  const double length = std::sqrt(std::max(found.norm + found.norm_error, 0.0));
+  const double offset = kSlack * longest * (length + 2.0 * off * longest);
+  values.dual_error = kSlack * (0.5 * found.norm_error + size + off * offset) + lost;
+  if (!inside) values.dual = -std::numeric_limits<double>::infinity();
+  return {positive ? bias / rho : bias, positive ? rho : 1.0, values};
 }
 
 }  // namespace dualgap

@@ -39,7 +39,7 @@ from .batch import Batch, S, SingleBatch
 from .bias import balanced, best_bias
 from .duals import extrapolated
 from .kernel_matrix import SETTINGS, SUM, UNIT, MatrixProblem, dual_point, scaled_values
-from .kernel_nu import InfeasibleNuError, NuClassification, largest_nu
+from .kernel_nu import InfeasibleNuError, NuClassification, half_of, largest_nu
 from .reductions import OneVsOne, Signs, refuse_missing
 from .rounding import Rounding
 
@@ -507,11 +507,19 @@ class NuBatch(KernelBatch):
 
     def refuse_infeasible(self) -> None:
         """Raise an error if the classes of a pair do not allow the nu."""
-        weights = [self.weight[self.rows_of(c)] for c in range(len(self.classes))]
-        most = [largest_nu(weights[i], weights[j]) for i, j in self.reduction.subjects]
+        most = [largest_nu(*costs) for costs in self._costs()]
         k, nu = int(np.argmin(most)), self.options["nu"]
         if nu > most[k] * (1.0 + 1e-9):
             raise InfeasibleNuError(nu, most[k], self.names[k])
+
+    def _costs(self) -> list[tuple[list[float], list[float]]]:
+        """Return the costs of the two classes of every pair."""
+        own = [self.weight[self.rows_of(c)].tolist() for c in range(len(self.classes))]
+        return [(own[i], own[j]) for i, j in self.reduction.subjects]
+
+    def halves(self) -> list[float]:
+        """Return what the dual variables of either class of each pair add up to."""
+        return [half_of(self.options["nu"], *costs) for costs in self._costs()]
 
     def _problem(self, matrix: Matrix, signs: Signs, weight: Vector) -> KernelProblem:
         found = NuClassification(

@@ -152,11 +152,7 @@ class NuClassification(NuProblem):
         )  # fmt: skip
         self.lower = np.zeros(self.n)
         self.linear = np.zeros(self.n)
-        self.half = 0.5 * self.nu * math.fsum(self.cost.tolist())
-        most = min(math.fsum(cost.tolist()) for cost in self.groups)
-        if self.half > most * (1.0 + 1e-9):
-            raise InfeasibleNuError(self.nu, largest_nu(*self.groups))
-        self.half = at_most(min(self.half, most), *self.groups)
+        self.half = half_of(self.nu, *(cost.tolist() for cost in self.groups))
         self.total = 2.0 * self.half
 
     def _values_at(
@@ -255,9 +251,8 @@ class NuRegression(NuProblem):
         self.cost = check_costs(self.C, sample_weight, self.n)
         self.groups = self.cost, self.cost
         self.lower = -self.cost
-        self.half = at_most(
-            0.5 * self.nu * math.fsum(self.cost.tolist()), 0.5 * self.cost
-        )
+        total = math.fsum(self.cost.tolist())
+        self.half = at_most(0.5 * self.nu * total, (0.5 * self.cost).tolist())
         self._set_targets(y)
 
     def start(self) -> Vector:
@@ -290,14 +285,23 @@ class NuRegression(NuProblem):
         return replace(Bounds.proved(primal, more).certificate, floor=self.floor)
 
 
-def at_most(half: float, *costs: Vector) -> float:
+def half_of(nu: float, *costs: list[float]) -> float:
+    """Return what the dual variables of either class add up to, given its costs."""
+    half = 0.5 * nu * math.fsum([*costs[0], *costs[1]])
+    most = min(map(math.fsum, costs))
+    if half > most * (1.0 + 1e-9):
+        raise InfeasibleNuError(nu, largest_nu(*costs))
+    return at_most(min(half, most), *costs)
+
+
+def at_most(half: float, *costs: list[float]) -> float:
     """Return the sum, rounded to at most what each of these costs add up to."""
-    while any(math.fsum([*cost.tolist(), -half]) < 0.0 for cost in costs):
+    while any(math.fsum([*cost, -half]) < 0.0 for cost in costs):
         half = math.nextafter(half, 0.0)
     return half
 
 
-def largest_nu(positive: Vector, negative: Vector) -> float:
+def largest_nu(positive: list[float], negative: list[float]) -> float:
     """Return the largest nu of two classes with these weights."""
-    weights = math.fsum(positive.tolist()), math.fsum(negative.tolist())
+    weights = math.fsum(positive), math.fsum(negative)
     return 2.0 * min(weights) / sum(weights)

@@ -10,16 +10,15 @@ Cost       at most twice the work that reaches tol, plus `free_entries` entries 
 Source     measured, docs/kernel.md
 
 Small problems are solved in one call over one kernel matrix. The core solves each pair
-of classes as one working set of the block solver, in float64 (src/core/gram/whole.hpp)
-and proves the result. It solves the duals of one class and of pairs with nu alike, and
-their proofs follow. The ordinary solver trains problems whose accuracy is not proved.
+of classes, with nu too, as one working set of the block solver, in float64, and proves
+the result (src/core/gram/pairs.hpp). It solves the dual of one class alike, whose proof
+follows. The ordinary solver trains problems whose accuracy is not proved.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeGuard, cast
 
@@ -36,7 +35,6 @@ from ...problems.duals import Made
 from ...problems.kernel import KernelBatch, NuBatch
 from ...problems.kernel_boxes import BoxProblem
 from ...problems.kernel_matrix import score_roundings
-from ...problems.kernel_nu import NuClassification
 from ..base import Limits, Whole, register, targets
 from .base import BoxedProblem
 from .block import BlockSettings, BlockSolver, BlockState
@@ -165,10 +163,44 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
     free = options["fit_intercept"] and not options["penalize_intercept"]
     if not free or get_loss(options["loss"]).name != "hinge":
         return None
-    called = _in_one_call(solver, batch, job, list)
-    if called is None:
+    return _in_one_call(solver, batch, job, begun, [])
+
+
+def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
+    """Solve the problem with nu for every pair of classes.
+
+    Returns None where :func:`solve_pairs` would for the hinge, and for large pairs.
+    """
+    begun = time.perf_counter()
+    if sum(sorted(np.diff(batch.bounds))[-2:]) > SETTINGS.most_nu_rows:
         return None
-    found, (coef, scores, _) = called
+    return _in_one_call(solver, batch, job, begun, batch.halves())
+
+
+def _in_one_call(
+    solver: object, batch: KernelBatch, job: Limits, begun: float, halves: list[float]
+) -> Whole | None:
+    """Solve and prove all pairs; `halves` are sums of dual variables, for nu."""
+    cost = batch.cost
+    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
+        return None
+    gram = Gram(batch.points, batch.kernel, batch.cache_size)
+    source = dense_source(gram)
+    if source is None:
+        return None
+    coef, scores = np.empty((2, batch.reduction.tables, len(cost)))
+    found = core.solve_pairs(
+        source,
+        batch.bounds,
+        cost,
+        score_roundings(gram, SETTINGS.roundings_per_term),
+        when_to_end(solver, len(batch), job),
+        core.PairTables(coef, scores),
+        job.stop,
+        halves,
+    )
+    if not found.ends:
+        return None
     bias, pairs = found.biases[:, 0], range(len(batch))
     return Whole(
         [EMPTY] * len(batch),
@@ -180,86 +212,8 @@ def solve_pairs(solver: object, batch: KernelBatch, job: Limits) -> Whole | None
         BlockSolver.name,
         bias,
         Made(lambda k: batch.entries(scores, k) + bias[k], pairs),
-        table=coef,
-    )
-
-
-def _in_one_call(
-    solver: object,
-    batch: KernelBatch,
-    job: Limits,
-    nu: Callable[[], list[tuple[float, float]]],
-) -> tuple[core.PairProofs, Vector] | None:
-    """Solve all pairs; return the core's proofs and its three tables.
-
-    `nu`: returns the sum of the dual variables of a class and the floor, for every pair
-    with nu; an empty list for the hinge.
-    """
-    cost = batch.cost
-    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
-        return None
-    gram = Gram(batch.points, batch.kernel, batch.cache_size)
-    source = dense_source(gram)
-    if source is None:
-        return None
-    tables = np.empty((3, batch.reduction.tables, len(cost)))
-    found = core.solve_pairs(
-        source,
-        batch.bounds,
-        cost,
-        score_roundings(gram, SETTINGS.roundings_per_term),
-        when_to_end(solver, len(batch), job),
-        core.PairTables(*tables),
-        job.stop,
-        nu(),
-    )
-    return (found, tables) if found.ends else None
-
-
-def solve_nu_pairs(solver: object, batch: NuBatch, job: Limits) -> Whole | None:
-    """Solve the problem with nu for every pair of classes, and prove it.
-
-    Returns None where :func:`solve_pairs` would for the hinge, and for large pairs.
-    """
-    begun = time.perf_counter()
-    if sum(sorted(np.diff(batch.bounds))[-2:]) > SETTINGS.most_nu_rows:
-        return None
-    problems: list[NuClassification] = []
-
-    def nu() -> list[tuple[float, float]]:
-        for k in range(len(batch)):
-            problems.append(cast(NuClassification, batch.problem(k)))
-        return [(problem.half, problem.floor) for problem in problems]
-
-    called = _in_one_call(solver, batch, job, nu)
-    if called is None:
-        return None
-    found, tables = called
-    alphas, biases, decisions, bounds = [], [], [], []
-    for k, problem in enumerate(problems):
-        coef, scores, error = (batch.entries(table, k) for table in tables)
-        alpha = np.abs(coef)
-        problem.remember(alpha, scores, error)
-        proof = problem.prove(Claim(alpha=alpha))
-        assert proof.bias is not None
-        assert proof.decisions is not None
-        rho = problem.scale(proof.decisions - proof.bias)
-        alphas.append(proof.alpha / rho)
-        biases.append(proof.bias / rho)
-        decisions.append(proof.decisions / rho)
-        bounds.append(proof.certificate.bounds)
-    return Whole(
-        [EMPTY] * len(batch),
-        alphas,
-        bounds,
-        found.epochs,
-        np.array(found.ends),
-        time.perf_counter() - begun,
-        BlockSolver.name,
-        biases,
-        decisions,
-        [problem.floor for problem in problems],
-        batch.table([batch.coef(k, alpha) for k, alpha in enumerate(alphas)]),
+        found.floors,
+        coef,
     )
 
 
