@@ -318,9 +318,9 @@ def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
     X[np.abs(X) < 0.5] = 0.0
     block, computed = Gram.block, []
 
-    def counted(self, rows, columns):
+    def counted(self, rows, columns, room):
         computed.append((rows, columns))
-        return block(self, rows, columns)
+        return block(self, rows, columns, room)
 
     for rows in (X, sparse.csr_array(X), X.astype(np.float32)):
         gram = Gram(rows, kernel)
@@ -333,6 +333,15 @@ def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
         most = n * (n + SETTINGS.rows_at_once) / 2
         assert sum(len(r) * len(c) for r, c in computed) <= most
         computed.clear()
+
+
+def test_a_table_takes_the_memory_of_another_one():
+    X = np.random.default_rng(0).normal(size=(300, 7))
+    first, second = (Gram(X, RBF(gamma)) for gamma in (0.3, 3.0))
+    last = KernelTable(first, 1.0, core.Stop())
+    again = KernelTable(second, 1.0, core.Stop(), (last.values, last.floats))
+    assert again.values is last.values
+    assert (again.values == second.block(np.arange(300))).all()
 
 
 def test_a_table_of_given_values_keeps_them():

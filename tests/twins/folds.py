@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 LEAST, LARGEST, MOST = 256, 2048, 8192  # rows of a working set
+SHORT = 0.1  # part of the way to a start before which it is cut
 
 
 def box(weight, C):
@@ -46,6 +47,13 @@ def start(y, weight, Cs, old, older=None):
         part = min(1.0, abs(heavy) / total)
         c[movable] = np.trunc(c[movable] * (1.0 - part) / unit) * unit
     return balanced(c)
+
+
+def cut(K, y, old, c):
+    """Return the point with the largest D on the way from old to c, if it is early."""
+    change = c - old
+    slope, bend = change @ (y - K @ old), change @ K @ change
+    return old + max(slope / bend, 0.0) * change if slope < SHORT * bend else c
 
 
 def balanced(c):
@@ -118,6 +126,7 @@ def solve(K, y, weights, Cs, tol):
             c = np.zeros(len(y))
             if before:
                 c = start(y, weight, Cs[max(0, k - 2) : k + 1], *before[::-1])
+                c = balanced(cut(K, y, before[-1], c))
             low, high = sides(y, weight, C)
             F = K @ c
             while True:

@@ -10,7 +10,8 @@
 // Start      from the solutions for the two C before: c at a bound goes to the same
 //            bound of the new box, the others follow the line through both solutions
 //            but do not change their sign, and the sum is corrected in proportion to
-//            c; for the first C from a given c, as a fit to all rows has it
+//            c; for the first C from a given c, as a fit to all rows has it. A start
+//            that goes much too far is cut to the largest dual value on its way
 // Update     for each fold, a working set of all rows between their bounds and the rows
 //            that violate most (all of these, if they are few). Pair steps solve its
 //            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r
@@ -66,6 +67,9 @@ struct FoldTuning {
   static constexpr Index kLeast = 256, kLargest = 2048, kMost = 8192;
   // Rows beside twice those inside their bounds: some for rows that are to enter.
   static constexpr Index kSpare = 128;
+  // A start is cut if the largest D is before this part of its way. Further on, rows
+  // that are at their bounds are worth more than D.
+  static constexpr double kShort = 0.1;
   // Columns of F that stay in the first-level cache while rows are added.
   static constexpr Index kColumns = 1024;
 };
@@ -142,6 +146,7 @@ class Fold : public Box, private FoldTuning {
       moved = moved || change_[i] != 0.0;
     }
     c_ = last_ = old;
+    if (moved) before_ = F_;
     precise = false;
   }
 
@@ -182,6 +187,7 @@ class Fold : public Box, private FoldTuning {
 
   // Adds the change to c, once F has it.
   void apply() {
+    if (!before_.empty()) cut();
     for (Index i = 0; i < n_; ++i) {
       c_[i] += change_[i];
       change_[i] = 0.0;
@@ -199,6 +205,27 @@ class Fold : public Box, private FoldTuning {
   }
 
  private:
+  // Cuts the change of `begin`, which F has, to the part with the largest D if that is
+  // short.
+  void cut() {
+    double slope = 0.0, bend = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      slope += change_[i] * (problem_.p[i] - before_[i]) -
+               problem_.epsilon * (std::abs(c_[i] + change_[i]) - std::abs(c_[i]));
+      bend += change_[i] * (F_[i] - before_[i]);
+    }
+    if (slope < kShort * bend) {
+      const double part = slope > 0.0 ? slope / bend : 0.0;
+      for (Index i = 0; i < n_; ++i) {
+        F_[i] = before_[i] + part * (F_[i] - before_[i]);
+        c_[i] = on_grid(c_[i] + part * change_[i]);
+        change_[i] = 0.0;
+      }
+      correct(0);
+    }
+    before_.clear();
+  }
+
   // Chooses the working set.
   void choose() {
     struct Candidate {
@@ -263,7 +290,7 @@ class Fold : public Box, private FoldTuning {
     return weighted_quantile(kinks.data(), costs.data(), kinks.size(), total);
   }
 
-  Vec weight_, last_, change_, near_;
+  Vec weight_, last_, change_, near_, before_;  // before_: F before a start
   const SharedTable &table_;
   const std::int8_t *y_;
   Vector<Order> who_;

@@ -479,9 +479,10 @@ class Folds:
         rows, known = problems.rows, self.table
         order = None if known is None or known[0] != kernel else known[1]
         if known is None or order is None or not np.array_equal(order, rows):
-            self.table = known = None  # frees its memory first
+            last = None if known is None else known[2]
+            self.table = known = None  # the next one takes or frees its memory
             room = bytes_of_folds(problems)
-            table = whole_table(points, rows, kernel, megabytes, room, self.stop)
+            table = whole_table(points, rows, kernel, megabytes, room, self.stop, last)
             self.table = known = kernel, rows, table
         table = known[2]
         if table is None:

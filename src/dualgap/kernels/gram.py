@@ -108,16 +108,23 @@ class Matrix:
         self.core.row(i, out)
         return out
 
-    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
+    def block(
+        self,
+        rows: ArrayLike,
+        columns: ArrayLike | None = None,
+        room: NDArray[np.float64] | None = None,
+    ) -> Block:
         """Compute ``k(x_i, x_j)`` for the rows i and columns j, without the cache.
 
-        The result is float64. `columns` are all by default.
+        The result is float64. `columns` are all by default. `room`: memory for the
+        result, of at least so many values.
         """
         every = np.arange(self.n) if columns is None else columns
         rows, every = _order(rows, self.n), _order(every, self.n)
-        out = np.empty((len(rows), len(every)))
-        self.core.block(rows, every, out.reshape(-1))
-        return out
+        many = len(rows) * len(every)
+        out = np.empty(many) if room is None else room[:many]
+        self.core.block(rows, every, out)
+        return out.reshape(len(rows), len(every))
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""

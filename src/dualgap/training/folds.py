@@ -33,6 +33,8 @@ from .fit import solve
 from .progress import HISTORY_DTYPE
 from .solution import Solution, Solutions
 
+#: Largest part of the values of a row that are copied out of it, not read in place.
+_LARGEST_PART = 0.5
 _NO_HISTORY = np.empty(0, dtype=HISTORY_DTYPE)
 
 
@@ -165,13 +167,25 @@ def _held_out(
         coef[j - 1, a:b], coef[i, c:d] = signed[: b - a], signed[b - a :]
     found = np.empty((len(test), len(pairs)))
     found[:] = [one.bias for one in each]
+    parts = [_used(coef[:, a:b], a) for a, b in classes]
     for some, values in table.parts(test):
         if job.stopped:
             raise StoppedError
-        sums = [values[:, a:b] @ coef[:, a:b].T for a, b in classes]
+        sums = [values[:, columns] @ own.T for columns, own in parts]
         for p, (i, j) in enumerate(pairs):
             found[some, p] += sums[i][:, j - 1] + sums[j][:, i]
     return found
+
+
+def _used(coef: Vector, first: int) -> tuple[slice | NDArray[np.intp], Vector]:
+    """Return the columns of a class whose values are read, and their coefficients.
+
+    `coef`: a column for each row of the class, of which row `first` is the first one.
+    """
+    used = np.flatnonzero(coef.any(axis=0))
+    if len(used) > _LARGEST_PART * coef.shape[1]:
+        return slice(first, first + coef.shape[1]), coef
+    return first + used, coef[:, used]
 
 
 class FoldBatch(ABC):
