@@ -67,6 +67,13 @@ def round_trip(model: LinearSVC, folder: Path, **options: Any) -> LinearSVC:
 # ------------------------------------------------------------------------ round trips
 
 
+def fitted_with(model: LinearSVC, **parameters: Any) -> LinearSVC:
+    """Return a model with other parameters, as if its fit had had them."""
+    model.set_params(**parameters)
+    model._note_parameters()
+    return model
+
+
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_everything_comes_back_exactly(tmp_path: Path, kind: str, count: int) -> None:
@@ -94,7 +101,7 @@ def test_every_solver_and_loss_by_name_and_as_a_record(
         {"solver": solver.name, "loss": loss.name},
         {"solver": solver(), "loss": loss()},
     ):
-        model.set_params(**parameters)  # the file holds what get_params says
+        fitted_with(model, **parameters)
         assert round_trip(model, tmp_path).get_params() == model.get_params()
 
 
@@ -111,7 +118,7 @@ def test_every_solver_and_loss_by_name_and_as_a_record(
 )
 def test_fields_of_records(tmp_path: Path, solver: Any) -> None:
     gamma = 0.1 + 0.2
-    model = trained(max_iter=3).set_params(solver=solver, loss=SmoothedHinge(gamma))
+    model = fitted_with(trained(max_iter=3), solver=solver, loss=SmoothedHinge(gamma))
     found = round_trip(model, tmp_path)
     assert found.solver == solver
     assert type(found.solver) is type(solver)
@@ -131,12 +138,12 @@ def test_parameters_of_every_type(tmp_path: Path) -> None:
         "verbose": True,
         "random_state": np.int64(7),
     }
-    found = round_trip(trained().set_params(**parameters), tmp_path).get_params()
+    found = round_trip(fitted_with(trained(), **parameters), tmp_path).get_params()
     assert {key: found[key] for key in parameters} == parameters
     assert found["C"] == float(np.float32(0.1))
     words = {"x": 1.5, "y": 2}
     assert (
-        round_trip(trained().set_params(class_weight=words), tmp_path).get_params()[
+        round_trip(fitted_with(trained(), class_weight=words), tmp_path).get_params()[
             "class_weight"
         ]
         == words
@@ -260,13 +267,19 @@ class OwnLoss(Hinge):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.set_params(random_state=np.random.RandomState(0)), "give an int"),
-        (lambda m: m.set_params(solver=OwnSolver()), "is not a record of dualgap"),
-        (lambda m: m.set_params(loss=OwnLoss()), "is not a record of dualgap"),
-        (lambda m: m.set_params(C=np.inf), "C=inf is not finite"),
-        (lambda m: m.set_params(C=-1.0), "'C' parameter"),
-        (lambda m: m.set_params(class_weight={(1, 2): 1.0}), "class_weight="),
-        (lambda m: m.set_params(class_weight={1: "heavy"}), "weights must be numbers"),
+        (
+            lambda m: fitted_with(m, random_state=np.random.RandomState(0)),
+            "give an int",
+        ),
+        (lambda m: fitted_with(m, solver=OwnSolver()), "is not a record of dualgap"),
+        (lambda m: fitted_with(m, loss=OwnLoss()), "is not a record of dualgap"),
+        (lambda m: fitted_with(m, C=np.inf), "C=inf is not finite"),
+        (lambda m: fitted_with(m, C=-1.0), "'C' parameter"),
+        (lambda m: fitted_with(m, class_weight={(1, 2): 1.0}), "class_weight="),
+        (
+            lambda m: fitted_with(m, class_weight={1: "heavy"}),
+            "weights must be numbers",
+        ),
         (lambda m: m.coef_.__setitem__((0, 0), np.nan), "coef contains NaN"),
         (lambda m: m.intercept_.__setitem__(0, np.inf), "intercept contains NaN"),
         (lambda m: setattr(m, "coef_", m.coef_[:2]), "coef has shape"),
