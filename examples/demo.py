@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dualgap import LinearSVC
 from dualgap.plot import ConvergenceDisplay
-from dualgap.training import HISTORY_DTYPE
+from dualgap.training.progress import HISTORY_DTYPE
 
 PICTURE = Path("convergence.png")
 C = 1.0

@@ -174,14 +174,14 @@ ROOMS = {
     "cli": 4123,
     "data": 5837,
     "distributed": 2628,
-    "estimators": 11175,
-    "kernels": 1630,
-    "models": 6250,
+    "estimators": 11174,
+    "kernels": 1608,
+    "models": 6247,
     "papers": 3300,
     "plot": 904,
     "problems": 6820,
     "solvers": 11659,
-    "training": 2400,
+    "training": 2385,
 }
 
 

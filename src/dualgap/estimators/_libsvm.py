@@ -28,7 +28,7 @@ from ..problems.base import EMPTY
 from ..problems.kernel import KernelBatch
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.kernel_nu import InfeasibleNuError
-from ..training import HISTORY_DTYPE, Solution
+from ..training import Solution
 from . import originals
 from .base import silent_failures
 from .parameters import ClassWeight
@@ -78,8 +78,7 @@ def trained_by_libsvm(batch: KernelBatch, k: int, tol: float, atol: float) -> So
         seconds=time.perf_counter() - begun,
     )
     bias = second * float(model.intercept_[0])
-    history = np.empty(0, HISTORY_DTYPE)
-    return Solution(EMPTY, coef * y, certificate, history, bias)
+    return Solution(EMPTY, coef * y, certificate, bias)
 
 
 class Epochs(TypedDict, total=False):

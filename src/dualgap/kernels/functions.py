@@ -173,8 +173,34 @@ class Linear(Kernel):
         return squared_norms(X)
 
 
+class _Scaled(Kernel):
+    """Base of kernels with a scale, and perhaps a constant and a degree."""
+
+    gamma: Gamma
+    coef0: float = 0.0
+    degree: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("degree", self.degree)
+        check_gamma(self.gamma)
+        check_coef0(self.coef0)
+
+    @property
+    def form(self) -> core.KernelMap:
+        assert not isinstance(self.gamma, str)
+        return core.KernelMap(
+            self.name, float(self.gamma), float(self.coef0), int(self.degree)
+        )
+
+    def _shift(self, values: Block) -> None:
+        """Replace values by ``gamma values + coef0``."""
+        assert not isinstance(self.gamma, str)
+        values *= self.gamma
+        values += self.coef0
+
+
 @dataclass(frozen=True)
-class _Exponential(Kernel):
+class _Exponential(_Scaled):
     """Base of ``exp(-gamma d(x, z))``, with values from 0 to 1."""
 
     gamma: Gamma = "scale"
@@ -185,11 +211,6 @@ class _Exponential(Kernel):
     @property
     def positive(self) -> bool:
         return True
-
-    @property
-    def form(self) -> core.KernelMap:
-        assert not isinstance(self.gamma, str)
-        return core.KernelMap(self.name, float(self.gamma), 0.0, 1)
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
         # The core computes distances without cancellation.
@@ -233,7 +254,7 @@ class Laplacian(_Exponential):
 
 
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(_Scaled):
     """Polynomial kernel ``(gamma x.z + coef0)**degree``; homogeneous if ``coef0=0``.
 
     Parameters
@@ -252,21 +273,9 @@ class Polynomial(Kernel):
 
     name: ClassVar[str] = "poly"
 
-    def __post_init__(self) -> None:
-        check_count("degree", self.degree)
-        check_gamma(self.gamma)
-        check_coef0(self.coef0)
-
     @property
     def positive(self) -> bool:
         return self.coef0 >= 0.0
-
-    @property
-    def form(self) -> core.KernelMap:
-        assert not isinstance(self.gamma, str)
-        return core.KernelMap(
-            self.name, float(self.gamma), float(self.coef0), int(self.degree)
-        )
 
     def roundings(self, entries: int) -> float:
         # (gamma ||x|| ||z|| + coef0)^2 <= (gamma ||x||^2 + coef0) (gamma ||z||^2 +
@@ -274,19 +283,18 @@ class Polynomial(Kernel):
         return self.degree * (entries + 10.0) if self.positive else 0.0
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
-        assert not isinstance(self.gamma, str)
         out = products(A, B)
-        out *= self.gamma
-        out += self.coef0
+        self._shift(out)
         return np.power(out, self.degree, out=out)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
-        assert not isinstance(self.gamma, str)
-        return (self.gamma * squared_norms(X) + self.coef0) ** self.degree
+        out = squared_norms(X)
+        self._shift(out)
+        return out**self.degree
 
 
 @dataclass(frozen=True)
-class Sigmoid(Kernel):
+class Sigmoid(_Scaled):
     """Sigmoid kernel ``tanh(gamma x.z + coef0)``; indefinite for most data.
 
     Parameters
@@ -301,25 +309,15 @@ class Sigmoid(Kernel):
 
     name: ClassVar[str] = "sigmoid"
 
-    def __post_init__(self) -> None:
-        check_gamma(self.gamma)
-        check_coef0(self.coef0)
-
-    @property
-    def form(self) -> core.KernelMap:
-        assert not isinstance(self.gamma, str)
-        return core.KernelMap(self.name, float(self.gamma), float(self.coef0), 1)
-
     def _block(self, A: Matrix, B: Matrix) -> Block:
-        assert not isinstance(self.gamma, str)
         out = products(A, B)
-        out *= self.gamma
-        out += self.coef0
+        self._shift(out)
         return np.tanh(out, out=out)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
-        assert not isinstance(self.gamma, str)
-        return np.tanh(self.gamma * squared_norms(X) + self.coef0)
+        out = squared_norms(X)
+        self._shift(out)
+        return np.tanh(out)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +19,7 @@ from scipy import sparse
 from .. import core
 from ..checks import refuse_huge
 from ..core import Gram as CoreGram
-from ..core import KernelRows, Stop, StoppedError
+from ..core import GramStatistics, KernelRows, Stop, StoppedError
 from ..core import Rows as Accessor
 from ..data.rows import Points
 from ..data.types import Matrix as Data
@@ -36,16 +35,6 @@ _MEGABYTE = 1_000_000
 _PER_ROW, _PER_CACHED_ROW = 4, 48
 #: Rows of a kernel that Python computes, for sums of rows.
 _TOGETHER = 32
-
-
-class Statistics(NamedTuple):
-    """Cache and computation counts of a :class:`Gram`."""
-
-    #: Rows found in the cache, and rows computed.
-    hits: int
-    misses: int
-    #: Kernel values computed.
-    evaluations: int
 
 
 class Matrix:
@@ -94,10 +83,9 @@ class Matrix:
         raise NotImplementedError
 
     @property
-    def statistics(self) -> Statistics:
-        """Cache and computation counts so far."""
-        found = self.core.statistics
-        return Statistics(*[getattr(found, name) for name in Statistics._fields])
+    def statistics(self) -> GramStatistics:
+        """Rows found in the cache, rows computed, and values computed, so far."""
+        return self.core.statistics
 
     def row(self, i: int) -> Block:
         """Return ``k(x_i, x_j)`` for all j, shape (n,), float32.
@@ -108,23 +96,16 @@ class Matrix:
         self.core.row(i, out)
         return out
 
-    def block(
-        self,
-        rows: ArrayLike,
-        columns: ArrayLike | None = None,
-        room: NDArray[np.float64] | None = None,
-    ) -> Block:
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
         """Compute ``k(x_i, x_j)`` for the rows i and columns j, without the cache.
 
-        The result is float64. `columns` are all by default. `room`: memory for the
-        result, of at least so many values.
+        The result is float64. `columns` are all by default.
         """
         every = np.arange(self.n) if columns is None else columns
         rows, every = _order(rows, self.n), _order(every, self.n)
-        many = len(rows) * len(every)
-        out = np.empty(many) if room is None else room[:many]
-        self.core.block(rows, every, out)
-        return out.reshape(len(rows), len(every))
+        out = np.empty((len(rows), len(every)))
+        self.core.block(rows, every, out.reshape(-1))
+        return out
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
@@ -247,7 +228,6 @@ class Gram(Matrix):
         return self.X, None
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.kernel.diagonal(self.X)
 
 
@@ -318,7 +298,6 @@ class Pair(Matrix):
         return self.pairs.points.X, self.rows.astype(np.uint32)
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         if self.pairs.diagonal is None:
             return self.kernel.diagonal(self.pairs.points.X)[self.rows]
         return self.pairs.diagonal[self.rows]
@@ -342,10 +321,6 @@ class Subset(Matrix):
     def source(self) -> tuple[Data, NDArray[np.uint32]]:
         X, rows = self.parent.source()
         return X, self.columns if rows is None else rows[self.columns]
-
-    @property
-    def statistics(self) -> Statistics:
-        return self.parent.statistics
 
     def row(self, i: int) -> Block:
         return self.parent.row(int(self.columns[i]))[self.columns]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +55,6 @@ class Tabulated(Precomputed):
         return self.of.roundings(self.entries)
 
 
-#: Arrays in float64 and, where it was used, in float32.
-Room: TypeAlias = tuple[Vector, NDArray[np.float32] | None]
-
-
 class KernelTable(Matrix):
     """Kernel matrix of the rows of X in memory, in float64.
 
@@ -67,29 +62,42 @@ class KernelTable(Matrix):
 
     A certificate over it is about the matrix as computed, as with a precomputed kernel.
 
-    `cache_size`: megabytes of float32 rows for each problem over this matrix. `room`:
-    arrays of another table over as many rows, which are overwritten: fresh memory costs
-    more than the values do. Raises StoppedError if `stop` ends the computation early.
+    `cache_size`: megabytes of float32 rows for each problem over this matrix. `last`: a
+    table that is not used any more; if it has as many rows, its memory is used again.
+    Raises StoppedError if `stop` ends the computation early.
     """
 
+    values: Vector
+    #: Rounded to float32, once they are used.
+    floats: NDArray[np.float32] | None = None
+
     def __init__(
-        self, gram: Matrix, cache_size: float, stop: Stop, room: Room | None = None
+        self,
+        gram: Matrix,
+        cache_size: float,
+        stop: Stop,
+        last: KernelTable | None = None,
     ) -> None:
         self.n, self.cache_size = gram.n, cache_size
         entries = gram.source()[0].shape[1]
         self.kernel: Kernel = Tabulated(gram.kernel, entries)
         if isinstance(gram.kernel, Precomputed):
             self.kernel = gram.kernel
-        self.values, self.floats = room or (np.empty((self.n, self.n)), None)
+        if last is not None and last.n == self.n:
+            self.values, self.floats = last.values, last.floats
+        else:
+            self.values = np.empty((self.n, self.n))
         step, symmetric = SETTINGS.rows_at_once, gram.kernel.form is not None
-        piece = np.empty(min(step, self.n) * self.n)
+        every, piece = np.arange(self.n, dtype=np.uint32), np.empty(step * self.n)
         for begin in range(0, self.n, step):
             if stop.requested or stop.expired:
                 raise StoppedError
             rows = slice(begin, begin + step)
             first = begin if symmetric else 0
-            some = np.arange(begin, min(begin + step, self.n))
-            values = gram.block(some, np.arange(first, self.n), piece)
+            some = every[rows]
+            many = len(some) * (self.n - first)
+            gram.core.block(some, every[first:], piece[:many])
+            values = piece[:many].reshape(len(some), -1)
             self.values[rows, first:] = values
             if not symmetric:
                 continue
@@ -132,7 +140,6 @@ class KernelTable(Matrix):
         return FoldTable(self.values, self.floats)
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.values.diagonal().copy()
 
     def _times(self, c: Vector, stop: Stop | None) -> NDArray[np.float64]:
@@ -181,9 +188,8 @@ def whole_table(
 ) -> KernelTable | None:
     """Return the kernel matrix of some rows, or None if `cache_size` does not hold it.
 
-    `points`, `kernel`, `cache_size`, `stop`: as for :func:`shared_matrix`. `rows`: rows
-    of the matrix, in its order. `room`: bytes to leave for others. `last`: a table
-    that is not used any more, whose memory is used again if it has as many rows.
+    `points`, `kernel`, `cache_size`: as for :func:`shared_matrix`. `rows`: rows of the
+    matrix, in its order. `room`: bytes to leave. `last`: as for :class:`KernelTable`.
     """
     left = cache_size * 1e6 - _VALUE * len(rows) ** 2
     if left < room:
@@ -192,8 +198,7 @@ def whole_table(
         gram: Matrix = Gram(points, kernel, cache_size).subset(rows)
     else:
         gram = Gram(points[rows], kernel, cache_size)
-    again = None if last is None or last.n != gram.n else (last.values, last.floats)
-    return KernelTable(gram, left / 1e6, stop, again)
+    return KernelTable(gram, left / 1e6, stop, last)
 
 
 def values_at(

@@ -39,14 +39,12 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.reductions import Reduction, certificate_of, reduction_in
 from ..problems.rounding import Rounding
 from ..solvers import get_solver
-from ..training.progress import HISTORY_DTYPE
 from ..training.solution import Solution, Solutions
 from .leave_one_out import problems_of
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 
 #: No epochs.
-_NONE = np.empty(0, HISTORY_DTYPE)
 #: Training rows of one block of products with the new rows.
 _ROWS = 256
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -279,7 +277,7 @@ def what_if(
             new = repaired(Ball.of(problem, ball.w if len(ball.w) else None, start))
             found.append(ProblemBall(new, None, place))
             bias = problem.coef(new.w if len(new.w) else new.alpha)[1]
-            solutions.append(Solution(new.w, new.alpha, new.certificate, _NONE, bias))
+            solutions.append(Solution(new.w, new.alpha, new.certificate, bias))
     view._keep(data, batch, Solutions(solutions, batch.names))
     view.certificate_ = certificate_of(model, [one.certificate for one in solutions])
     view._optimum = optimum_of(view, rows, found)

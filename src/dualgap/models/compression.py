@@ -41,7 +41,7 @@ from ..problems.kernel import KernelBatch
 from ..problems.reductions import certificate_of, refuse_labels
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
-from ..training import HISTORY_DTYPE, Solution, solve
+from ..training import Solution, solve
 from ..training.solution import Solutions
 from .linear import linear_terms
 
@@ -49,7 +49,6 @@ T = TypeVar("T", Proof, "_Smaller")
 
 _Compressed = tuple[TrainingData, LinearBatch | KernelBatch, list[Solution]]
 #: No epochs.
-_NONE = np.empty(0, HISTORY_DTYPE)
 #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
 _MOST_PIVOTS = 5000
 
@@ -206,7 +205,7 @@ def _compressed_linear(
     refuse_other_rows(model.certificate_, [whole.certificate for _, whole in wholes])
     found = [_smaller_linear(problem, whole, tol) for problem, whole in wholes]
     solutions = [
-        Solution(proof.w, proof.alpha, _renewed(old, proof.certificate, tol), _NONE)
+        Solution(proof.w, proof.alpha, _renewed(old, proof.certificate, tol))
         for old, proof in zip(model.certificate_, found, strict=True)
     ]
     return labelled(model.class_weight, X, y, sample_weight), binary, solutions
@@ -264,7 +263,7 @@ def _compressed_kernel(
     for k, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
         coef[pair.rows], bias, proof = _smaller_kernel(pair, tol)
         own = batch.coef(k, coef[batch.order[batch.place(k)]])
-        found.append(Solution(own, own, _renewed(old, proof, tol), _NONE, bias))
+        found.append(Solution(own, own, _renewed(old, proof, tol), bias))
     return data, batch, found
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from .fit import ctrl_c, solve
-from .progress import HISTORY_DTYPE, EpochInfo, Forecast, remaining, told
+from .progress import EpochInfo, Forecast, remaining, told
 from .solution import Solution
 
 __all__ = [
-    "HISTORY_DTYPE",
     "EpochInfo",
     "Forecast",
     "Solution",

@@ -34,7 +34,7 @@ from ..solvers.labellings import solve_labellings
 from ..solvers.regression import solve_regression
 from ..solvers.shared import solve_shared
 from .fit import ctrl_c, solve
-from .progress import HISTORY_DTYPE, Clock, EpochInfo, Progress
+from .progress import Clock, EpochInfo, Progress
 from .solution import Solution, Solutions, WholeSolutions
 
 #: Called with the label of a problem and an epoch; a true value ends the fit.
@@ -316,8 +316,7 @@ def _train(
     certificate = replace(
         zero.certificate, status=status, solver=solver.name, tol=job.tol, atol=job.atol
     )
-    history = np.empty(0, HISTORY_DTYPE)
-    return Solution(zero.w, zero.alpha, certificate, history, zero.bias)
+    return Solution(zero.w, zero.alpha, certificate, zero.bias)
 
 
 #: Memory of a pool of threads besides its workers, in threads.

@@ -30,12 +30,10 @@ from ..problems.kernel_matrix import score_roundings
 from ..solvers.kernel.block import BlockSolver
 from .batch import Job, in_threads
 from .fit import solve
-from .progress import HISTORY_DTYPE
 from .solution import Solution, Solutions
 
 #: Largest part of the values of a row that are copied out of it, not read in place.
 _LARGEST_PART = 0.5
-_NO_HISTORY = np.empty(0, dtype=HISTORY_DTYPE)
 
 
 #: Consecutive rows of a matrix: the first one, and the end.
@@ -121,7 +119,7 @@ def solve_folds(
 
         def train(p: int, C: float = C) -> list[Solution] | None:
             try:
-                return engines[p].advance(C, int(job.seeds[p]), job)
+                return engines[p].advance(C, p, job)
             except StoppedError:
                 return None
 
@@ -178,10 +176,7 @@ def _held_out(
 
 
 def _used(coef: Vector, first: int) -> tuple[slice | NDArray[np.intp], Vector]:
-    """Return the columns of a class whose values are read, and their coefficients.
-
-    `coef`: a column for each row of the class, of which row `first` is the first one.
-    """
+    """Return which columns of a class, from `first` on, are read, and their `coef`."""
     used = np.flatnonzero(coef.any(axis=0))
     if len(used) > _LARGEST_PART * coef.shape[1]:
         return slice(first, first + coef.shape[1]), coef
@@ -225,12 +220,11 @@ class FoldBatch(ABC):
         """Return the factors of the kernel rows."""
         return alpha
 
-    def advance(self, C: float, seed: int, job: Job) -> list[Solution]:
+    def advance(self, C: float, p: int, job: Job) -> list[Solution]:
         """Train all folds with a C larger than the last one.
 
-        `seed` is for a fit of its own, of a fold that is not trained to `tol`
-        together with the others. Dual variables and decisions have an entry for each of
-        `order`.
+        Problem p of the job trains alone where the folds together do not reach `tol`.
+        Dual variables and decisions have an entry for each of `order`.
 
         Raises StoppedError if the job ended the work.
         """
@@ -254,23 +248,21 @@ class FoldBatch(ABC):
                 atol=atol,
             )
             assert proof.bias is not None
-            solution = Solution(
-                EMPTY, proof.alpha, certificate, _NO_HISTORY, proof.bias,
-                scores[k] + proof.bias,
-            )  # fmt: skip
+            decisions = scores[k] + proof.bias
+            solution = Solution(EMPTY, proof.alpha, certificate, proof.bias, decisions)
             if not certificate.meets(tol, atol):
-                solution = self._alone(C, k, alpha[k], seed, job)
+                solution = self._alone(C, k, alpha[k], p, job)
             found.append(solution)
         return found
 
-    def _alone(self, C: float, k: int, alpha: Vector, seed: int, job: Job) -> Solution:
+    def _alone(self, C: float, k: int, alpha: Vector, p: int, job: Job) -> Solution:
         """Train a fold alone, from its dual variables on."""
         kept = np.flatnonzero(self.weights[k] > 0.0)
         found = solve(
             self._problem(C, k, kept),
             BlockSolver(),
             warm=alpha[kept],
-            **{**job.options(0), "random_state": seed},
+            **job.options(p),
         )
         if found.certificate.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             raise StoppedError
@@ -279,14 +271,7 @@ class FoldBatch(ABC):
         whole[kept] = found.alpha
         coef[self.order] = self._signed(whole)
         scores = self.table.times(coef, job.stop, self.order)
-        return Solution(
-            found.w,
-            whole,
-            found.certificate,
-            found.history,
-            found.bias,
-            scores + found.bias,
-        )
+        return replace(found, alpha=whole, decisions=scores + found.bias)
 
 
 class HingeFolds(FoldBatch):

@@ -242,9 +242,9 @@ class Loop:
             best.w,
             best.alpha,
             certificate,
-            np.array(history, dtype=HISTORY_DTYPE),
             best.bias,
             best.decisions,
+            np.array(history, dtype=HISTORY_DTYPE),
         )
 
     def last_proof(self, status: Status, state: State) -> Status:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import cast, overload
@@ -35,22 +35,24 @@ class Solution:
         "interior-point" ends a fit, ``1/2 ||w - w(alpha)||^2 <= P - D``.
     certificate : Certificate
         Certificate of exactly this w and alpha.
-    history : structured ndarray
-        One record per epoch, and one for a final exact pass, with the fields epoch,
-        seconds, primal, dual, exact, updates, solver (the method that made the epoch)
-        and predicted (the products with the data that "auto" still expects, else NaN).
     bias : float or None
         Bias of a kernel or one-class model; None where w contains it.
     decisions : ndarray of shape (n,) or None
         Decisions at the training rows, for a kernel problem.
+    history : structured ndarray
+        One record per epoch, and one for a final exact pass, with the fields epoch,
+        seconds, primal, dual, exact, updates, solver (the method that made the epoch)
+        and predicted (the products with the data that "auto" still expects, else NaN).
     """
 
     w: Vector
     alpha: Vector
     certificate: Certificate
-    history: NDArray[np.void]
     bias: float | None = None
     decisions: Vector | None = None
+    history: NDArray[np.void] = field(
+        default_factory=lambda: np.empty(0, HISTORY_DTYPE)
+    )
 
     @property
     def coefficients(self) -> Vector:
@@ -204,9 +206,9 @@ class WholeSolutions(Solutions):
             whole.w[k],
             alpha.dense() if isinstance(alpha, SparseDuals) else alpha,
             self._part(k),
-            self.histories[k],
             None if whole.bias is None else float(whole.bias[k]),
             None if whole.decisions is None else whole.decisions[k],
+            self.histories[k],
         )
 
     def _part(self, k: int) -> Certificate:
