@@ -174,14 +174,14 @@ ROOMS = {
     "cli": 4123,
     "data": 5837,
     "distributed": 2628,
-    "estimators": 11174,
+    "estimators": 11172,
     "kernels": 1608,
-    "models": 6247,
+    "models": 6243,
     "papers": 3300,
     "plot": 904,
-    "problems": 6820,
+    "problems": 6816,
     "solvers": 11659,
-    "training": 2385,
+    "training": 2383,
 }
 
 

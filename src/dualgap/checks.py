@@ -135,7 +135,7 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
+def check_labels(y: ArrayLike | None, n: int) -> NDArray[np.int8]:
     """Return labels, -1 or +1, one per row."""
     y = np.asarray(y)
     if y.shape != (n,):
@@ -177,7 +177,7 @@ def _check_span(least: float, largest: float) -> None:
         )
 
 
-def check_vector(name: str, value: ArrayLike, size: int) -> Vector:
+def check_vector(name: str, value: ArrayLike | None, size: int) -> Vector:
     """Return finite numbers as a contiguous array of shape (size,)."""
     try:
         value = np.require(value, np.float64, ["C", "A", "W"])

@@ -299,7 +299,7 @@ class Piece:
         source = state.get("source")
         if source is not None:
             state = dict(zip(("X", "y", "weight"), source.open(), strict=True)) | state
-        self.__init__(**state)  # type: ignore[misc]
+        Piece.__init__(self, **state)
 
     def census(self) -> Census:
         labels, codes = np.unique(self.y, return_inverse=True)

@@ -9,8 +9,9 @@ from .kernel_path import SVCPath, svc_path
 from .linear_svc import LinearSVC
 from .logistic import LogisticRegression
 from .novelty import LinearOneClassSVM, OneClassSVM
+from .nu import NuSVC, NuSVR
 from .path import SVMPath, svm_path
-from .regression import SVR, LinearSVR, NuSVC, NuSVR
+from .regression import SVR, LinearSVR
 from .svc import SVC
 
 __all__ = [

@@ -102,10 +102,7 @@ class FitTasks(Tasks):
                     self.root.subcontext(name, k, max_subtasks=None)
                     for k, name in enumerate(names)
                 ]
-
-    @property
-    def heard(self) -> bool:  # type: ignore[override]
-        return bool(self.problems)
+        self.heard = bool(self.problems)
 
     def problem(
         self, k: int

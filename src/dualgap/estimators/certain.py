@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..answers.ball import TOLERANCES, Decided
 from ..answers.kernel_regions import refuse_new_rows
 from ..certificate import Certificate, Status
-from ..data.blocks import RowSource
+from ..data.store import RowStore
 from ..data.types import Label, MatrixLike
 from ..kernels.functions import refuse_items, takes_items
 from ..losses import Vector
@@ -181,9 +181,8 @@ class CertainDecisions(Model):
         """Return bounds on the decisions of each problem, (n, problems) each."""
         check_is_fitted(self)
         optimum = self._region()
-        if isinstance(X, RowSource):
-            blocks = X.blocks()  # type: ignore[attr-defined]
-            parts = [optimum.bounds(self, block.X, comparable) for block in blocks]
+        if isinstance(X, RowStore):
+            parts = [optimum.bounds(self, one.X, comparable) for one in X.blocks()]
             lower, upper = (np.vstack(part) for part in zip(*parts, strict=True))
             return lower, upper
         X = validate_data(

@@ -481,6 +481,23 @@ def first_model(
     return found[0], found[1]
 
 
+def classified(
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> TrainingData:
+    """Return the data of a classifier that takes stores, and tables of labels."""
+    refuse_masks(X=X, y=y, sample_weight=sample_weight)
+    table = has_label_table(y)
+    if isinstance(X, RowSource):
+        y, sample_weight = labels_of_store(estimator, X, y, sample_weight, table)
+    else:
+        X, y = validated(estimator, X, y, multi_output=table)
+    read = multilabelled if table else labelled
+    return read(estimator.class_weight, X, y, sample_weight)
+
+
 # ----------------------------------------- scikit-learn's checks, for huge numbers too
 
 Check = TypeVar("Check", bound=Callable[..., object])

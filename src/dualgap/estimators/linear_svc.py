@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import Tags
 
 from ..data.atomic import check_target
-from ..data.blocks import RowSource
 from ..data.store import RowStore
 from ..data.types import MatrixLike
 from ..losses import Vector, get_loss
@@ -46,16 +45,12 @@ from .input import (
     FirstModel,
     TrainingData,
     check_array,
+    classified,
     first_model,
     has_label_table,
-    labelled,
-    labels_of_store,
     linear_values,
-    multilabelled,
-    refuse_masks,
     refuse_store,
     require_fitted,
-    validated,
 )
 from .near import FitsNear
 from .parameters import (
@@ -279,8 +274,7 @@ class LinearSVC(
         self._check_joint()
         if self.penalty == "l1":
             self._check_l1(X)
-        table = has_label_table(y)
-        if table:
+        if has_label_table(y):
             self._check_labels(X)
         if self.checkpoint is not None:
             check_target(self.checkpoint)
@@ -289,59 +283,42 @@ class LinearSVC(
                     "checkpoint needs an integer random_state, got "
                     f"{self.random_state!r}; give one, such as 0"
                 )
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        if isinstance(X, RowSource):
-            y, sample_weight = labels_of_store(self, X, y, sample_weight)
-        else:
-            X, y = validated(self, X, y, multi_output=table)
-        if table:
-            return multilabelled(self.class_weight, X, y, sample_weight)
-        return labelled(self.class_weight, X, y, sample_weight)
+        return classified(self, X, y, sample_weight)
+
+    def _refuse(self, name: str, by: str, remedy: str) -> NoReturn:
+        """Raise an error for a parameter that does not go with another one."""
+        raise ValueError(
+            f"{name}={getattr(self, name)!r} is not supported by {by}; use {remedy}"
+        )
 
     def _check_joint(self) -> None:
         """Refuse parameters that the problem of Crammer and Singer does not have."""
         if self.multi_class != "crammer_singer":
             return
+        by, other = "multi_class='crammer_singer'", "multi_class='ovr'"
         if get_loss(self.loss).name != "hinge":
-            raise ValueError(
-                f"loss={self.loss!r} is not supported by "
-                "multi_class='crammer_singer'; use loss='hinge', or multi_class='ovr'"
-            )
+            self._refuse("loss", by, f"loss='hinge', or {other}")
         if not self.penalize_intercept:
-            raise ValueError(
-                "penalize_intercept=False is not supported by "
-                "multi_class='crammer_singer'; use multi_class='ovr'"
-            )
+            self._refuse("penalize_intercept", by, other)
 
     def _check_l1(self, X: MatrixLike) -> None:
         """Refuse what does not go with the L1 norm."""
+        by, other = "penalty='l1'", "penalty='l2'"
         if get_loss(self.loss).name != "squared_hinge":
-            raise ValueError(
-                f"loss={self.loss!r} is not supported by penalty='l1'; use "
-                "loss='squared_hinge', or penalty='l2'"
-            )
+            self._refuse("loss", by, f"loss='squared_hinge', or {other}")
         if self.multi_class != "ovr":
-            raise ValueError(
-                f"multi_class={self.multi_class!r} is not supported by penalty='l1'; "
-                "use multi_class='ovr', or penalty='l2'"
-            )
+            self._refuse("multi_class", by, f"multi_class='ovr', or {other}")
         named = self.solver in ("auto", ProximalNewton.name)
         if not (named or isinstance(self.solver, ProximalNewton)):
-            raise ValueError(
-                f"solver={self.solver!r} is not supported by penalty='l1'; use "
-                "solver='auto' or 'proximal-newton'"
-            )
-        remedy = "give the rows as an array, or use penalty='l2'"
-        refuse_store(X, "penalty='l1'", remedy)
+            self._refuse("solver", by, "solver='auto' or 'proximal-newton'")
+        refuse_store(X, by, f"give the rows as an array, or use {other}")
 
     def _check_labels(self, X: MatrixLike) -> None:
         """Refuse what does not go with a table of labels."""
         refuse_store(X, "a table of labels", "give one class per row")
         if self.multi_class != "ovr":
-            raise ValueError(
-                f"multi_class={self.multi_class!r} is not supported for a y of several "
-                "columns, one per label; use multi_class='ovr'"
-            )
+            by = "a y of several columns, one per label"
+            self._refuse("multi_class", by, "multi_class='ovr'")
 
     def _batch(
         self, data: TrainingData, job: Job | None = None, *, copies: bool = True

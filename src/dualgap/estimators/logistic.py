@@ -16,7 +16,6 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.blocks import RowSource
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
 from ..losses import Vector
@@ -41,15 +40,10 @@ from .input import (
     PREVIOUS,
     FirstModel,
     TrainingData,
+    classified,
     first_model,
-    has_label_table,
-    labelled,
-    labels_of_store,
     linear_values,
-    multilabelled,
-    refuse_masks,
     refuse_store,
-    validated,
 )
 from .parameters import ClassWeight, Flag, Positive
 
@@ -184,16 +178,9 @@ class LogisticRegression(
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        if isinstance(X, RowSource) and self._ratio() > 0.0:
+        if self._ratio() > 0.0:
             refuse_store(X, "l1_ratio above 0", "give an array, or l1_ratio=0")
-        table = has_label_table(y)
-        if isinstance(X, RowSource):
-            y, sample_weight = labels_of_store(self, X, y, sample_weight, table)
-        else:
-            X, y = validated(self, X, y, multi_output=table)
-        read = multilabelled if table else labelled
-        return read(self.class_weight, X, y, sample_weight)
+        return classified(self, X, y, sample_weight)
 
     def _batch(self, data: TrainingData, job: Job) -> SingleBatch | LabelsBatch:
         columns, ratio = StoredColumns(data.X), self._ratio()

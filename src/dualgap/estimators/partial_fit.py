@@ -388,10 +388,8 @@ class PartialFit(Estimator[LinearBatch]):
 
     def _forget_stream(self) -> None:
         """Remove the state of partial_fit before a new fit."""
-        for name in ("_stream", "_seconds", "_fit_rows"):
+        for name in ("_stream", "_seconds", "_fit_rows", "_labels"):
             self.__dict__.pop(name, None)
-        if "_labels" in self.__dict__:  # of a fit with several labels per row
-            del self.__dict__["_labels"]
 
 
 def rows_of_fit(codes: NDArray[np.intp], rows: BinaryProblem | None) -> str | None:

@@ -24,11 +24,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from ..certificate import Certificate
 from ..checks import refuse_huge
 from ..data.types import MatrixLike
+from ..estimators import LinearSVC, unwrap
 from ..estimators import originals as svm
-from ..estimators.base import unwrap
 from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
 from ..estimators.input import checking
-from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
 from ..estimators.svc import KernelClassifier
 from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..blas import limited
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
+from ..estimators import SVC, LinearSVC
 from ..estimators.base import own
 from ..estimators.fitted import (
     FittedProblem,
@@ -28,9 +29,7 @@ from ..estimators.fitted import (
     table_of,
 )
 from ..estimators.input import ROWS, TrainingData, check_array, checking, labelled
-from ..estimators.linear_svc import LinearSVC
 from ..estimators.parameters import Jobs
-from ..estimators.svc import SVC
 from ..kernels.functions import refuse_items
 from ..kernels.gram import points_of
 from ..losses import Vector

@@ -57,9 +57,10 @@ from ..estimators.input import check_array, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..estimators.novelty import LinearOneClassSVM
+from ..estimators.nu import NuSVC
 from ..estimators.parameters import Jobs
 from ..estimators.regions import optimum_of_fit
-from ..estimators.regression import LinearSVR, NuSVC
+from ..estimators.regression import LinearSVR
 from ..estimators.svc import SVC
 from ..kernels.functions import RBF, Laplacian, Linear
 from ..kernels.predict import pair_coef

@@ -46,8 +46,9 @@ from ..estimators.kernels import KernelModel
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.logistic import LogisticRegression
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS
-from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ..certificate import Certificate
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
+from ..estimators import LinearSVC, LogisticRegression
 from ..estimators.fitted import (
     LinearTerms,
     binary_of,
@@ -27,8 +28,6 @@ from ..estimators.fitted import (
     terms_of_linear,
 )
 from ..estimators.input import ROWS, check_array, multilabelled, weights
-from ..estimators.linear_svc import LinearSVC
-from ..estimators.logistic import LogisticRegression
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
 from ..problems.constant import constant_sentence

@@ -30,7 +30,8 @@ from ..estimators.drop_ins import DROP_INS, exchange, seeing
 from ..estimators.grid_search import GridSearchCV
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
+from ..estimators.nu import NuSVC, NuSVR
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel

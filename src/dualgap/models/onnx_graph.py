@@ -14,14 +14,12 @@ from sklearn.base import BaseEstimator
 from .. import core
 from ..data.rows import accessor_of
 from ..data.types import Matrix
+from ..estimators import LinearOneClassSVM, LinearSVC, LinearSVR
 from ..estimators.calibrators import (
     Calibrator,
     SigmoidCalibrator,
     TemperatureCalibrator,
 )
-from ..estimators.linear_svc import LinearSVC
-from ..estimators.novelty import LinearOneClassSVM
-from ..estimators.regression import LinearSVR
 from ..estimators.svc import KernelClassifier
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel

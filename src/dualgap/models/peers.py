@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.base import own
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
+from ..estimators.nu import NuSVC, NuSVR
 from ..estimators.parameters import KERNELS, kernel_named
-from ..estimators.regression import SVR, LinearSVR, NuSVC, NuSVR
+from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC, KernelClassifier
 from ..kernels.functions import Kernel
 from ..losses import get_loss

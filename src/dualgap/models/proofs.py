@@ -28,6 +28,7 @@ from ..certificate import Bounds, Certificate
 from ..data.atomic import check_target, write_atomically
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike
+from ..estimators import SVC, SVR, LinearSVC, LinearSVR
 from ..estimators import originals as svm
 from ..estimators.base import taken_apart
 from ..estimators.fitted import (
@@ -41,9 +42,6 @@ from ..estimators.fitted import (
     targets,
 )
 from ..estimators.input import check_array, checking, encode
-from ..estimators.linear_svc import LinearSVC
-from ..estimators.regression import SVR, LinearSVR
-from ..estimators.svc import SVC
 from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.reductions import OneVsOne, certificate_of, refuse_labels

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
+from ..estimators import SVR, LinearOneClassSVM, LinearSVR, NuSVR, OneClassSVM
 from ..estimators import originals as svm
 from ..estimators.fitted import (
     FittedProblem,
@@ -36,8 +37,6 @@ from ..estimators.fitted import (
     terms_of_regression,
 )
 from ..estimators.input import ROWS, check_array, checked_weights, label_table
-from ..estimators.novelty import LinearOneClassSVM, OneClassSVM
-from ..estimators.regression import SVR, LinearSVR, NuSVR
 from ..kernel import (
     BlockSolver,
     KernelPegasos,

@@ -133,7 +133,7 @@ class BinaryProblem(VectorProblem):
             y = self.source.y
             if sample_weight is None:
                 sample_weight = self.source.sample_weight
-        self._set_examples(y, sample_weight)  # type: ignore[arg-type]
+        self._set_examples(y, sample_weight)
 
     def __copy__(self) -> BinaryProblem:
         other = object.__new__(type(self))
@@ -179,9 +179,9 @@ class BinaryProblem(VectorProblem):
         other._set_examples(y, sample_weight)
         return other
 
-    def _set_examples(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _set_examples(self, y: ArrayLike | None, weight: ArrayLike | None) -> None:
         self.y = check_labels(y, self.n)
-        self.cost = check_costs(self.C, sample_weight, self.n)
+        self.cost = check_costs(self.C, weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     def examples(

@@ -65,10 +65,8 @@ class OneClassProblem(BinaryProblem):
         self.loss = OneClassHinge()
         self.free_bias = True
 
-    def _set_examples(
-        self, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> None:
-        super()._set_examples(np.ones(self.n, np.int8), sample_weight)
+    def _set_examples(self, y: ArrayLike | None, weight: ArrayLike | None) -> None:
+        super()._set_examples(np.ones(self.n, np.int8), weight)
         self.total = sum_of_duals(self.nu, self.cost)
         self._floor = orthogonal_optimum(self.nu * self.cost, self.q)
 

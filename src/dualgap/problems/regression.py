@@ -96,10 +96,10 @@ class RegressionProblem(BinaryProblem):
             lambda_=lambda_,
         )
 
-    def _set_examples(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _set_examples(self, y: ArrayLike | None, weight: ArrayLike | None) -> None:
         self.target = check_vector("y", y, self.n)
         self.y = np.ones(self.n, np.int8)
-        self.cost = check_costs(self.C, sample_weight, self.n)
+        self.cost = check_costs(self.C, weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     def with_loss(self, loss: ResidualLoss) -> RegressionProblem:

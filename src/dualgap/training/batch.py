@@ -50,12 +50,10 @@ logger = logging.getLogger("dualgap")
 
 
 class Tasks:
-    """Tasks of scikit-learn's callbacks in a fit; without callbacks there are none.
+    """Tasks of scikit-learn's callbacks in a fit; without callbacks there are none."""
 
-    `heard`: whether callbacks want to hear of the epochs.
-    """
-
-    heard = False
+    #: Whether callbacks want to hear of the epochs.
+    heard: bool = False
 
     def problem(self, k: int) -> contextlib.AbstractContextManager[Callback | None]:
         """Return the tasks of problem k, as a context that gives its callback."""
