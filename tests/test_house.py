@@ -179,7 +179,7 @@ ROOMS = {
     "models": 6243,
     "papers": 3300,
     "plot": 904,
-    "problems": 6816,
+    "problems": 6818,
     "solvers": 11659,
     "training": 2383,
 }

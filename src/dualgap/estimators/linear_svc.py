@@ -47,7 +47,6 @@ from .input import (
     check_array,
     classified,
     first_model,
-    has_label_table,
     linear_values,
     refuse_store,
     require_fitted,
@@ -274,8 +273,6 @@ class LinearSVC(
         self._check_joint()
         if self.penalty == "l1":
             self._check_l1(X)
-        if has_label_table(y):
-            self._check_labels(X)
         if self.checkpoint is not None:
             check_target(self.checkpoint)
             if not isinstance(self.random_state, Integral):
@@ -283,7 +280,10 @@ class LinearSVC(
                     "checkpoint needs an integer random_state, got "
                     f"{self.random_state!r}; give one, such as 0"
                 )
-        return classified(self, X, y, sample_weight)
+        data = classified(self, X, y, sample_weight)
+        if data.table is not None:
+            self._check_labels(X)
+        return data
 
     def _refuse(self, name: str, by: str, remedy: str) -> NoReturn:
         """Raise an error for a parameter that does not go with another one."""
