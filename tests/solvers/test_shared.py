@@ -22,6 +22,7 @@ from dualgap.problems.reductions import OneVsOne, OneVsRest
 from dualgap.solvers import DCD, Auto, SmoothingNewton, active_rows
 from dualgap.solvers import shared as module
 from dualgap.solvers import shared_steps as steps
+from dualgap.solvers.near_folds import NearFolds
 from dualgap.solvers.shared import SharedFit, chosen, chunk_size, solve_shared
 from dualgap.training import solve
 from dualgap.training.batch import solve_batch, solve_path
@@ -254,6 +255,43 @@ def test_folds_share_passes_with_rows_of_cost_0():
         assert bounds.meets(1e-3)
         assert bounds.primal == pytest.approx(own.primal, rel=1e-10)
         assert bounds.dual == pytest.approx(own.dual, rel=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_step_from_models_of_all_rows(classes, weighted, threads, monkeypatch):
+    """A few steps by exact matrices, which no rows are copied for, are enough."""
+    batch = squared(7, n=3000, d=9, weight=weighted, classes=classes)
+    near = [one.w for one in solve_batch(batch, Auto(), job())]
+    parts = [np.where(np.arange(3000) % 5 == f, 0.0, 1.0) for f in range(5)]
+    if weighted:
+        parts = [part * batch.parts[0][0] for part in parts]
+    folds = batch.weighted([(weight, np.ones(classes)) for weight in parts], near)
+    monkeypatch.delattr(steps.SharedPoint, "aim")
+    begin = replace(job(), models=5 * near)
+    found = solve_shared(Auto(), folds, replace(begin, threads=threads))
+    again = solve_shared(Auto(), folds, begin)
+    assert np.array_equal(found.w, again.w)
+    assert len(found.bounds) == 5 * len(near)
+    assert max(np.diff(found.ends, prepend=0)) <= 4
+    for k, bounds in enumerate(found.bounds):
+        assert bounds.meets(1e-3)
+        own = solve(folds.problem(k), DCD(), tol=1e-6).certificate
+        assert bounds.dual <= own.primal <= bounds.primal * (1.0 + 1e-6)
+
+
+def test_folds_far_from_the_model_of_all_rows_are_trained_otherwise(monkeypatch):
+    batch = squared(7, n=3000, d=9)
+    parts = [np.where(np.arange(3000) % 5 == f, 0.0, 1.0) for f in range(5)]
+    parts = [(weight, np.ones(3)) for weight in parts]
+    none = [np.zeros(batch.rows.width)] * 3
+    begin = replace(job(), models=5 * none)
+    found = solve_batch(batch.weighted(parts, none), Auto(), begin)
+    assert found.certificate.certified
+    monkeypatch.setattr(NearFolds, "few", True)
+    monkeypatch.setattr(NearFolds, "inverses", lambda folds: None)
+    assert solve_shared(Auto(), batch.weighted(parts, none), begin) is None
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")

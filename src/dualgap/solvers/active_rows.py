@@ -1,4 +1,4 @@
-"""Copies of the active rows of a problem, and inverses of the Hessian they give."""
+"""Copies of active rows of a problem, and inverses of the Hessian that they give."""
 
 from __future__ import annotations
 
@@ -9,6 +9,26 @@ from scipy.linalg import lapack
 
 from ..losses import Vector
 from ..problems.dense import DenseRows, Floats, blocks_of
+
+
+def scaled_rows(dense: DenseRows, X: Floats, squares: Vector) -> Floats:
+    """Return some rows with the constant feature, times the roots of these squares."""
+    scaled = np.empty((len(X), dense.width), X.dtype)
+    root = np.sqrt(squares).astype(X.dtype)[:, None]
+    np.multiply(X, root, out=scaled[:, : dense.d])
+    if dense.constant:
+        scaled[:, dense.d] = dense.constant * root[:, 0]
+    return scaled
+
+
+def factored(products: Floats) -> Vector | None:
+    """Return the Cholesky factor of ``I + products``; None if they overflow."""
+    gram = products.astype(np.float64)
+    # Rounding of the products could make eigenvalues negative.
+    largest = float(gram.diagonal().max(initial=0.0))
+    gram[np.diag_indices(len(gram))] += 1.0 + np.finfo(products.dtype).eps * largest
+    triangle, failed = lapack.dpotrf(gram, lower=1)
+    return None if failed or not np.isfinite(largest) else np.asarray(triangle)
 
 
 class Active(NamedTuple):
@@ -33,23 +53,12 @@ class Active(NamedTuple):
 
         None without rows, or if the products overflow.
         """
-        dense, kind = self.dense, self.X.dtype
         if not len(self.X):
             return None
-        scaled = np.empty((len(self.X), dense.width), kind)
-        root = np.sqrt(factor * self.cost.astype(np.float64)).astype(kind)[:, None]
-        np.multiply(self.X, root, out=scaled[:, : dense.d])
-        if dense.constant:
-            scaled[:, dense.d] = dense.constant * root[:, 0]
-        wide = len(scaled) <= dense.width
-        gram = (scaled @ scaled.T if wide else scaled.T @ scaled).astype(np.float64)
-        # Rounding of the products could make eigenvalues negative.
-        largest = float(gram.diagonal().max(initial=0.0))
-        gram[np.diag_indices(len(gram))] += 1.0 + np.finfo(kind).eps * largest
-        triangle, failed = lapack.dpotrf(gram, lower=1)
-        if failed or not np.isfinite(largest):
-            return None
-        return Inverse(scaled if wide else None, triangle)
+        scaled = scaled_rows(self.dense, self.X, factor * self.cost.astype(np.float64))
+        wide = len(scaled) <= self.dense.width
+        triangle = factored(scaled @ scaled.T if wide else scaled.T @ scaled)
+        return None if triangle is None else Inverse(scaled if wide else None, triangle)
 
 
 class Inverse(NamedTuple):

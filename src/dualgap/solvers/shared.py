@@ -11,6 +11,7 @@ import contextlib
 import logging
 import math
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import cast
@@ -32,6 +33,7 @@ from .auto import Auto, expected_cost, remaining
 from .base import TINY, Limits, Solver, Whole
 from .dcd import DCD, cost
 from .few_rows import FewRows, are_few
+from .near_folds import NearFolds, near_models, plain_rows, steps
 from .shared_steps import SETTINGS as STEPS
 from .shared_steps import Numbers, SharedPoint, SharedRows
 from .smoothing_newton import SmoothingNewton, needed_to_share, squared_hinge_work
@@ -106,6 +108,8 @@ class SharedFit:
       first ones.
     - `statuses`: limits that ended the fits of these problems; None: none did.
     - `epochs`: estimates of each problem after each of its epochs.
+    - `inverses`: factors of the problems of folds near models of all rows, which take
+      the place of conjugate gradients; None without such models.
     """
 
     def __init__(
@@ -114,8 +118,10 @@ class SharedFit:
         batch: LinearBatch,
         job: Limits,
         few: FewRows | None = None,
+        inverses: Sequence[Vector] | None = None,
     ) -> None:
         self.rows, self.batch, self.job, self.few = rows, batch, job, few
+        self.inverses = inverses
         count = len(batch)
         self.W = self.found = np.empty((count, rows.dense.width))
         self.dense = rows.dense
@@ -135,6 +141,11 @@ class SharedFit:
             if self.stopped():
                 break
             self._chunk(np.arange(first, min(first + size, len(self.batch))))
+
+    @property
+    def most_idle(self) -> int:
+        # Other solvers begin near, too, where these steps do not lead to the optimum.
+        return SETTINGS.most_idle if self.inverses is None else 2
 
     def stopped(self) -> bool:
         return bool(self.job.stop.requested or self.job.stop.expired)
@@ -161,7 +172,12 @@ class SharedFit:
             elif ended is None:
                 if left.any():
                     point.keep(~left)
-                point.aim(self.stopped, self.idle[point.problems] > 0)
+                if self.inverses is not None:
+                    own = [self.inverses[k] for k in point.problems]
+                    point.exact = np.ones(len(own), bool)
+                    point.steps = steps(own, point.steps)
+                else:
+                    point.aim(self.stopped, self.idle[point.problems] > 0)
                 point.move()
                 self._note(point)
             if ended is not None:
@@ -211,7 +227,7 @@ class SharedFit:
         """Whether each problem is near enough to be proved, or will not come nearer."""
         goal = np.maximum(self.job.tol * point.dual, self.job.atol)
         near = point.primal - point.dual <= SETTINGS.proved_below * goal
-        return near | (self.idle[point.problems] >= SETTINGS.most_idle)
+        return near | (self.idle[point.problems] >= self.most_idle)
 
     def _limit(self, point: SharedPoint) -> Status | None:
         if self.job.stop.requested:
@@ -239,7 +255,7 @@ class SharedFit:
             self.duals[k] = batch.stored(alpha) if batch.many else alpha
         met = [bounds.meets(self.job.tol, self.job.atol) for bounds in found.bounds]
         self.rejected[problems] += 1
-        able = (self.idle[problems] < SETTINGS.most_idle) & (
+        able = (self.idle[problems] < self.most_idle) & (
             self.rejected[problems] <= SETTINGS.most_rejected
         )
         again = np.flatnonzero(~np.array(met) & able)
@@ -383,7 +399,8 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
     Returns None if the solver has passes of its own for each problem. Raises ValueError
     if `SmoothingNewton(passes="shared")` cannot train this batch.
     """
-    if not chosen(solver, batch, job):
+    near = near_models(solver, batch, job)
+    if not near and not chosen(solver, batch, job):
         return None
     begun = time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -394,12 +411,22 @@ def solve_shared(solver: Solver, batch: LinearBatch, job: Limits) -> Whole | Non
         X = batch.rows.rows.arrays[0]
         dense, few = DenseRows(X, batch.rows.intercept_scaling, pool), None
         with unchecked():
-            if are_few(dense.n, dense.width):
+            inverses, rows = None, None
+            if near:
+                folds = NearFolds(dense, batch)
+                inverses = folds.inverses()
+                if inverses is None and (folds.few or not chosen(solver, batch, job)):
+                    return None
+            if inverses is not None:
+                rows = plain_rows(dense)
+            elif are_few(dense.n, dense.width):
                 few = FewRows.of(dense, batch, lambda: job.stop.requested)
-            rows = rows_of(dense, batch) if few is None else few.rows
+                rows = None if few is None else few.rows
+            if rows is None:
+                rows = rows_of(dense, batch)
             if rows is None:
                 return None
-            fit = SharedFit(rows, batch, job, few)
+            fit = SharedFit(rows, batch, job, few, inverses)
             fit.run()
     reached = len(fit.proofs)
     if not reached:
