@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +17,12 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from dualgap import SVC, CalibratedClassifier, LinearSVC, calibrated, load_model
 from dualgap.data import load_svmlight
+from dualgap.training.loop import Loop
 
 from .running import call, write
+
+#: The loop trains each problem.
+DESCENT = ("--solver", "dcd", "--loss", "hinge")
 
 
 @pytest.mark.parametrize("options", [[], ["--kernel", "rbf", "--bounds"]])
@@ -69,6 +75,27 @@ def test_all_commands_judge_the_labels_of_the_largest_probability(labels):
     assert scored["accuracy"] == expected
     decisions = load_model("model").estimator_.predict(load_svmlight("data")[0])
     assert (decisions != labels).any()  # else the test shows nothing
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_ctrl_c_leaves_a_model_without_probabilities(runs, monkeypatch):
+    """In the fit of the model, after one that checks options, and in the first fold."""
+    write("data", [-1, 1])
+    run, begun = Loop.run, []
+
+    def interrupting(*given, **named):
+        begun.append(1)
+        if len(begun) == runs:
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(*given, **named)
+
+    monkeypatch.setattr(Loop, "run", interrupting)
+    done = call("train", "data", "model", "--probability", *DESCENT, status=130)
+    assert "the model has no probabilities" in done.stderr
+    assert len(begun) == runs
+    assert isinstance(load_model("model"), LinearSVC)
+    refused = call("predict", "data", "model", "--proba", status=1)
+    assert "train it with --probability" in refused.stderr
 
 
 def test_folds_that_did_not_converge_are_told():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -36,6 +38,7 @@ from dualgap.estimators.calibrators import (
 from dualgap.estimators.folds import FoldFit, Folds
 from dualgap.kernels.functions import resolve_gamma
 from dualgap.solvers import SmoothingNewton
+from dualgap.training.loop import Loop
 
 METHODS = ["sigmoid", "isotonic", "temperature"]
 #: Models whose folds are trained together, over shared values, or each by itself.
@@ -314,6 +317,30 @@ def test_limits_of_the_folds():
     fitted = LinearSVC().fit(X, y).set_params(time_limit=1e-9)
     with pytest.raises(ValueError, match="time_limit=1e-09 was reached before"):
         calibrated(fitted, X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("runs", [1, 2])
+def test_ctrl_c_keeps_the_best_model(runs, monkeypatch):
+    """In the fit of the model, and in that of the first fold."""
+    X, y = rows(2)
+    model = CalibratedClassifier(LinearSVC(solver="dcd")).fit(X, y)
+    run, begun = Loop.run, []
+
+    def interrupting(*given, **named):
+        begun.append(1)
+        if len(begun) == runs:
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(*given, **named)
+
+    monkeypatch.setattr(Loop, "run", interrupting)
+    with pytest.raises(KeyboardInterrupt, match="has no probabilities"):
+        model.fit(X, y)
+    assert len(begun) == runs
+    assert model.certificate_.certified == (runs == 2)
+    assert np.isfinite(model.estimator_.decision_function(X)).all()
+    with pytest.raises(NotFittedError):
+        model.predict_proba(X)
 
 
 def test_a_solver_without_dual_variables():

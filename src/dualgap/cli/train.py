@@ -82,7 +82,7 @@ Model:
     Weight of the norm, instead of --C: C = 1/(lambda n) for n examples.
   --probability --proba -b
     Fit probabilities for predict --proba, to five more models, each trained without a
-    fifth of DATA.
+    fifth of DATA. After Ctrl-C the model has none.
 Solver and accuracy:
   --solver-option NAME=VALUE ...
     Option of the solver, such as batch_size=64; may be repeated.
@@ -151,10 +151,7 @@ def run(o: Values) -> int:
         if o.bounds:
             model.bound_optimum(examples.X, examples.y, examples.weight)
         if o.probability:
-            from ..estimators import calibrated
-
-            weight = examples.weight
-            whole = calibrated(model, examples.X, examples.y, sample_weight=weight)
+            whole = _with_probabilities(model, examples)
     save(whole, o.model, examples, scaling)
     certificate = model.certificate_
     figures = on_training_rows(whole, examples, o.n_jobs)
@@ -177,7 +174,22 @@ def run(o: Values) -> int:
         drawn = "" if judged is None else f"{judged:,} of "
         print(f"On {drawn}the training rows: {in_words(figures)}.")
         print(f"Model written to {o.model}. Next: dualgap predict DATA {o.model}")
-    return exit_status(certificate.certified, interrupted(certificate))
+    left_out = o.probability and whole is model
+    return exit_status(certificate.certified, left_out or interrupted(certificate))
+
+
+def _with_probabilities(model: Model, examples: FileExamples) -> Model:
+    """Return the model with probabilities; as it is if Ctrl-C ended the training."""
+    from ..estimators import calibrated
+
+    if not interrupted(model.certificate_):
+        try:
+            weight = examples.weight
+            return calibrated(model, examples.X, examples.y, sample_weight=weight)
+        except KeyboardInterrupt:
+            pass
+    print("dualgap: interrupted; the model has no probabilities", file=sys.stderr)
+    return model
 
 
 def _parameters(o: Values, name: str) -> Parameters:

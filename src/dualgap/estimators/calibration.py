@@ -25,7 +25,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from ..certificate import Certificate
+from ..certificate import Certificate, Status
 from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import Vector
@@ -53,6 +53,7 @@ Method: TypeAlias = Literal["sigmoid", "isotonic", "temperature"]
 #: The models of the folds are proved to this many times `tol`. Beside the noise of the
 #: labels, the calibration hardly depends on more digits of their decisions.
 _LOOSER = 10.0
+_KEPT = "the model is trained, as far as it came, but has no probabilities"
 
 # ------------------------------------------------------------------- held-out decisions
 
@@ -133,7 +134,7 @@ def held_out_values(
     run(folds.walks(model, np.array([model.C])), take, model._job(stop))
     if len(values) < len(splits):
         if stop.requested:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(_KEPT)
         raise ValueError(
             f"{name}: {why_ended(stop, model.time_limit)} before the models of all "
             "folds were trained; give more time"
@@ -333,6 +334,8 @@ class CalibratedClassifier(
         ValueError
             If a parameter or an argument is invalid, a class has fewer rows than there
             are folds, or `time_limit` of the estimator ended the work.
+        KeyboardInterrupt
+            After Ctrl-C. Then ``estimator_`` is the best model so far.
 
         Warns
         -----
@@ -360,21 +363,30 @@ class CalibratedClassifier(
         data = labelled(None, rows, labels, sample_weight)
         classes, codes, n = data.classes, data.codes, len(labels)
         splits = _splits(self.cv, X, codes, classes, data.weight)
+        trained = fitted is None
         if fitted is None:
             fitted = final(clone(self.estimator).fit(X, y, sample_weight))
         else:
             _refuse_other(fitted, n, classes)
+        for known in ("calibrators_", "n_splits_"):  # of an earlier fit
+            self.__dict__.pop(known, None)
+        self.estimator_, self.classes_ = fitted, classes
         if not hasattr(fitted, "certificate_"):
             raise ValueError(
                 f"estimator={fitted!r} was trained by scikit-learn, because dualgap "
                 "does not take its parameters; use CalibratedClassifierCV"
             )
+        # A callback may end a fit where it is good enough.
+        heard = hasattr(fitted, "_skl_callbacks")
+        parts = fitted.certificate_.parts
+        stopped = any(part.status is Status.INTERRUPTED for part in parts)
+        if trained and stopped and not heard:
+            raise KeyboardInterrupt(_KEPT)
         model = own(fitted)
         values = held_out_values(model, X, labels, data.weight, splits, name)
         values = model._reduction_of(len(classes)).scores(values).reshape(n, -1)
         weight = np.ones(n) if data.weight is None else data.weight
         self.calibrators_ = fitted_calibrators(self.method, values, codes, weight)
-        self.estimator_, self.classes_ = fitted, classes
         self.n_splits_ = len(splits)
         return self
 
@@ -407,7 +419,7 @@ class CalibratedClassifier(
         ndarray of shape (n_samples, n_classes)
             Each row sums to 1.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "calibrators_")
         values = self.estimator_.decision_function(X)
         return self._probabilities(values)
 

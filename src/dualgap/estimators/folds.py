@@ -541,12 +541,12 @@ def run(walks: list[Walk], take: Callable[[list[FoldFit]], object], job: Job) ->
 
     def steps(walk: Walk) -> Iterator[None]:
         with contextlib.suppress(StoppedError):
-            for fits in walk():
-                if any(fit.cut_short for fit in fits):
+            found = iter(walk())
+            while not job.stopped:
+                fits = next(found, None)
+                if fits is None or any(fit.cut_short for fit in fits):
                     return
                 take(fits)
-                if job.stopped:
-                    return
                 yield
 
     def all_of_them(_: int) -> None:

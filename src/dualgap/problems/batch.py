@@ -360,8 +360,8 @@ class LinearBatch(Batch):
         return np.flatnonzero(weights > 0.0)
 
     def takes_long(self, warm: bool) -> bool:
-        # Warm problems start all the same: their models are better than zero.
-        return not warm and not self.joint and len(self) > MANY
+        # Warm models are better than zero, but folds are of no use without each other.
+        return len(self.parts) > 1 or (len(self) > MANY and not (warm or self.joint))
 
     def unreached(self, k: int) -> Proof:
         if self.many and len(self.parts) == 1:  # arrays of rows for each take long
