@@ -155,7 +155,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
     ]),
     ([fit(SVCCV)], {"Cs": [1.0], "cv": 2}, [
         ({"gammas": []}, "gammas=.* is empty"),
-        ({"gammas": [0.1, None]}, r"gammas\[1\]=None is not a number; give numbers"),
+        ({"gammas": [0.1, None]}, r"gammas=\[0\.1, None\] is empty or invalid; give"),
         ({"Cs": [0.0]}, "Cs"),
         ({"gammas": [-1.0]}, "gamma"),
         ({"scoring": lambda *_: NAN}, "gave NaN for every candidate"),
@@ -169,7 +169,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
     ]),
     ([fit(SVRCV, TARGET)], {"Cs": [1.0], "cv": 2}, [
         *(({name: []}, f"{name}=.* is empty") for name in ("gammas", "epsilons")),
-        ({"epsilons": ["scale"]}, r"epsilons\[0\]='scale' is not a number"),
+        ({"epsilons": ["scale"]}, r"epsilons=\['scale'\] is empty or invalid"),
         ({"epsilons": [-1.0]}, r"epsilon=-1\.0 is out of range"),
     ]),
     ([partial(svc_path, X, NAMES)], {}, [

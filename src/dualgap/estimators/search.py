@@ -80,15 +80,13 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
                 f"Cs={Cs!r} is not positive; give the number of values, or the values"
             )
         return np.logspace(-4, 4, int(Cs))
-    try:
-        grid = np.asarray(Cs, dtype=np.float64)
-    except (TypeError, ValueError):  # such as words
-        grid = np.empty(0)
-    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
+    grid = np.asarray(Cs, dtype=object)  # whose entries may be words
+    valid = all(isinstance(C, Real) and 0.0 < float(C) < np.inf for C in grid.flat)
+    if grid.ndim != 1 or grid.size == 0 or not valid:
         raise ValueError(
             f"Cs={Cs!r} is invalid; give positive, finite numbers, or how many to try"
         )
-    return grid
+    return grid.astype(np.float64)
 
 
 @dataclass(eq=False, repr=False)
@@ -182,16 +180,12 @@ class Search(Parameters):
         grids: dict[str, list[str | float]] = {"C": grid_of(self.Cs).tolist()}
         for own, name in [*self._grids.items()][1:]:  # the first is Cs
             value = getattr(self, own)
-            single = isinstance(value, (str, Real))
-            values = [value] if single else list(value)
-            if not values:
-                raise ValueError(f"{own}={value!r} is empty; give one or more values")
-            named = name == "gamma"  # "scale", for example
-            for k, v in enumerate(values):
-                if not (isinstance(v, Real) or (named and isinstance(v, str))):
-                    raise ValueError(f"{own}[{k}]={v!r} is not a number; give numbers")
-            values = [v if isinstance(v, str) else float(v) for v in values]
-            grids[name] = list(dict.fromkeys(values))
+            values = [value] if isinstance(value, (str, Real)) else list(value)
+            kinds = (Real, str) if name == "gamma" else (Real,)  # such as "scale"
+            if not values or not all(isinstance(v, kinds) for v in values):
+                raise ValueError(f"{own}={value!r} is empty or invalid; give numbers")
+            numbers = (v if isinstance(v, str) else float(v) for v in values)
+            grids[name] = list(dict.fromkeys(numbers))
         Cs = np.unique(grids["C"])
         others = {name: values for name, values in grids.items() if name != "C"}
         return list(ParameterGrid(grids)), Cs, list(ParameterGrid(others))
