@@ -880,6 +880,7 @@ _LINES = (
     "train $ out --standardize", "tune $ out --C 1,2 --cv 2", "path $ --n-Cs 2",
     "predict $ model", "score $ model", "certify $ model", "predict $ tables",
     "score $ tables", "certify $ tables", "train $ out --probability",
+    "predict $ liblinear", "score $ libsvm", "certify $ libsvm --C 1",
     "train labels out --several-labels", "tune $ out --kernel rbf --nu 0.2,0.5 --cv 2",
 )  # fmt: skip
 _MORE = (

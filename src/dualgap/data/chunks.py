@@ -254,7 +254,7 @@ def _members(archive: zipfile.ZipFile) -> list[str]:
 
 
 def _map(file: str, name: str) -> Array:
-    with _told(name):
+    with _told(name), np.errstate(over="ignore"):  # of a size in a spoilt header
         return np.lib.format.open_memmap(file, mode="r")
 
 
