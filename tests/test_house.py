@@ -173,7 +173,7 @@ ROOMS = {
     "answers": 2329,
     "cli": 4135,
     "data": 5837,
-    "distributed": 2628,
+    "distributed": 2624,
     "estimators": 11172,
     "kernels": 1608,
     "models": 6243,

@@ -325,9 +325,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path(name).write_text(text)
     target = X.toarray()[:, 0] + 0.5
     dump_svmlight_file(X, target, "targets", zero_based=False)
-    for name, labels in ("svr", target), ("liblinear", y):
-        model = liblinearutil.train(labels, X, f"-s {12 if name == 'svr' else 3} -q")
-        liblinearutil.save_model(name, model)
+    liblinearutil.save_model("svr", liblinearutil.train(target, X, "-s 12 -q"))
+    liblinearutil.save_model("liblinear", liblinearutil.train(y, X, "-s 3 -q"))
     Path("folder").mkdir()
     Path("picture.csv").write_bytes(b"\x89PNG\0\1")
     Path("data.xz").write_bytes(lzma.compress(Path("data").read_bytes())[:-20])

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -288,36 +289,28 @@ def test_a_store_that_changes_while_it_is_open_is_refused(store):
     ],
 )
 def test_a_description_is_checked_field_by_field(store, change, message):
-    where = os.path.join(store.path, DESCRIPTION)
-    with open(where) as file:
-        description = json.load(file)
-    description |= change
-    description["sha256"] = digest(description)
-    with open(where, "w") as file:
-        json.dump(description, file)
+    described(store.path, change)
     with pytest.raises(ValueError, match=message):
         RowStore.open(store.path)
 
 
+def described(path, change):
+    """Change the description of a store, and seal it again."""
+    where = pathlib.Path(path, DESCRIPTION)
+    description = json.loads(where.read_text()) | change
+    where.write_text(json.dumps(description | {"sha256": digest(description)}))
+
+
 def test_the_longest_of_dense_rows_is_their_length(tmp_path):
     path = convert([(np.ones((4, 3)), np.arange(4) % 2)], tmp_path / "rows").path
-    where = os.path.join(path, "store.json")
-    with open(where) as file:
-        description = json.load(file)
-    description |= {"largest_row": 0}
-    description["sha256"] = digest(description)
-    with open(where, "w") as file:
-        json.dump(description, file)
+    described(path, {"largest_row": 0})
     with pytest.raises(ValueError, match="a longest row of 0 entries with 3 features"):
         RowStore.open(path, buffer=60)
 
 
 def test_an_edited_description_is_refused(store):
-    where = os.path.join(store.path, DESCRIPTION)
-    with open(where) as file:
-        text = file.read()
-    with open(where, "w") as file:
-        file.write(text.replace('"seed": 0', '"seed": 1'))
+    where = pathlib.Path(store.path, DESCRIPTION)
+    where.write_text(where.read_text().replace('"seed": 0', '"seed": 1'))
     with pytest.raises(ValueError, match="its checksum is wrong"):
         RowStore.open(store.path)
 

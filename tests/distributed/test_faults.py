@@ -85,14 +85,24 @@ def svc(client, **options):
     )
 
 
-def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb):
+def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb, monkeypatch):
     """One before the first safe point, and another one after it."""
+    ask, restored = Cluster._ask_all, []
+
+    def noted(self, method, *args):
+        if method == "recover":
+            restored.append(args[-1])
+        return ask(self, method, *args)
+
+    monkeypatch.setattr(Cluster, "_ask_all", noted)
     with cluster(3) as client:
         plan = disturb({5: kill_home_of(1), 25: kill_home_of(0)})
         model = svc(client, safe_every=10, n_pieces=4).fit(*data)
         assert not plan
         assert model.recoveries_ >= 2
         assert model.rounds_["lost"].sum() >= 2
+        assert restored[0] == [None] * 4
+        assert None not in restored[-1]  # duals of the safe point
         check(model, data)
         # The same as without: it is the same optimum.
         calm = svc(client, n_pieces=4).fit(*data)

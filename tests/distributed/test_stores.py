@@ -20,7 +20,7 @@ from dualgap.data import RowStore, convert
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster
 from dualgap.distributed.piece import Piece
-from dualgap.distributed.stores import StorePart, View, locate, part_of, parts_of
+from dualgap.distributed.stores import StorePart, locate, part_of, parts_of
 from dualgap.distributed.stores import see as seen_by
 
 from .conftest import cluster
@@ -251,8 +251,8 @@ def test_a_store_whose_host_is_gone_is_one_clear_error():
 
 
 def test_who_sees_which_store():
-    part, one = StorePart("/rows"), {"/rows": View("abc")}
-    other, none = {"/rows": View("xyz")}, {"/rows": View(fault="no such folder")}
+    part, one = StorePart("/rows"), {"/rows": ("abc", "")}
+    other, none = {"/rows": ("xyz", "")}, {"/rows": ("", "no such folder")}
     ((found, there),) = locate([part], {"a": one, "b": none, "c": one})
     assert (found.fingerprint, there) == ("abc", {"a", "c"})
     with pytest.raises(ValueError, match=r"worker b differs from .* on worker a"):

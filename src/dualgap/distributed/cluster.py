@@ -409,7 +409,7 @@ class Cluster(Engine):
             # A sum over all duals needs all pieces. Discard the steps of late pieces.
             self._wait(list(self.running.values()))
             for index in self.running:
-                self.after[index], self.gammas[index] = self.late.pop(index), {}
+                self.after[index] = self.late.pop(index)
                 self.gammas[index] = dict.fromkeys(range(self.problems), 0.0)
             self.running.clear()
         return {
@@ -467,17 +467,17 @@ class Cluster(Engine):
 
     def restore(self, orders: Sequence[Order]) -> None:
         with self._one_clear_error():
-            for held in (self.saving, self.safe, []):
-                usable = len(held) == self.count and all(
-                    future.status == "finished" for future in held
-                )
-                if usable or not held:
-                    break
-            duals = held if usable else [None] * self.count
-            setups = [self.setup] * self.count
-            self._ask_all("recover", setups, orders, duals)
+            whole = [
+                held
+                for held in (self.saving, self.safe)
+                if len(held) == self.count
+                and all(future.status == "finished" for future in held)
+            ]
+            held = whole[0] if whole else []
+            duals = held or [None] * self.count
+            self._ask_all("recover", [self.setup] * self.count, orders, duals)
             # A copy in progress may wait for a worker that is gone.
-            self.safe, self.saving = (held if usable else []), []
+            self.safe, self.saving = held, []
             self.state = self._submit(zero, self.problems, self.width)
 
     def signed_duals(self) -> Vector:

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,12 +121,8 @@ def in_batches(X: MatrixLike) -> list[StorePart]:
 # Stores that workers can open
 
 
-@dataclass(frozen=True)
-class View:
-    """Result of opening a path on a worker: the checksum of the store, or a fault."""
-
-    fingerprint: str = ""
-    fault: str = ""
+#: What opening a store gave: its checksum, or nothing and the fault.
+View: TypeAlias = tuple[str, str]
 
 
 def look(paths: Iterable[str]) -> dict[str, View]:
@@ -134,9 +130,9 @@ def look(paths: Iterable[str]) -> dict[str, View]:
     views = {}
     for path in paths:
         try:
-            views[path] = View(RowStore.open(path).fingerprint)
+            views[path] = RowStore.open(path).fingerprint, ""
         except (OSError, ValueError) as error:
-            views[path] = View(fault=str(error))
+            views[path] = "", str(error)
     return views
 
 
@@ -152,13 +148,13 @@ def locate(
     """
     found = []
     for part in parts:
-        prints = {a: own[part.path].fingerprint for a, own in views.items()}
+        prints = {a: own[part.path][0] for a, own in views.items()}
         there = {address for address, print_ in prints.items() if print_}
         if not there:
             address, own = next(iter(views.items()))
             raise ValueError(
                 f"no worker can open the store {part.path}; make it available to "
-                f"workers under this path (worker {address}: {own[part.path].fault})"
+                f"workers under this path (worker {address}: {own[part.path][1]})"
             )
         wanted = part.fingerprint or prints[min(there)]
         others = sorted(address for address in there if prints[address] != wanted)
