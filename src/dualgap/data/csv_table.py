@@ -224,17 +224,17 @@ class CsvTable(TableFile):
         return self._counts(first, rest)
 
     def _counts(self, first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-        """Whether numbers in the first row are names, such as 0, 1, 2 or years."""
+        """Whether numbers in the first row are names: 0, 1, 2, ... or years."""
         rows = [row for row in rest if len(row) == len(first)]
         columns = list(zip(first, *rows, strict=True))
         numbers = [column for column in columns if column[0].isdecimal()]
         start = int(numbers[0][0]) if numbers else 0
-        if [int(name) for name, *_ in numbers] != [*range(start, start + len(numbers))]:
+        counted = [*range(start, start + len(numbers))]
+        if 0 < start < 1000 or [int(name) for name, *_ in numbers] != counted:
             return False
         again = any(name in own for name, *own in columns if not name.isdecimal())
         # Rows of small whole numbers may count too.
-        whole = all(text.isdecimal() for column in numbers for text in column)
-        least = 5 if whole else 3
+        least = 5 if all(map(str.isdecimal, chain(*numbers))) else 3
         return bool(rows) and not again and 1 < len(numbers) and least <= len(columns)
 
     def _header(self, sample: list[list[str]]) -> None:
