@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualgap.papers.frame import verdicts_of
-from dualgap.papers.names import MODULES
+from dualgap.papers.names import PAPERS as NAMES
 from dualgap.papers.page import Verdict
 
 PAPERS = Path(__file__).parent / "papers"
@@ -35,7 +35,7 @@ MOST = 4
 
 def verdicts(page: str) -> list[Verdict]:
     """Return the verdicts that the results of a page make, if it has results."""
-    names = {module: name for name, module in MODULES.items()}
+    names = {name.replace("-", "_"): name for name in NAMES}
     if page not in names:
         return []
     results = json.loads((PAPERS / f"{page}.json").read_text("utf-8"))
@@ -112,7 +112,8 @@ def write() -> str:
     """Return the page."""
     rows = json.loads((PAPERS / "claims.json").read_text("utf-8"))
     judged = [(row, *judge(row)) for row in rows]
-    every = [v.word for page in sorted(MODULES.values()) for v in verdicts(page)]
+    pages = sorted(name.replace("-", "_") for name in NAMES)
+    every = [v.word for page in pages for v in verdicts(page)]
     lines = [
         "# Claims of the papers",
         "",
