@@ -19,9 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster, ClusterSettings
-from dualgap.problems import BinaryProblem as Problem
 
 from .conftest import cluster
+from .test_dask import check
 
 pytestmark = pytest.mark.long
 
@@ -66,19 +66,6 @@ def kill_home_of(piece):
     return kill
 
 
-def check(model, data):
-    """The certificate by one outside pass."""
-    X, y = data
-    problem = Problem(X, y, model.C, fit_intercept=True)
-    w = np.append(model.coef_[0], model.intercept_)
-    certificate = model.certificate_
-    assert certificate.certified
-    assert problem.primal(w) == pytest.approx(certificate.primal, rel=1e-11)
-    alpha = np.clip(np.abs(model.dual_coef_[0]), 0, problem.upper)
-    assert problem.dual(alpha) >= certificate.dual * (1 - 1e-11)
-    assert problem.dual(alpha) <= certificate.primal
-
-
 def svc(client, **options):
     return LinearSVC(
         0.1, loss="hinge", client=client, tol=TOL, keep_duals=True, **options
@@ -103,11 +90,11 @@ def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb, monkeypat
         assert model.rounds_["lost"].sum() >= 2
         assert restored[0] == [None] * 4
         assert None not in restored[-1]  # duals of the safe point
-        check(model, data)
+        check(model, *data, tol=TOL)
         # The same as without: it is the same optimum.
         calm = svc(client, n_pieces=4).fit(*data)
         assert calm.recoveries_ == 0
-        check(calm, data)
+        check(calm, *data, tol=TOL)
         primal, dual = model.certificate_.primal, calm.certificate_.dual
         assert primal <= dual * (1 + 3 * TOL)
 
@@ -130,7 +117,7 @@ def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
             model = svc(client, safe_every=10).fit(*data)
         assert killed
         assert model.recoveries_ >= 1
-        check(model, data)
+        check(model, *data, tol=TOL)
 
 
 def test_a_slow_worker_does_not_stall_the_round(data, disturb, monkeypatch):
@@ -160,7 +147,7 @@ def test_a_slow_worker_does_not_stall_the_round(data, disturb, monkeypatch):
         model = svc(client, patience=1.5).fit(*data)
         assert model.rounds_["late"].max() == 1
         assert model.recoveries_ == 0
-        check(model, data)
+        check(model, *data, tol=TOL)
 
 
 @pytest.mark.filterwarnings("ignore:Client .* desires key")
@@ -175,7 +162,7 @@ def test_the_client_comes_back(data, disturb):
         plan = disturb({8: cut_off})
         model = svc(client).fit(*data)
         assert not plan
-        check(model, data)
+        check(model, *data, tol=TOL)
 
 
 @pytest.mark.filterwarnings("ignore")  # what Dask says when its scheduler is gone
