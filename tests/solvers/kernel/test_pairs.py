@@ -8,9 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn import svm
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from sklearn.preprocessing import scale
 
 from dualgap import SVC, core
 from dualgap.data.rows import Points
@@ -148,22 +146,6 @@ def check_bounds(batch):
         assert found.bounds[p].primal == pytest.approx(own.primal, rel=1e-12)
         assert found.bounds[p].dual == pytest.approx(own.dual, rel=1e-12)
         assert found.bounds[p].rounding <= 2 * own.rounding
-
-
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
-@pytest.mark.parametrize("load", [load_iris, load_wine])
-def test_the_optimum_is_that_of_libsvm(load, name, C):
-    X, y = load(return_X_y=True)
-    X = scale(X)
-    options = {"C": C, "kernel": name, "decision_function_shape": "ovo"}
-    model = SVC(**options).fit(X, y)
-    peer = svm.SVC(**options, tol=1e-10).fit(X, y)
-    assert model.certificate_.certified
-    assert all(part.relative_gap <= 1e-3 for part in model.certificate_.parts)
-    np.testing.assert_allclose(
-        model.decision_function(X), peer.decision_function(X), rtol=1e-4, atol=1e-4
-    )
 
 
 HARD = [
