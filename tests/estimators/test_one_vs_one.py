@@ -9,20 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_multilabel_classification
+from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
 from dualgap import (
     SVC,
     LinearSVC,
-    LinearSVCCV,
-    certify,
-    compress,
     core,
-    to_onnx,
 )
 from dualgap.certificate import Certificate, Status
 from dualgap.data import RowStore, convert
@@ -157,55 +152,6 @@ def test_a_store_has_the_same_optimum(tmp_path):
         ours.decision_function(streamed), ours.decision_function(X), atol=1e-9
     )
     assert ours.dual_coef_.shape[0] == 2
-
-
-def test_graphs_and_proofs():
-    onnxruntime = pytest.importorskip("onnxruntime")
-    X, y, weight = make()
-    model = ovo(class_weight="balanced").fit(X, NAMES[y], weight)
-    graph = to_onnx(model, dtype=np.float64).SerializeToString()
-    labels, scores = onnxruntime.InferenceSession(graph).run(None, {"X": X})
-    np.testing.assert_array_equal(labels, model.predict(X))
-    np.testing.assert_allclose(scores, model.decision_function(X), rtol=1e-9)
-
-    proved = certify(model, X, NAMES[y], sample_weight=weight)
-    assert len(proved) == 6
-    for a, b in zip(proved, model.certificate_, strict=True):
-        np.testing.assert_allclose(a.primal, b.primal, rtol=1e-9)
-        assert a.dual <= b.primal
-    smaller = compress(model, X, NAMES[y], tol=0.1, sample_weight=weight)
-    assert len(smaller.support_) < len(model.support_)
-    assert all(c.relative_gap <= 0.1 for c in smaller.certificate_)
-    for a, b in zip(
-        certify(smaller, X, NAMES[y], sample_weight=weight),
-        smaller.certificate_,
-        strict=True,
-    ):
-        np.testing.assert_allclose(a.primal, b.primal, rtol=1e-9)
-    html = model._repr_html_()
-    assert "ant against dog" in html
-    assert "all together" in html
-
-
-def test_a_search_finds_what_the_grid_finds():
-    X, y = load_iris(return_X_y=True)
-    folds = StratifiedKFold(3)
-    search = LinearSVCCV(
-        [0.01, 0.1, 1.0], cv=folds, multi_class="ovo", tol=1e-8, random_state=0
-    ).fit(X, y)
-    grid = GridSearchCV(ovo(tol=1e-8), {"C": [0.01, 0.1, 1.0]}, cv=folds).fit(X, y)
-    np.testing.assert_allclose(
-        search.scores_.mean(axis=0), grid.cv_results_["mean_test_score"]
-    )
-    assert search.C_ == grid.best_params_["C"]
-    np.testing.assert_allclose(
-        search.coef_, grid.best_estimator_.coef_, rtol=1e-3, atol=1e-4
-    )
-    np.testing.assert_allclose(
-        search.decision_function(X), search.best_estimator_.decision_function(X)
-    )
-    assert (search.relative_gaps_ <= 1e-8).all()
-    assert all(c.status is Status.CERTIFIED for c in search.certificate_)
 
 
 def test_the_linear_kernel_has_the_same_votes():

@@ -221,11 +221,15 @@ def test_a_warm_start_follows_a_change_of_C(loss):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_the_scores_are_those_of_a_grid_search(classes, kind, class_weight):
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_the_scores_are_those_of_a_grid_search(
+    classes, kind, class_weight, multi_class
+):
     X, y = make(n=90, classes=classes)
     X = kind(X)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     options = {"tol": 1e-8, "random_state": 0, "class_weight": class_weight}
+    options["multi_class"] = multi_class
     ours = LinearSVCCV(GRID, cv=cv, **options).fit(X, y)
     search = GridSearchCV(LinearSVC(**options), {"C": GRID}, cv=cv).fit(X, y)
     results = search.cv_results_
@@ -238,6 +242,9 @@ def test_the_scores_are_those_of_a_grid_search(classes, kind, class_weight):
     best = LinearSVC(C=ours.C_, **options).fit(X, y)
     np.testing.assert_allclose(ours.coef_, best.coef_, atol=1e-4)
     assert ours.score(X, y) == best.score(X, y)
+    values = ours.best_estimator_.decision_function(X)
+    np.testing.assert_allclose(ours.decision_function(X), values)
+    assert all(c.certified for c in ours.certificate_)
 
 
 def test_scoring_strings_labels_weights_and_no_refit():

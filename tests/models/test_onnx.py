@@ -120,6 +120,7 @@ def test_clusters_far_apart(kernel, spread):
         SVC(solver="nystroem", random_state=0),
         SVC(),
         LinearSVC(),
+        LinearSVC(multi_class="ovo", class_weight="balanced"),
     ],
     ids=str,
 )
