@@ -28,6 +28,8 @@ from dualgap.data.scaling import Scaling
 from dualgap.models import write_proof
 from dualgap_check import FAILURES, Proof, check, claim_of
 
+from ..trust.verifier import SVM, Exact, Kernel, Rows, exponential
+
 CHECKER = Path(dualgap_check.__file__)
 
 
@@ -68,35 +70,43 @@ def rows_of(proof, X):
     ]
 
 
-def by_hand(content, X, y, C, loss, part=0):
-    """P and D of a part, in fractions, from X and y and the integers of the file."""
-    proof = Proof(content)
-    ew, ea = proof.exponent_w, proof.exponent_a
-    w = [Fraction(entry, 2**ew) for entry in proof.parts[part].w]
-    alpha = [Fraction(head[1 + part], 2**ea) for head, _ in proof.rows()]
+def values_of(content, X, y, C, loss="hinge", kernel=None):
+    """P and D by the verifier, from X and y and the integers of the file."""
+    proof, y = Proof(content), np.asarray(y, float)
+    w = [Fraction(entry, 2**proof.exponent_w) for entry in proof.parts[0].w]
+    alpha = [Fraction(head[1], 2**proof.exponent_a) for head, _ in proof.rows()]
+    duals = Exact.vector(alpha) * (np.ones(len(y)) if proof.residual else y)
     rows = rows_of(proof, np.asarray(X))
-    if proof.constant:
-        for row in rows:
-            row.append(Fraction(proof.constant, 2**proof.exponent_x))
-    primal = sum(e * e for e in w[: len(w) - proof.free]) / 2
-    v, dual = [Fraction(0)] * len(w), Fraction(0)
-    for row, sign, a in zip(rows, y.tolist(), alpha, strict=True):
-        score = sum(map(Fraction.__mul__, w, row))
-        if proof.residual:
-            target, epsilon = Fraction(sign), Fraction(proof.epsilon)
-            epsilon /= 2**proof.exponent_y
-            slack, gain, sign = abs(target - score) - epsilon, target * a, 1
-            gain -= epsilon * abs(a)
-        else:
-            slack, gain = 1 - sign * score, a
-        assert loss.startswith("squared") or abs(a) <= Fraction(C)
-        assert a >= 0 or proof.residual
-        slack = max(slack, Fraction(0))
-        primal += Fraction(C) * (slack * slack if loss.startswith("squared") else slack)
-        dual += gain - (a * a / (4 * Fraction(C)) if loss.startswith("squared") else 0)
-        v = [e + sign * a * x for e, x in zip(v, row, strict=True)]
-    assert not (proof.free and v[-1] != 0)
-    return primal, dual - sum(e * e for e in v) / 2
+    flat = Exact.vector([entry for row in rows for entry in row])
+    Z = Exact(flat.digits.reshape(len(rows), -1), 1 - flat.over.bit_length())
+    epsilon, constant = 0.0, Fraction(proof.constant, 2**proof.exponent_x)
+    if proof.residual:
+        epsilon = Fraction(proof.epsilon, 2**proof.exponent_y)
+    if kernel:
+        points, model, bias, b = Kernel(Rows(Z).gram()), duals, "free", w[-1]
+        if kernel["kernel"] == "rbf":
+            points = exponential(Z, kernel["gamma"], 2)
+        elif kernel["kernel"] == "poly":
+            K = points.K * kernel["gamma"] + kernel["coef0"]
+            points = Kernel(K ** kernel["degree"])
+    else:
+        bias = "free" if proof.free else "penalised" if constant else "none"
+        *model, b = w if bias != "none" else (*w, Fraction(0))
+        points, model, b = Rows(Z), Exact.vector(model), b * (constant or 1)
+    svm = SVM(points, loss, y, np.full(len(y), C), epsilon, bias, constant or 1)
+    assert svm.in_box(duals)
+    assert bias != "free" or duals.sum().fraction() == 0
+    return svm.primal(model, b), svm.dual(duals)
+
+
+def compare(primal, dual, content, X, signs, C, **kernel):
+    """P and D of the hinge are exact; with an RBF kernel they are safe, and close."""
+    P, D = values_of(content, X, signs, C, kernel=kernel)
+    rbf = kernel["kernel"] == "rbf"
+    # Values of the RBF kernel have an error of at most 2 units of 2^-64.
+    room, off = rbf * Fraction(len(signs) * 20, 2**62), rbf * Fraction(1, 2**90)
+    assert P - off <= primal <= P + off + room
+    assert D - off - room <= dual <= D + off
 
 
 BIAS = [
@@ -113,7 +123,7 @@ def test_claims_are_the_exact_values(tmp_path, loss, bias):
     X, y = examples()
     model = LinearSVC(C=0.7, loss=loss, tol=1e-6, random_state=0, **bias).fit(X, y)
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
-    exact = by_hand(content, X, np.where(y > 0, 1, -1), 0.7, loss)
+    exact = values_of(content, X, np.where(y > 0, 1, -1), 0.7, loss)
     assert primal == exact[0]
     # D of the squared hinge rounds every term down by at most 2^-(2 ea + 2).
     assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
@@ -145,7 +155,7 @@ def test_standardised_columns_are_part_of_the_proof(tmp_path, scaler, bias, text
     model = make_pipeline(SCALERS[scaler], svm).fit(X, y)
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof", **options)
     signs = np.where(y > 0, 1, -1)
-    assert (primal, dual) == by_hand(content, X, signs, 0.7, "hinge")
+    assert (primal, dual) == values_of(content, X, signs, 0.7)
     assert primal - dual <= Fraction(2, 10**6) * dual
     # The rows in the proof are those that the model was trained on, before rounding.
     mean, scale = Scaling.of_scaler(model[0])
@@ -167,7 +177,7 @@ def test_claims_of_a_regression_are_the_exact_values(tmp_path, loss):
     options = {"loss": loss, "epsilon": 0.1, "tol": 1e-4, "random_state": 0}
     model = LinearSVR(C=0.3, **options).fit(X, t)
     content, [(primal, dual)], _ = proved(model, X, t, tmp_path / "proof")
-    exact = by_hand(content, X, t, 0.3, loss)
+    exact = values_of(content, X, t, 0.3, loss)
     assert primal == exact[0]
     assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
     assert primal - dual <= Fraction(1, 1000) * dual
@@ -260,59 +270,6 @@ KERNELS = {
 }
 
 
-def kernel_value(x, z, kernel, degree=1, gamma=1.0, coef0=0.0):
-    """Bounds on a kernel value, in fractions."""
-    gamma, coef0 = Fraction(gamma), Fraction(coef0)
-    if kernel != "rbf":
-        inner = gamma * sum(a * b for a, b in zip(x, z, strict=True)) + coef0
-        return inner**degree, inner**degree
-    r = gamma * sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
-    low = term = Fraction(1)  # 1 + s + s^2/2 + ... of s = r/64, then to the power of 64
-    for k in range(1, 30):
-        term *= r / 64 / k
-        low += term
-    low = Fraction(int(low * 2**200), 2**200)
-    high = low + 2 * term + Fraction(1, 2**200)
-    unit = 2**160
-    return Fraction(int(unit / high**64), unit), Fraction(int(unit / low**64) + 1, unit)
-
-
-def kernel_by_hand(content, X, signs, C, epsilon=None, part=0, **kernel):
-    """Bounds on P and D of a part of the hinge, from X and the integers of the file."""
-    proof = Proof(content)
-    bias = Fraction(proof.parts[part].w[-1], 2**proof.exponent_w)
-    alpha = [Fraction(head[1 + part], 2**proof.exponent_a) for head, _ in proof.rows()]
-    rows = rows_of(proof, X)
-    signed = [a * int(s) for a, s in zip(alpha, signs, strict=True)]
-    support = [(a, z) for a, z in zip(signed, rows, strict=True) if a]
-    values = [[kernel_value(x, z, **kernel) for _, z in support] for x in rows]
-    norm, primal, dual = [Fraction(0)] * 2, [Fraction(0)] * 2, Fraction(0)
-    for a, s, x, own in zip(signed, signs, values, alpha, strict=True):
-        pairs = zip(support, x, strict=True)
-        ends = [sorted(c * v for v in pair) for (c, _), pair in pairs]
-        score = [sum(end[k] for end in ends) + bias for k in (0, 1)]
-        assert 0 <= own <= Fraction(C)
-        slack = sorted(max(Fraction(0), 1 - int(s) * f) for f in score)
-        primal = [p + Fraction(C) * loss for p, loss in zip(primal, slack, strict=True)]
-        ends = sorted(a * (f - bias) for f in score)
-        norm = [n + end for n, end in zip(norm, ends, strict=True)]
-        dual += own
-    assert sum(signed) == 0
-    return [p + n / 2 for p, n in zip(primal, norm, strict=True)], [
-        dual - n / 2 for n in reversed(norm)
-    ]
-
-
-def compare_with_kernel_by_hand(content, primal, dual, X, signs, C, kernel, **options):
-    """P and D of the hinge are exact; with an RBF kernel they are safe, and close."""
-    exact = kernel_by_hand(content, X, signs, C, kernel=kernel, **options)
-    # Values of the RBF kernel have an error of at most 2 units of 2^-64.
-    room = Fraction(len(signs) * 20, 2**62) if kernel == "rbf" else 0
-    assert exact[0][0] <= primal <= exact[0][1] + room
-    assert exact[1][0] - room <= dual <= exact[1][1]
-    assert exact[0][1] - exact[0][0] <= Fraction(1, 2**90)
-
-
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
@@ -320,7 +277,7 @@ def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
     options = {**KERNELS[kernel], "C": 0.7}
     model = SVC(tol=1e-6, random_state=0, **options).fit(X, y)
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
-    compare_with_kernel_by_hand(content, primal, dual, X, 2 * y - 1, **options)
+    compare(primal, dual, content, X, 2 * y - 1, **options)
     assert 0 <= primal - dual <= Fraction(2, 10**6) * dual
     assert primal == pytest.approx(model.certificate_.primal, rel=1e-9)
 
@@ -430,9 +387,8 @@ def is_true(content, data) -> bool:
     p, primal_unit, d, dual_unit = map(int, words)
     primal, dual = Fraction(p, primal_unit), Fraction(d, dual_unit)
     if not proof.nonlinear:
-        return (primal, dual) == by_hand(content, X, signs, COST, "hinge")
-    options = KERNELS[proof.kernel]
-    compare_with_kernel_by_hand(content, primal, dual, X, signs, COST, **options)
+        return (primal, dual) == values_of(content, X, signs, COST)
+    compare(primal, dual, content, X, signs, COST, **KERNELS[proof.kernel])
     return True
 
 
