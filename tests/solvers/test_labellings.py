@@ -20,6 +20,7 @@ from dualgap.solvers.labellings import SETTINGS, solve_labellings
 from dualgap.training import batch as training
 
 from ..conftest import examples
+from ..trust.verifier import SVM, Rows
 from .data import LOSSES, job, odd_rows, without_proof
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -48,17 +49,11 @@ def solved(batch, **limits):
     return solve_labellings(Auto(), batch, job(**limits))
 
 
-def exact(X, y, cost, w, alpha, problem):
-    """P and D in extended precision, for rows with a constant feature of 1."""
-    Z = np.column_stack([X, np.ones(len(X))]).astype(np.longdouble) * y[:, None]
-    w, alpha = w.astype(np.longdouble), alpha.astype(np.longdouble)
-    loss = problem.loss
-    u = 1 - Z @ w
-    at = np.clip(u / loss.curvature if loss.curvature else u > 0, 0, loss.slope)
-    losses = at * u - loss.curvature * at**2 / 2
-    v = alpha @ Z
-    dual = alpha.sum() - v @ v / 2 - (loss.diagonal(cost) * alpha**2).sum() / 2
-    return w @ w / 2 + cost @ losses, dual
+def exact(X, problem, w, alpha):
+    """P and D in exact arithmetic, for rows with a constant feature of 1."""
+    name, y, gamma = problem.loss.name, problem.y, getattr(problem.loss, "gamma", 0.0)
+    posed = SVM(Rows(X), name, y, problem.cost, gamma, "penalised")
+    return posed.primal(w[:-1], w[-1]), posed.dual(alpha * y)
 
 
 @every_loss
@@ -74,7 +69,7 @@ def test_bounds_hold_and_are_those_of_the_problem(loss, layout, dtype):
         of = batch.problem(k)
         w, alpha = found.w[k], found.alpha[k]
         assert core.in_box(alpha, of.cost, of.core_loss)
-        primal, dual = exact(dense, of.y, of.cost, w, alpha, of)
+        primal, dual = exact(dense, of, w, alpha)
         assert bounds.dual <= dual
         assert primal <= bounds.primal
         assert bounds.meets(1e-3)
@@ -168,7 +163,7 @@ def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
             X, sign, 1.0, loss=loss, sample_weight=cost, fit_intercept=True
         )
         w = np.append(model.coef_[row], model.intercept_[row])
-        primal, value = exact(X, sign, cost, w, np.abs(dual[row]), problem)
+        primal, value = exact(X, problem, w, np.abs(dual[row]))
         assert value >= part.dual
         assert primal <= part.primal
         assert part.relative_gap <= 1e-2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -158,21 +159,19 @@ def test_problems_that_are_near_get_no_step(monkeypatch):
 @dtypes
 @pytest.mark.parametrize("intercept", [0.0, 1.0, 30.0])
 @pytest.mark.cases(None)
-def test_bounds_hold_in_extended_precision(dtype, intercept):
+def test_bounds_hold_in_exact_arithmetic(dtype, intercept):
     options = (
         {"intercept_scaling": intercept} if intercept else {"fit_intercept": False}
     )
     batch = squared(5, dtype, n=900, d=5, C=2.0, **options)
     found = solve_shared(SHARED, batch, job())
-    Z = bordered(batch)[:, : batch.rows.width].astype(np.longdouble)
+    X, bias = batch.columns.X, "penalised" if intercept else "none"
     for k, bounds in enumerate(found.bounds):
         of = batch.problem(k)
-        w, alpha = (a.astype(np.longdouble) for a in (found.w[k], found.alpha[k]))
-        short = np.maximum(1 - of.y * (Z @ w), 0)
-        v = (alpha * of.y) @ Z
-        primal = w @ w / 2 + of.cost @ short**2
-        used = of.cost > 0
-        dual = alpha.sum() - v @ v / 2 - (alpha[used] ** 2 / of.cost[used]).sum() / 4
+        w, scaling = found.w[k], intercept or 1.0
+        posed = SVM(Rows(X), "squared_hinge", of.y, of.cost, 0.0, bias, scaling)
+        primal = posed.primal(w[:5], Fraction(w[-1]) * int(intercept))
+        dual = posed.dual(found.alpha[k] * of.y)
         assert bounds.dual <= dual <= primal <= bounds.primal
         assert bounds.rounding <= 1e-9 * bounds.primal
         assert bounds.meets(1e-3)

@@ -16,6 +16,7 @@ from dualgap.solvers.regression import SETTINGS, RegressionDCD, solve_regression
 from dualgap.solvers.regression_interior import RegressionInterior
 
 from .. import qp
+from ..trust.verifier import SVM, Rows
 from .data import LAYOUTS, close, job
 from .test_regression import LOSSES, data
 
@@ -24,18 +25,6 @@ def solved(problem, solver=None, stop=None, **options):
     limits = {"stop": stop or core.Stop(), "max_iter": 10_000} | options
     solver = solver or RegressionDCD()
     return solve_regression(solver, SingleBatch(problem, ""), job(**limits))
-
-
-def sums(problem, X, w, alpha):
-    """P and D in extended precision, for rows with a constant feature of 1."""
-    rows = np.column_stack([X, np.ones(len(X))]).astype(np.longdouble)
-    w, alpha = w.astype(np.longdouble), alpha.astype(np.longdouble)
-    off = np.maximum(np.abs(problem.target - rows @ w) - problem.loss.epsilon, 0)
-    losses = off**2 if problem.loss.curvature else off
-    v = alpha @ rows
-    dual = problem.target @ alpha - problem.loss.epsilon * np.abs(alpha).sum()
-    dual -= v @ v / 2 + (problem.delta * alpha**2).sum() / 2
-    return w @ w / 2 + problem.cost @ losses, dual
 
 
 def box(problem, X):
@@ -62,10 +51,9 @@ def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
     assert (np.abs(alpha) <= problem.upper).all()
     seen = stored.toarray() if sparse.issparse(stored) else stored
     close(w, alpha @ np.column_stack([seen.astype(float), np.ones(len(y))]))
-    primal, dual = sums(problem, seen.astype(float), w, alpha)
-    # w is the computed sum of rows, so D of alpha is off by its rounding.
-    assert primal <= bounds.primal
-    assert bounds.dual <= dual
+    posed = SVM(Rows(seen), name, y, problem.cost, epsilon, "penalised")
+    assert posed.primal(w[:-1], w[-1]) <= bounds.primal
+    assert bounds.dual <= posed.dual(alpha)
     lower, upper = box(
         problem, np.column_stack([seen.astype(float), np.ones(len(y))])
     ).optimum()
