@@ -20,16 +20,16 @@ from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import get_solver
 from dualgap.training import solve
 
+from ..twins import objectives
+from .data import LOSSES
+
 
 def primal(X, y, C, loss, w):
-    u = np.maximum(0.0, 1.0 - y * (X @ w))
-    return 0.5 * w @ w + C * (u.sum() if loss == "hinge" else u @ u)
+    return objectives.primal(X, y, np.full(len(y), C), LOSSES[loss][1], w)
 
 
 def dual(X, y, C, loss, alpha):
-    v = X.T @ (alpha * y)
-    D = alpha.sum() - 0.5 * v @ v
-    return D if loss == "hinge" else D - alpha @ alpha / (4 * C)
+    return objectives.dual(X, y, np.full(len(y), C), LOSSES[loss][1], alpha)
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,8 @@ from dualgap.training import solve
 from .. import memory
 from ..conftest import unsanitized
 from ..sealing import seal
+from ..twins.objectives import dual, primal
+from .data import LOSSES
 
 N, D = 2000, 30
 STREAMING = list(SOLVERS)
@@ -78,15 +80,8 @@ def outside(problem, store, w, alpha, scaling=0.0):
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     if problem.width > D:
         X = np.hstack([X, np.full((N, 1), scaling)])
-    loss = np.maximum(0.0, 1.0 - problem.y * (X @ w))
-    v = X.T @ (alpha * problem.y)
-    if problem.loss.name == "hinge":
-        P = 0.5 * w @ w + problem.cost @ loss
-        return P, alpha.sum() - 0.5 * v @ v
-    P = 0.5 * w @ w + problem.cost @ loss**2
-    positive = problem.cost > 0
-    curved = (alpha[positive] ** 2 / (4.0 * problem.cost[positive])).sum()
-    return P, alpha.sum() - 0.5 * v @ v - curved
+    given = X, problem.y, problem.cost, LOSSES[problem.loss.name][1]
+    return primal(*given, w), dual(*given, alpha)
 
 
 @pytest.mark.long
