@@ -38,6 +38,7 @@ from dualgap.losses import get_loss
 from dualgap.solvers.kernel import block
 
 from ..memory import run
+from ..trust.verifier import SVM, Kernel
 from .test_linear_svc import certificates, make
 
 KERNELS = [
@@ -95,23 +96,17 @@ def evaluate(model, X, y, sample_weight=None, K=None):
         sign = np.where(y[rows] == positive, 1.0, -1.0)
         cost = model.C * weight[rows]
         assert not coef[p][~rows].any()
-        alpha = coef[p][rows] * sign
-        assert (alpha >= 0).all()
-        scores = K[np.ix_(rows, rows)] @ coef[p][rows]
-        f = scores + model.intercept_[p]
-        loss = np.maximum(0.0, 1.0 - sign * f)
+        points, bias = Kernel(K[np.ix_(rows, rows)]), "free" if hinge else "penalised"
+        posed = SVM(points, model.loss, sign, cost, bias=bias)
+        duals, total = coef[p][rows], math.fsum(coef[p])
+        assert posed.in_box(duals)
         if hinge:
-            assert (alpha <= cost).all()
-            assert math.fsum(coef[p]) == 0.0
-            norm = coef[p][rows] @ scores
-            primal, dual = 0.5 * norm + cost @ loss, alpha.sum() - 0.5 * norm
+            assert total == 0.0
         else:
-            size = np.abs(coef[p]).sum()
-            assert model.intercept_[p] == pytest.approx(coef[p].sum(), abs=1e-14 * size)
-            norm = coef[p][rows] @ f
-            primal = 0.5 * norm + cost @ loss**2
-            dual = alpha.sum() - 0.5 * norm - 0.25 * (alpha**2 / cost).sum()
-        values.append((primal, dual))
+            size = np.abs(duals).sum()
+            assert model.intercept_[p] == pytest.approx(total, abs=1e-14 * size)
+        primal = posed.primal(duals, model.intercept_[p])
+        values.append((float(primal), float(posed.dual(duals))))
     return values
 
 
