@@ -192,6 +192,8 @@ def test_exponentials_are_right_to_200_bits(power):
     assert K[0, 0].fraction() == 1
     assert K[0, 2].fraction() == 0
     assert float(K[0, 1].fraction()) == pytest.approx(math.exp(-0.5 * far), rel=1e-15)
+    same = exponential(np.full((2, 1), 1e150), 1e300, power).K  # of units that large
+    assert all(v == 1 for row in (same[0], same[1]) for v in row.fractions())
 
 
 # ------------------------------------------------------------------- exact optima

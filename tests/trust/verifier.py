@@ -254,7 +254,7 @@ def exponential(X: Any, gamma: float, power: int) -> Kernel:
         for i, j in combinations_with_replacement(range(n), 2):
             far = (abs(rows[i] - rows[j]) ** power).sum() * gamma
             # Below 2^-5000 a value is 0, which is far beyond what float64 knows.
-            near = far.digits.bit_length() + far.exponent < 12
+            near = not far.digits or far.digits.bit_length() + far.exponent < 12
             value = mpmath.exp(-mpmath.ldexp(far.digits, far.exponent)) if near else 0
             if near and value > mpmath.ldexp(1, -5000):
                 _, digits, exponents[i, j], _ = value._mpf_
