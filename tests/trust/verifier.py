@@ -264,6 +264,15 @@ def exponential(X: Any, gamma: float, power: int) -> Kernel:
     return Kernel(Exact(K << (exponents - least).astype(object), least), 0, WRONG)
 
 
+def points_of(kernel: Any, X: Any) -> Rows:
+    """Return rows as one of dualgap's kernels sees them."""
+    if kernel.name == "linear":
+        return Rows(X)
+    if kernel.name == "poly":
+        return Kernel((Rows(X).gram() * kernel.gamma + kernel.coef0) ** kernel.degree)
+    return exponential(X, kernel.gamma, 2 if kernel.name == "rbf" else 1)
+
+
 class ManyExponentials(Rows):
     """Exponential kernels over many rows, in float64 with bounds on the rounding.
 

@@ -21,7 +21,7 @@ from dualgap.kernel import RBF, Gram, KernelProblem, Laplacian
 from dualgap.kernels.predict import single_values
 from dualgap.training import solve
 
-from ...trust.verifier import SVM, exponential
+from ...trust.verifier import SVM, points_of
 
 PLACES = {
     "ordinary": lambda rng, X: X,
@@ -55,8 +55,7 @@ def points(place, layout, dtype, n=14, d=3, seed=0):
 def exact(kernel, *sets):
     """The kernel matrix of one or two sets of points, to 60 digits."""
     dense = [X.toarray() if sparse.issparse(X) else X for X in sets]
-    power = 1 if isinstance(kernel, Laplacian) else 2
-    K = exponential(np.vstack(dense).astype(float), kernel.gamma, power).K
+    K = points_of(kernel, np.vstack(dense).astype(float)).K
     n = len(dense[0])
     return K[:n, n:] if len(sets) > 1 else K
 
@@ -310,7 +309,7 @@ def test_the_certificate_counts_what_kernel_values_may_be_off():
                 X, y, 10.0, kernel=RBF(gamma), loss="hinge", penalize_intercept=False
             )
             solution = solve(problem, dualgap.kernel.BlockSolver(), tol=1e-6)
-            K, cost = exponential(X, gamma, 2), np.full(12, 10.0)
+            K, cost = points_of(RBF(gamma), X), np.full(12, 10.0)
             posed = SVM(K, "hinge", y, cost, bias="free")
             found, duals = solution.certificate, solution.alpha * y
             assert posed.primal(duals, solution.bias) <= found.primal

@@ -27,6 +27,7 @@ from dualgap.problems.reductions import OneVsOne
 from dualgap.solvers.kernel.auto import solve_pairs
 from dualgap.training import batch as training
 
+from ...trust.verifier import SVM, Exact, points_of
 from ...twins import whole
 from ..data import job, without_proof
 from .data import make
@@ -64,19 +65,6 @@ def pairs(X, y, kernel, weight=None, C=1.0, cache_size=200):
 
 def solved(batch, **limits):
     return solve_pairs(KernelAuto(), batch, job(**limits))
-
-
-def exact_kernel(kernel, X):
-    """The kernel matrix in extended precision."""
-    long = X.astype(np.longdouble)
-    if kernel.name == "linear":
-        return long @ long.T
-    gamma = np.longdouble(kernel.gamma)
-    if kernel.name == "rbf":
-        return np.exp(-gamma * ((long[:, None] - long) ** 2).sum(axis=2))
-    if kernel.name == "laplacian":
-        return np.exp(-gamma * np.abs(long[:, None] - long).sum(axis=2))
-    return (long @ long.T * gamma + kernel.coef0) ** kernel.degree
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -118,26 +106,27 @@ def test_bounds_hold_where_values_come_from_differences(scales, dtype):
     check_bounds(batch)
 
 
+def check_pair(found, p, kernel, X, y, cost):
+    """Check the bounds of a pair in exact arithmetic; return its exact scores."""
+    posed = SVM(points_of(kernel, X), "hinge", y, cost, bias="free")
+    c = Exact.of(found.alpha[p] * y)
+    assert posed.in_box(c)
+    model = posed.points.of_duals(c)
+    assert found.bounds[p].dual <= posed.dual(c)
+    assert posed.primal(model, found.bias[p]) <= found.bounds[p].primal
+    return np.array([float(v) for v in posed.points.model(model)[1].fractions()])
+
+
 def check_bounds(batch):
-    """Compare the bounds of all pairs with P and D in extended precision."""
+    """Compare the bounds of all pairs with P and D in exact arithmetic."""
     kernel, X = batch.kernel, batch.points.X
-    K = exact_kernel(kernel, X)
     found = solved(batch)
     for p in range(len(batch)):
         rows, y, cost = batch.place(p), batch.signs(p), batch.weights_of(p)
-        alpha = found.alpha[p]
-        c = alpha * y
-        assert ((alpha >= 0.0) & (alpha <= cost)).all()
-        exact = K[np.ix_(rows, rows)] @ c.astype(np.longdouble)
+        alpha, near = found.alpha[p], found.decisions[p] - found.bias[p]
+        exact = check_pair(found, p, kernel, X[rows], y, cost)
         size = max(1.0, float(np.abs(exact).max()))
-        near = found.decisions[p] - found.bias[p]
         assert (np.abs(near - exact) <= 1e-12 * size).all()
-        # P and D in extended precision, with the offset that the sum of c leaves.
-        loss = np.maximum(0, 1 - y * (exact + found.bias[p])) @ cost
-        primal = c @ exact / 2 + loss
-        dual = alpha.astype(np.longdouble).sum() - c @ exact / 2
-        assert found.bounds[p].dual <= dual
-        assert primal <= found.bounds[p].primal
         problem = KernelProblem(
             X[rows], y, 1.0, kernel=kernel, loss="hinge", sample_weight=cost,
             penalize_intercept=False,
@@ -163,17 +152,13 @@ def test_badly_conditioned_pairs_are_proved_in_the_one_call(load, kernel, C):
     X, y = load(return_X_y=True)
     batch = pairs(X, y, kernel, C=C)
     found = solved(batch)
-    K = exact_kernel(batch.kernel, batch.points.X)
     for p in range(len(batch)):
         assert found.bounds[p].meets(1e-3, 0.0)
         rows, signs = batch.place(p), batch.signs(p)
-        c = (found.alpha[p] * signs).astype(np.longdouble)
-        exact = K[np.ix_(rows, rows)] @ c
-        loss = C * np.maximum(0, 1 - signs * (exact + found.bias[p])).sum()
-        primal, dual = c @ exact / 2 + loss, np.abs(c).sum() - c @ exact / 2
-        assert abs(c.sum()) <= 1e-15 * np.abs(c).sum()
-        assert found.bounds[p].dual <= dual
-        assert primal <= found.bounds[p].primal
+        cost = np.full(len(rows), C)
+        check_pair(found, p, batch.kernel, batch.points.X[rows], signs, cost)
+        alpha = found.alpha[p]
+        assert abs(math.fsum(alpha * signs)) <= 1e-15 * alpha.sum()
 
 
 @pytest.mark.parametrize("C", [1000.0, 1023.9, 3.0])
