@@ -358,6 +358,7 @@ def test_a_refused_first_call_leaves_no_stream():
     assert np.array_equal(model.coef_, fresh.coef_)
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(
     "parameters",
     [

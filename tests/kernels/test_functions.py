@@ -137,6 +137,7 @@ def test_precomputed_and_callable():
         Gram(X, Callable(lambda A, B: np.full((len(A), len(B)), np.nan))).row(0)
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8", "csr-f4"])
 def test_gamma(layout):
     X = rows("sparse")

@@ -125,6 +125,7 @@ def test_clusters_far_apart(kernel, spread):
     ids=str,
 )
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.cases(None)
 def test_pairs_landmarks_and_sparse_models(model, layout):
     X, y = sample(5)
     model.fit(layout(X), y)

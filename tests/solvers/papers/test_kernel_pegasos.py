@@ -90,6 +90,7 @@ def test_steps_averages_and_dual_points_are_those_of_the_twin(loss, bias, option
         assert outside or inside
         dual = cost * twin.mean_slopes() if outside else expected
         np.testing.assert_allclose(alpha[rows], dual, rtol=1e-7, atol=1e-10)
+        np.testing.assert_array_equal(state.alpha(), alpha)
         assert (alpha <= problem.upper).all()
         assert alpha[problem.cost == 0.0].max() == 0.0
     assert (state.offset == 0) == (loss == "hinge")
