@@ -25,6 +25,7 @@ from dualgap import (
 )
 from dualgap.certificate import relative_gap
 from dualgap.model_selection import GridSearchCV, svc_path, svm_path
+from dualgap.models import shapley_values
 from dualgap.plot import (
     COLORS,
     BoundaryDisplay,
@@ -32,6 +33,7 @@ from dualgap.plot import (
     ErrorBoundsDisplay,
     MarginDisplay,
     PathDisplay,
+    ShapleyDisplay,
 )
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -317,3 +319,62 @@ def test_bounds_along_c_are_drawn_as_they_were_proved():
     np.testing.assert_allclose(dots.get_ydata(), 1 - search.scores_.mean(axis=0))
     with pytest.raises(ValueError, match="certify_C=True"):
         ErrorBoundsDisplay.from_estimator(LinearSVCCV([0.1], cv=2).fit(X, y))
+
+
+def lines_of(display):
+    """Return the left and right ends of the black lines, from the largest bar on."""
+    (lines,) = display.ax_.collections
+    return np.array([segment[:, 0] for segment in lines.get_segments()]).T
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_bars_are_shapley_values_and_lines_enclose_the_optimum(rows):
+    X, y = cancer()
+    table = pandas.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+    some, background = table[:rows], table[::40]
+    model = SVC(tol=1e-3).fit(table, y)
+    display = ShapleyDisplay.from_estimator(model, some, background, max_features=30)
+    found = shapley_values(model, some, background)
+    values = found.values[0] if rows == 1 else np.abs(found.values).mean(axis=0)
+    order = np.argsort(-np.abs(values), kind="stable")
+    widths = np.array([bar.get_width() for bar in display.ax_.patches])
+    np.testing.assert_array_equal(widths, values[order])
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names == [f"f{j}" for j in order]
+    low, high = lines_of(display)
+    near = shapley_values(SVC(tol=1e-9).fit(table, y), some, background)
+    best = near.values[0] if rows == 1 else np.abs(near.values).mean(axis=0)
+    room = near.optimum_error.mean(axis=0)[order]
+    assert (low - room <= best[order]).all()
+    assert (best[order] <= high + room).all()
+    if rows == 1:
+        decision = model.decision_function(some)[0]
+        assert abs(widths.sum() + display.base - decision) <= found.error.sum() + 1e-12
+        assert f"= {decision:.3g}" in display.ax_.get_xlabel()
+    few = display.plot(max_features=4)
+    assert [label.get_text() for label in few.ax_.get_yticklabels()][-1] == (
+        "27 other features"
+    )
+    (*_, rest), far = few.ax_.patches, np.diff(lines_of(few), axis=0)[0, -1]
+    assert rest.get_width() == pytest.approx(values[order[3:]].sum())
+    assert far == pytest.approx(np.diff([low, high], axis=0)[0, 3:].sum())
+
+
+def test_one_column_of_the_decisions_is_explained():
+    X, y = load_iris(return_X_y=True)
+    model = sklearn.svm.SVC().fit(X, y)
+    found = shapley_values(model, X[:3], X[::10])
+    display = ShapleyDisplay(found, column=2, names=list("abcd")).plot()
+    np.testing.assert_array_equal(display.values, found.values[:, 2])
+    assert not display.ax_.collections
+    make = ShapleyDisplay.from_estimator
+    for refused, words in [
+        (lambda: make(model, X[:3], X), "column=None does not choose one of 3"),
+        (lambda: ShapleyDisplay(found, column=3), "column=3 .* from 0 to 2"),
+        (lambda: ShapleyDisplay(found, column=0, names=["a"]), "names has 1 names"),
+        (lambda: make(model, X, X, max_features=0), "max_features=0 is not a positive"),
+        (lambda: display.plot(max_features=2.5), "max_features=2.5 .* such as 10"),
+        (lambda: make(SVC(kernel="poly").fit(X, y), X, X), "not a product"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            refused()

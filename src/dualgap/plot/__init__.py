@@ -7,6 +7,7 @@ vision can tell the colours apart.
 from .axes import COLORS as COLORS
 from .axes import pyplot as pyplot
 from .axes import svg as svg
+from .explanations import ShapleyDisplay
 from .models import BoundaryDisplay, MarginDisplay
 from .training import ConvergenceDisplay, ErrorBoundsDisplay, PathDisplay
 
@@ -16,4 +17,5 @@ __all__ = [
     "ErrorBoundsDisplay",
     "MarginDisplay",
     "PathDisplay",
+    "ShapleyDisplay",
 ]
