@@ -18,7 +18,7 @@ X, y = load_wine(return_X_y=True, as_frame=True)
 model = make_pipeline(StandardScaler(), SVC(tol=1e-6)).fit(X, y == 1)
 
 # %%
-# Over many rows, the bars are mean sizes. The black lines enclose those of the exact
+# Over many rows, the bars are mean sizes. The black lines enclose the bars of the exact
 # optimum.
 
 ShapleyDisplay.from_estimator(model, X[::3], background=X[::6], max_features=8)

@@ -1,5 +1,6 @@
 #include "bindings_proof.hpp"
 #include "gram/gram.hpp"
+#include "shapley.hpp"
 
 namespace dualgap {
 
@@ -146,6 +147,24 @@ void bind_kernel(nb::module_ &m) {
       "points"_a, "weight"_a, "target"_a,
       "The point below which the weights sum to the target; the middle of an "
       "interval.");
+  m.def(
+      "shapley_sums",
+      [](Table<const double> A, Table<const double> B, Array<const double> nodes,
+         Array<const double> weights, Table<double> sums) {
+        const Index d = A.length(), vectors = A.columns();
+        const Index rows = vectors > 0 ? B.columns() / vectors : 0;
+        check_shape(B, d, rows * vectors, "B");
+        check_shape(sums, d, vectors, "sums");
+        const Index count = nodes.length();
+        const double *part = sized(weights, count, "weights");
+        nb::gil_scoped_release released;
+        shapley_sums({A.data(), B.data(), d, rows, vectors},
+                     {nodes.data(), part, count}, sums.data());
+      },
+      "A"_a, "B"_a, "nodes"_a, "weights"_a, "sums"_a,
+      "Writes what each feature adds, by support vector, summed over background rows. "
+      "`A`: factors of a row, (d, vectors); `B`: of the background, (d, rows "
+      "vectors).");
 }
 
 }  // namespace dualgap

@@ -1380,6 +1380,11 @@ def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None
     The point below which the weights sum to the target; the middle of an interval.
     """
 
+def shapley_sums(A: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Writes what each feature adds, by support vector, summed over background rows. `A`: factors of a row, (d, vectors); `B`: of the background, (d, rows vectors).
+    """
+
 class Simplex:
     """
     min 1/2 a'Ka over the simplex, for the `columns` of a Gram matrix or all of them; `diagonal` holds the K_ii.

@@ -219,6 +219,11 @@ def image_lengths(root=(D, D), out=N):
     return core.image_lengths(ROWS, np.ones(root), np.zeros(out))
 
 
+def shapley(factors=6, columns=3, weights=2):
+    rows = np.ones((2, 3)), np.ones((2, factors))
+    return core.shapley_sums(*rows, *map(np.ones, (2, weights)), np.ones((2, columns)))
+
+
 def yielding(pairs):
     """Start on blocks of rows that a function yields."""
     return interior(lambda: pairs).start(np.zeros(D), 0.0, core.Stop())
@@ -253,6 +258,7 @@ RIGHT = {
     "solve_labellings": lambda: labelling(1.0),
     "solve_labellings without costs": lambda: labelling(0.0),
     "BlockSolver": lambda: block_solver(2),
+    "shapley_sums": shapley,
     "solve_pairs": pairs,
     "evaluate": evaluate,
     "csr_rows": csr,
@@ -342,6 +348,9 @@ WRONG = [
       for shape in ((0, N), (1, N - 1))),
     *((f"pairs: halves {halves}", lambda halves=halves: pairs(halves=halves), "halves")
       for halves in ([1.0, 1.0], [0.0], [math.nan])),
+    ("shapley: part of a row", lambda: shapley(factors=7), "B"),
+    ("shapley: few sums", lambda: shapley(columns=2), "sums"),
+    ("shapley: few weights", lambda: shapley(weights=1), "weights"),
     ("pairs: few lengths", lambda: pairs(lengths=3), "lengths"),
     ("pairs: sparse rows", lambda: pairs(rows=SPARSE), "sparse"),
     *((f"dual point {point}", lambda point=point: evaluate(**point),

@@ -107,7 +107,7 @@ def told(model: Any) -> dict[str, str]:
 @pytest.mark.cases(15)
 @every()
 def test_new_parameters_are_about_the_next_fit(name: str, tmp_path: Path) -> None:
-    """What is fitted stays what it is, in memory and in files, until the next fit."""
+    """A fitted model stays as it is, in memory and in files, until the next fit."""
     assert OTHERS.keys() == DEFINING
     model = fitted(name)
     before = told(model)

@@ -235,7 +235,7 @@ inline KernelProof hinge_proof(const KernelPoint &point, const ScoreRoundings &b
 //
 // P = 1/2 ||w||^2 - 2 half rho + sum_i c_i max(0, rho - y_i (scores_i + b)).
 //
-// The losses are rho times those of the hinge with the model divided by rho. P of the
+// The losses are rho times the hinge losses of the model divided by rho. P of the
 // multiple 0 of a model is 0, so this is the value where rho is not positive.
 inline KernelProof nu_proof(const KernelPoint &point, const ScoreRoundings &by,
                             double half) {

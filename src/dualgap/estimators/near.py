@@ -48,7 +48,7 @@ class FitsNear(CertainLabels):
             Coefficients near the solution, as for scikit-learn's ``SGDClassifier``; of
             one problem also of shape (n_features,). "newton", with a penalised bias,
             and "proximal-newton" start from them, as does "auto" where it takes these.
-            The certificate is that of any other fit.
+            The certificate holds as for any other fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
             Intercepts of this start; zeros if omitted, like omitted coefficients.
 

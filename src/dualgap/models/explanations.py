@@ -47,6 +47,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from .. import core
 from ..blas import limited
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
@@ -85,8 +86,8 @@ class ShapleySettings:
 
     #: Bound on the rounding error of A_j and B_j, in units: of exp and its argument.
     factor: int = 10
-    #: Numbers of each of the two arrays of products, which should stay in the cache.
-    block: int = 1 << 17
+    #: Factors of background rows that are held at a time.
+    block: int = 1 << 20
 
 
 SETTINGS = ShapleySettings()
@@ -317,25 +318,23 @@ def _of_products(
     d, many = model.columns.shape
     nodes, weights, of_rule = _rule(d)
     values, base = np.zeros((len(X), len(model.coef), d)), np.zeros(len(model.coef))
-    pairs = max(1, SETTINGS.block // (d * len(nodes)))
+    pairs = max(1, SETTINGS.block // d)
     wide = max(1, min(many, pairs))
     high = max(1, pairs // wide)
 
     def explain(begin: int, end: int) -> None:
-        shape = (d, len(nodes), high * wide)
-        arrays = np.empty(shape), np.empty(shape)
         for some in _slices(many, wide):
             A = model.factors(X[begin:end], some)
+            adds = np.empty((d, A.shape[2]))
             for block in _slices(len(background), high):
                 B = model.factors(background[block], some)
+                if begin == 0:  # once, by the first thread
+                    base[:] += model.coef[:, some] @ B.prod(axis=0).sum(axis=0)
+                B = B.reshape(d, -1)
                 for i in range(begin, end):
-                    adds = _added(A[:, i - begin, None], B, nodes, weights, arrays)
-                    values[i] += model.coef[:, some] @ adds.sum(axis=1).T
-
-    for some in _slices(many, wide):
-        for block in _slices(len(background), high):
-            products = model.factors(background[block], some).prod(axis=0)
-            base += model.coef[:, some] @ products.sum(axis=0)
+                    own = np.ascontiguousarray(A[:, i - begin])
+                    core.shapley_sums(own, B, nodes, weights, adds)
+                    values[i] += model.coef[:, some] @ adds.T
 
     threads = min(effective_n_jobs(n_jobs), len(X))
     ends = np.linspace(0, len(X), threads + 1).astype(int)
@@ -345,7 +344,7 @@ def _of_products(
     values /= len(background)
     base = base / len(background) + model.intercept
     # A node adds 4 units to a factor; the other 7 are of a factor's own operations and
-    # of the product with it. The sums over nodes, pairs and blocks follow.
+    # of the product with it. The sums over nodes, rows, vectors and blocks follow.
     steps = (
         (SETTINGS.factor + 11) * (d + 1)
         + len(nodes)
@@ -358,33 +357,6 @@ def _of_products(
 
 def _slices(count: int, size: int) -> list[slice]:
     return [slice(begin, begin + size) for begin in range(0, count, size)]
-
-
-def _added(
-    A: Vector, B: Vector, nodes: Vector, weights: Vector, arrays: tuple[Vector, Vector]
-) -> Vector:
-    """Return phi of each pair of background row and support vector, (d, rows, vectors).
-
-    `A`: factors of the row, shape (d, 1, vectors). `B`: factors of the background rows,
-    shape (d, rows, vectors). `arrays`: room for products.
-    """
-    apart = np.subtract(A, B, order="C")
-    d, pairs = len(B), apart[0].size
-    before, mixed = (array[:, :, :pairs] for array in arrays)
-    flat, own = apart.reshape(d, pairs), B.reshape(d, pairs)
-    with np.errstate(under="ignore"):
-        before[0] = weights[:, None]
-        for j in range(d):
-            np.multiply(nodes[:, None], flat[j], out=mixed[j])
-            mixed[j] += own[j]
-            if j + 1 < d:
-                np.multiply(before[j], mixed[j], out=before[j + 1])
-        after = np.ones(mixed[0].shape)
-        for j in reversed(range(d)):
-            before[j] *= after
-            flat[j] *= before[j].sum(axis=0)
-            after *= mixed[j]
-    return apart
 
 
 def _rule(d: int) -> tuple[Vector, Vector, float]:
