@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +19,9 @@ from sklearn.model_selection import (
 
 import dualgap.estimators.folds as folds
 from dualgap import SVC, SVCCV, SVR, SVRCV, core
+from dualgap.data.rows import Points
+from dualgap.kernel import RBF, Precomputed
+from dualgap.kernels.table import table_pays
 from dualgap.training.folds import FoldBatch
 
 GRID = np.logspace(-2, 2, 6)
@@ -380,3 +384,45 @@ def test_a_regression_goes_on_from_its_checkpoint(tmp_path):
         np.testing.assert_allclose(
             search.cv_results_[name], whole.cv_results_[name], rtol=1e-2
         )
+
+
+def folds_of(n, d, classes=2):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    y, rows = np.arange(n) % classes, np.arange(n)
+    splits = [(rows[rows % 3 != f], rows[rows % 3 == f]) for f in range(3)]
+    return folds.Folds(Points.of(X), y, None, splits, core.Stop())
+
+
+def test_the_values_of_separate_fits_are_those_of_their_matrices():
+    """A pair of classes has a matrix of the rows of both."""
+    for classes, values in [(2, 40**2), (4, 6 * 20**2)]:
+        found = folds_of(60, 2, classes)
+        assert [folds._values_of(own) for own in found.data(SVC())] == [values] * 3
+    found = folds_of(60, 2)
+    assert [folds._values_of(own) for own in found.data(SVR())] == [40**2] * 3
+
+
+def test_folds_read_a_table_only_if_computing_the_values_costs_more():
+    narrow, kernel = folds_of(3200, 20), RBF(0.05)
+    for Cs in ([1.0], np.geomspace(0.1, 100.0, 20)):
+        # Three separate walks, and no table.
+        assert len(narrow.walks(SVC(gamma=0.05), np.asarray(Cs))) == 3
+        assert narrow.table is None
+    wide = Points.of(np.zeros((3200, 300)))
+    values = 2 * (3200 * 2 / 3) ** 2
+    assert not table_pays(wide, kernel, values)
+    assert table_pays(wide, kernel, 3 * values)
+    assert not table_pays(narrow.points, kernel, 1e4 * values)
+    sparse = Points.of(csr_matrix(([1.0], [0], [0, 1, *[1] * 3199]), (3200, 300)))
+    assert not table_pays(sparse, kernel, 3 * values)
+    assert table_pays(Points.of(np.zeros((3000, 2))), kernel, values)
+    assert table_pays(wide, Precomputed(), 1.0)
+
+
+def test_separate_fits_of_a_kernel_add_up():
+    """Values of epsilon share a table once all their fits have made up for it."""
+    found, kernel, shares = folds_of(3200, 300), RBF(0.01), []
+    for _ in range(4):
+        shares.append(found._table_pays(kernel, found.data(SVR()), 1))
+    assert shares == [False, True, True, True]
+    assert not found._table_pays(RBF(0.02), found.data(SVR()), 1)

@@ -2,7 +2,8 @@
 
 All folds of linear classifiers are one batch, in which held-out rows have the cost 0.
 All folds of kernel models with the same kernel are trained together, or share its
-values if these take long to compute and memory holds them. Otherwise each fold is a
+values, if memory holds these and reading them costs less than computing them in every
+fit. Otherwise each fold is a
 batch of its own rows, which goes along the values of C. Every way gives the fits of its
 folds at one C after the other.
 """
@@ -36,7 +37,13 @@ from ..data.types import MatrixLike, Parameters
 from ..kernel import Nystroem, get_kernel_solver
 from ..kernels.functions import Kernel, Precomputed
 from ..kernels.gram import points_of
-from ..kernels.table import KernelTable, shared_matrix, values_at, whole_table
+from ..kernels.table import (
+    KernelTable,
+    shared_matrix,
+    table_pays,
+    values_at,
+    whole_table,
+)
 from ..losses import Vector
 from ..problems.base import Problem
 from ..problems.batch import Batch, LinearBatch
@@ -259,6 +266,8 @@ class Folds:
     #: The last kernel, its rows in their order or None for all in the order of the
     #: data, and their matrix or None if it is too large.
     table: tuple[Kernel, NDArray[np.intp] | None, KernelTable | None] | None = None
+    #: The last kernel of separate fits, and how many of its values they need.
+    computed: tuple[Kernel, float] | None = None
 
     @cached_property
     def parts(self) -> list[Vector]:
@@ -323,8 +332,8 @@ class Folds:
         kernel = None
         if isinstance(model, (SVC, SVR)) and not self._few(model):
             kernel = self._kernel(model)
-        if kernel is not None:
-            own = self.data(model)
+        own = [] if kernel is None else self.data(model)
+        if kernel is not None and self._table_pays(kernel, own, len(Cs)):
             together = self._together(model, kernel, own, Cs)
             if together is not None:
                 return [together]
@@ -339,6 +348,20 @@ class Folds:
         alone = [partial(self._alone, f, pairwise, model, Cs, threads) for f in every]
         at_once = self._at_once(model)
         return [partial(_chained, alone[w::at_once]) for w in range(at_once)]
+
+    def _table_pays(self, kernel: Kernel, own: list[TrainingData], Cs: int) -> bool:
+        """Whether reading kernel values costs less than computing them in every fit.
+
+        A fit computes about as many values as its matrix has. Fits of the same kernel
+        that were separate so far count as well.
+        """
+        if self.table is not None and self.table[0] == kernel:
+            return True
+        values = float(Cs * sum(map(_values_of, own)))
+        if self.computed is not None and self.computed[0] == kernel:
+            values += self.computed[1]
+        self.computed = kernel, values
+        return table_pays(self.points, kernel, values)
 
     def _few(self, model: SVC | SVR) -> bool:
         """Whether one call to the core solves many pairs of classes of a fold.
@@ -519,6 +542,15 @@ class Folds:
                 )
             yield fits
             begun = time.perf_counter()
+
+
+def _values_of(data: TrainingData) -> int:
+    """Return the size of the kernel matrices of all pairs of classes, or of one."""
+    used = data.costs > 0.0
+    if not len(data.classes):
+        return int(used.sum()) ** 2
+    sizes = np.bincount(data.codes[used])
+    return int(sizes.sum() ** 2 + (len(sizes) - 2) * (sizes**2).sum())
 
 
 def _fold_batch(

@@ -101,9 +101,9 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
 
     All folds of an :class:`SVC` or :class:`SVR` are trained together, as in
     :class:`SVCCV`, if gamma is a number, no step comes before the SVM, the loss of a
-    classifier is the hinge with an unpenalised bias, and `cache_size` holds the matrix.
-    They share the seconds of their fits
-    equally. Otherwise each fold has its own path of C.
+    classifier is the hinge with an unpenalised bias, `cache_size` holds the matrix, and
+    it pays. They share the seconds of their fits equally. Otherwise each fold has its
+    own path of C.
 
     Scores are equal to scikit-learn's except for rows so near the boundary
     that both models are within `tol` on either side of it.

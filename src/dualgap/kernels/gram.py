@@ -462,7 +462,14 @@ def kernel_rows(gram: Matrix, threads: int = 1) -> core.KernelRows:
 
 def packs(X: MatrixLike) -> bool:
     """Return whether dense packed rows of X are faster than sparse products."""
-    if not sparse.issparse(X):
-        return True
-    n, d = X.shape
-    return bool(n * d <= SETTINGS.entry * X.nnz + SETTINGS.value * n)
+    return not sparse.issparse(X) or X.shape[1] <= _scattered(X)
+
+
+def operations(X: MatrixLike) -> float:
+    """Return the operations for a kernel value of rows of X."""
+    return float(X.shape[1] if packs(X) else _scattered(X))
+
+
+def _scattered(X: MatrixLike) -> float:
+    """Return the operations for a kernel value by sparse products."""
+    return SETTINGS.entry * X.nnz / X.shape[0] + SETTINGS.value

@@ -15,7 +15,7 @@ from ..core import Gram as CoreGram
 from ..data.rows import Points
 from ..losses import Vector
 from .functions import Kernel, Precomputed
-from .gram import Gram, Matrix
+from .gram import Gram, Matrix, operations
 
 # Bytes of a value in a table, and in the cache of a problem.
 _VALUE, _CACHED = 8, 4
@@ -34,6 +34,11 @@ class KernelTableSettings:
     #: Values of dense rows with fewer features are computed faster than read. Measured
     #: on columns of usps, with 2,000 and 5,000 rows.
     least_features: int = 50
+    #: Cost of making a value of a table, besides its computation, in features. Measured
+    #: with 4,500 and 6,000 rows of 20, 100 and 300 features.
+    making: int = 300
+    #: Rows of a table that always pays. Separate fits of so few rows go on to rounding.
+    always: int = 3000
 
 
 SETTINGS = KernelTableSettings()
@@ -175,6 +180,18 @@ def shared_matrix(
     if left >= threads * room and not cheap:
         return KernelTable(Gram(points, kernel, cache_size), left / threads / 1e6, stop)
     return Gram(points, kernel, cache_size / threads)
+
+
+def table_pays(points: Points, kernel: Kernel, values: float) -> bool:
+    """Return whether fits that need many kernel values should read them from a table.
+
+    `values`: kernel values that the fits compute without a table, all together.
+    """
+    n = points.X.shape[0]
+    if isinstance(kernel, Precomputed) or kernel.form is None or n <= SETTINGS.always:
+        return True
+    cost = operations(points.X)
+    return values * (cost - SETTINGS.least_features) > n**2 * (cost + SETTINGS.making)
 
 
 def whole_table(
