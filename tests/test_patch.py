@@ -405,7 +405,7 @@ def test_patching_and_back() -> None:
     dualgap.patch_sklearn()
     for name in NAMES:
         drop_in = getattr(sklearn.svm, name)
-        assert drop_in is getattr(sklearn.svm._classes, name) is getattr(drop_ins, name)
+        assert drop_in is getattr(drop_ins, name)
         assert issubclass(drop_in, PLAIN[name])
         assert inspect.signature(drop_in) == inspect.signature(PLAIN[name])
         assert arguments(drop_in.fit) == arguments(PLAIN[name].fit)
@@ -455,6 +455,20 @@ def test_a_notebook() -> None:
     assert sklearn.svm.SVC is drop_ins.SVC
     patch.unload_ipython_extension(None)
     assert sklearn.svm.SVC is PLAIN["SVC"]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_class_that_was_imported_early_is_pickled_as_ever(
+    name: str, monkeypatch: Any
+) -> None:
+    early = PLAIN[name]
+    monkeypatch.setitem(vars(sys.modules["__main__"]), name, early)
+    with pytest.warns(UserWarning, match=f"still scikit-learn's: {name}; repeat"):
+        patched = dualgap.patch_sklearn()
+    with patched:
+        assert type(pickle.loads(pickle.dumps(early()))) is early
+        assert pickle.loads(pickle.dumps(early)) is early
 
 
 def test_searches_and_certify_know_the_models() -> None:

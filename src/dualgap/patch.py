@@ -21,8 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sklearn.svm import _classes
+import sklearn.svm
 
+from .estimators.base import tell
 from .estimators.drop_ins import DROP_INS, exchange
 
 __all__ = ["patch_sklearn", "unpatch_sklearn"]
@@ -38,7 +39,8 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     "dualgap" says so.
 
     Call it before ``from sklearn.svm import ...``: a name that was imported earlier
-    stays scikit-learn's.
+    stays scikit-learn's. Processes that are started later are not patched; they train
+    by dualgap if they are given a patched class or model.
 
     Parameters
     ----------
@@ -55,6 +57,11 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     ValueError
         If a name is none of the seven.
 
+    Warns
+    -----
+    UserWarning
+        If the program itself has imported one of the classes already.
+
     See Also
     --------
     unpatch_sklearn : Put scikit-learn's classes back.
@@ -70,7 +77,15 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     True
     """
     chosen = _checked(names)
-    active = _active()
+    active, program = _active(), vars(sys.modules["__main__"])
+    early = [name for name in chosen if program.get(name) is DROP_INS[name]._original]
+    if early:
+        again = f"from sklearn.svm import {', '.join(early)}"
+        tell(
+            "imported before patch_sklearn(), and therefore still scikit-learn's: "
+            f"{', '.join(early)}; repeat '{again}'",
+            UserWarning,
+        )
     for name in chosen:
         exchange(name, DROP_INS[name]._original, DROP_INS[name])
     return Patch([name for name in chosen if name not in active])
@@ -150,7 +165,7 @@ def _checked(names: str | Iterable[str] | None) -> list[str]:
 
 def _active() -> list[str]:
     """Return the classes that are replaced at present."""
-    return [name for name in DROP_INS if getattr(_classes, name) is DROP_INS[name]]
+    return [name for name in DROP_INS if getattr(sklearn.svm, name) is DROP_INS[name]]
 
 
 # ------------------------------------------------------------------ the command line

@@ -103,9 +103,14 @@ copyreg.pickle(_DropIn, _reduced)  # type: ignore[arg-type]
 
 
 def exchange(name: str, old: type, new: type, within: str = "sklearn") -> None:
-    """Let all modules of a package that know a class know another one instead."""
+    """Let all modules of a package that know a class know another one instead.
+
+    The module that defines scikit-learn's classes keeps them: their pickles look them
+    up there.
+    """
     for place, module in list(sys.modules.items()):
         inside = place == within or place.startswith(f"{within}.")
+        inside = inside and place != _classes.__name__
         if inside and getattr(module, "__dict__", {}).get(name) is old:
             setattr(module, name, new)
 
