@@ -269,6 +269,12 @@ def test_the_hard_margin_is_a_large_C(data, face):
     assert harder.certificate_.dual <= hard.certificate_.primal
 
 
+@pytest.mark.parametrize("face", [SVC, LinearSVC, SVR])
+def test_no_limit_is_a_large_number_of_epochs(data, face):
+    with pytest.raises(ValueError, match="-1 is no limit: leave it out for 10,000"):
+        face(max_iter=-1).fit(*data)
+
+
 @pytest.mark.parametrize("face", [SVC, LinearSVC, LinearSVCCV])
 def test_a_key_of_class_weight_is_a_class(data, face):
     X, y = data

@@ -366,6 +366,9 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     if name == "C" and isinstance(value, Real) and value == math.inf:
         remedy = "For a hard margin or no penalty, train with a large C, such as 1e6."
         return f"{message} {remedy}"
+    if name == "max_iter" and isinstance(value, Real) and value == -1:
+        remedy = "scikit-learn's -1 is no limit: leave it out for 10,000 epochs"
+        return f"{message} {remedy}, or give a larger number."
     return f"{message} Did you mean {near!r}?" if near else message
 
 
