@@ -322,7 +322,9 @@ class Certificate:
             reach = f"at most {self.atol:g} above the optimum"
         if self.target:
             reach += f" ({self.target})"
-        if self.status is None:
+        if self.status is None:  # certify cannot know the rows of the training
+            if self.relative_gap < math.inf:
+                reach += ", if these are its training rows and weights"
             return f"{reach[0].upper()}{reach[1:]}."
         if self.certified:
             return f"{self.status.value}: {reach}."
@@ -522,7 +524,9 @@ def distance(gap: float, about: str = "") -> str:
         return "no bound on the objective is known yet"
     optimum = f"the optimum of {about}" if about else "the optimum"
     if gap >= 10.0:
-        return f"possibly more than 1000 % from {optimum}"
+        return f"possibly more than 1000 % above {optimum}"
+    if gap >= 1.0:
+        return f"possibly {percent(gap)} above {optimum}"
     return f"within {percent(gap)} of {optimum}"
 
 
