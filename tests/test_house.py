@@ -171,7 +171,7 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2329,
-    "cli": 4135,
+    "cli": 4130,
     "data": 5837,
     "distributed": 2624,
     "estimators": 11172,

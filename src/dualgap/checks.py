@@ -10,14 +10,16 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import cache, partial
+from functools import cache, partial, wraps
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
     Literal,
+    ParamSpec,
     TypeAlias,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -28,6 +30,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Vector: TypeAlias = NDArray[np.float64]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def only_a_model(
+    function: Callable[_Parameters, _Result],
+) -> Callable[_Parameters, _Result]:
+    """Let a function say that it takes a fitted model, and no rows after it."""
+    most = function.__code__.co_argcount
+
+    @wraps(function)
+    def called(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        if len(args) > most:
+            raise TypeError(
+                f"{function.__qualname__} takes a fitted model and no rows; leave out "
+                "X and y, and give options by name"
+            )
+        return function(*args, **options)
+
+    return called
+
 
 _BEYOND = "is beyond the range of float64; give a number of less than 1.8e308"
 

@@ -35,8 +35,13 @@ def test_probabilities_of_a_model(labels, options):
     written = call("predict", "data", "model", "--proba").stdout
     found = np.array([line.split() for line in written.splitlines()], float)
     np.testing.assert_allclose(found, expected.predict_proba(X), rtol=0, atol=1e-9)
+    told = call("predict", "data", "model", "-b")
+    assert told.stderr.startswith(
+        f"Columns: {', '.join(f'{label:g}' for label in expected.classes_)}.\n"
+    )
     report = json.loads(call("predict", "data", "model", "-b", "--json").stdout)
     assert report["probabilities"] == found.tolist()
+    assert report["classes"] == expected.classes_.tolist()
     predicted = call("predict", "data", "model").stdout.split()
     assert predicted == [str(label) for label in expected.predict(X).astype(int)]
     scores = json.loads(call("predict", "data", "model", "--scores", "--json").stdout)

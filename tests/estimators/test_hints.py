@@ -22,14 +22,17 @@ from dualgap import (
     SVCCV,
     SVR,
     SVRCV,
+    CalibratedClassifier,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
     OneClassSVM,
     model_selection,
+    to_onnx,
 )
 from dualgap.distributed.linear_svc import DistributedLinearSVC
+from dualgap.plot import ConvergenceDisplay
 
 CLASSIFIERS = [SVC, SVCCV, LinearSVC, LinearSVCCV]
 FACES = [*CLASSIFIERS, SVR, SVRCV, LinearSVR, OneClassSVM, LinearOneClassSVM]
@@ -78,6 +81,31 @@ def test_parameters_of_other_models_are_answered(face, name, answer):
     with pytest.raises(ValueError, match="has no parameter") as changed:
         pipeline.set_params(**{f"{pipeline.steps[-1][0]}__{name}": 1})
     assert str(changed.value) == str(made.value)
+
+
+def test_a_parameter_of_the_model_inside_is_answered():
+    for name in ("C", "model__C", "base_estimator__C"):
+        with pytest.raises(ValueError, match="did you mean 'estimator__C'"):
+            CalibratedClassifier(LinearSVC()).set_params(**{name: 1.0})
+
+
+def test_what_takes_no_rows_says_so(data):
+    model = LinearSVC().fit(*data)
+    for function in (to_onnx, ConvergenceDisplay.from_estimator):
+        with pytest.raises(TypeError, match="takes a fitted model and no rows; leave"):
+            function(model, *data)
+
+
+def test_columns_of_a_table_are_named(data):
+    """NaN in training, and columns that the command line has made of words."""
+    (X, y), pd = data, pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=["a", "b", "c", "city=Oslo", "e"])
+    model = LinearSVC().fit(table, y)
+    with pytest.raises(ValueError, match=r"(?s)city=Oslo.* with 'dualgap predict'"):
+        model.predict(table.rename(columns={"city=Oslo": "city"}))
+    table.iloc[7, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 7: .* NaN or infinite in column 'c'"):
+        model.fit(table, y)
 
 
 @pytest.mark.parametrize("search", [model_selection.GridSearchCV, GridSearchCV])

@@ -60,8 +60,8 @@ Output:
     Write decision values instead of labels: one column for two classes (positive for
     the larger label), else one column per class.
   --proba --probability -b
-    Write probabilities instead of labels, one column per class. MODEL has to be of
-    train --probability.
+    Write probabilities instead of labels, one column per class; standard error tells
+    which. MODEL has to be of train --probability.
   --undecided LABEL
     Write LABEL where training to the end could still change the label. Models of train
     --bounds decide more.
@@ -109,6 +109,9 @@ def predict(o: Values) -> None:
         rows = [",".join(names[k] for k in row.indices) for row in labels]
         labels = np.array(rows, dtype=str)
     wanted = values if o.scores or o.proba else labels
+    classes = [] if is_regression(fitted) else classes_of(fitted)
+    if wanted.ndim == 1 or names or wanted.shape[1] != len(classes):
+        classes = []  # the columns are no classes
     if output is not None:
         device = is_device(output)
         with open(output, "w") if device else write_atomically(output, "w") as file:
@@ -118,10 +121,13 @@ def predict(o: Values) -> None:
         if output is None:
             kind = "probabilities" if o.proba else "scores" if o.scores else "labels"
             report[kind] = wanted.tolist()
-        print_json(report | {"output": output})
+        columns = {"classes": classes} if classes else {}
+        print_json(report | columns | {"output": output})
         return
     if output is None:
         sys.stdout.writelines(_lines(wanted))
+    if classes:
+        print(f"Columns: {', '.join(map(str, classes))}.", file=sys.stderr)
     scored = in_words(figures)
     told = f"{scored}; {remark}" if remark else scored
     print(told if scored else f"Not scored: {remark}.", file=sys.stderr)

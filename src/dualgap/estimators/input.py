@@ -126,7 +126,25 @@ def validated(
     if rows and (named or _are_plain_labels(y, X.shape[0])):
         estimator.n_features_in_ = X.shape[1]
         return X if named else (X, y)
-    return validate_data(estimator, X, y, **ROWS, **options)
+    found = validate_data(estimator, X, y, **ROWS, **options)
+    if "feature_names_in_" in vars(estimator):
+        _refuse_missing(found if named else found[0], estimator.feature_names_in_)
+    return found
+
+
+def _refuse_missing(X: MatrixLike, names: NDArray[np.generic]) -> None:
+    """Raise an error for a value of a table that is NaN or infinite; name its column.
+
+    The sum of all values is finite without one, and takes less time than a search.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        if issparse(X) or np.isfinite(X.sum()) or np.isfinite(X).all():
+            return
+    row, column = np.argwhere(~np.isfinite(X))[0]
+    raise ValueError(
+        f"X, row {row}: value is NaN or infinite in column {names[column]!r}; impute "
+        "or drop such rows"
+    )
 
 
 def rows_to_predict(
@@ -138,14 +156,24 @@ def rows_to_predict(
     """
     if not finite and _is_plain(estimator, X, reset=False):
         return X
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        accept_sparse="csr",
-        dtype=ROWS["dtype"],
-        ensure_all_finite=finite,
-    )
+    try:
+        return validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=ROWS["dtype"],
+            ensure_all_finite=finite,
+        )
+    except ValueError as error:
+        names = getattr(estimator, "feature_names_in_", ())
+        if "feature names should match" in str(error) and any("=" in n for n in names):
+            error.args = (
+                f"{error}\nThe model has a column of 0 and 1 for each word, as the "
+                "command line makes them; apply it with 'dualgap predict', or make its "
+                "feature_names_in_ from the table",
+            )
+        raise
 
 
 def require_fitted(model: BaseEstimator, attribute: str) -> None:

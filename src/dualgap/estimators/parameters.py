@@ -343,10 +343,13 @@ def refuse_scores_of_probabilities(
 
 def _answer(name: str, known: list[str]) -> str:
     """Return the remedy for an unknown parameter; empty without one."""
+    tail = name.rpartition("__")[2]
+    if "estimator" in known and (tail != name or tail in _OF_MODELS):
+        return f"did you mean 'estimator__{tail}'?"
     for instead, answer in _ANSWERS.get(name, {}).items():
         if all(parameter in known for parameter in instead.split()):
             return answer
-    near = nearest(name.rpartition("__")[2], known)
+    near = nearest(tail, known)
     return f"did you mean {near!r}?" if near else ""
 
 
@@ -372,6 +375,8 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     return f"{message} Did you mean {near!r}?" if near else message
 
 
+#: Parameters of models, which stand inside an estimator around them.
+_OF_MODELS = ("C", "gamma", "kernel", "epsilon", "degree")
 #: Names that a message lists at most.
 _MOST = 20
 _CALIBRATE = "for probabilities fit dualgap.CalibratedClassifier(model)"

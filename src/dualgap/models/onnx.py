@@ -22,6 +22,7 @@ from sklearn import model_selection
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks import only_a_model
 from ..estimators.base import final, own
 from ..estimators.calibration import CalibratedClassifier
 from ..estimators.calibrators import Calibrator
@@ -63,6 +64,7 @@ _REGRESSORS = (LinearSVR, SVR, NuSVR)
 _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
 
+@only_a_model
 def to_onnx(model: BaseEstimator, *, dtype: DTypeLike = np.float32) -> onnx.ModelProto:
     """Convert a fitted model to an ONNX graph.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import relative_gap
+from ..checks import only_a_model
 from ..losses import Vector
 from .axes import COLORS, Display, axes_of, refuse_unknown
 
@@ -52,6 +53,7 @@ class ConvergenceDisplay(Display):
         self.tol = tol
 
     @classmethod
+    @only_a_model
     def from_estimator(
         cls,
         estimator: BaseEstimator,
@@ -300,6 +302,7 @@ class PathDisplay(Display):
         return display.plot(y=y, ax=ax)
 
     @classmethod
+    @only_a_model
     def from_estimator(
         cls, estimator: BaseEstimator, *, y: str = "scores", ax: Axes | None = None
     ) -> PathDisplay:
@@ -407,6 +410,7 @@ class ErrorBoundsDisplay(Display):
         self.accuracy = accuracy
 
     @classmethod
+    @only_a_model
     def from_estimator(
         cls, estimator: BaseEstimator, *, ax: Axes | None = None
     ) -> ErrorBoundsDisplay:
