@@ -193,7 +193,7 @@ class Certificate:
     status : Status or None
         Reason why the fit ended; None if there was no fit (``Problem.certify``).
     solver : str
-        Name of the solver.
+        Name of the solver, and the methods that it chose, such as "auto: newton".
     tol : float
         Relative gap to prove in every part, for ``CERTIFIED``.
     atol : float
@@ -376,6 +376,8 @@ class Certificate:
             ]
         worst = max(certificates, key=lambda c: (not c.certified, c.relative_gap))
         solvers = {c.solver for c in certificates}
+        if len(solvers) > 1:  # auto may choose a method for each
+            solvers = {name.partition(":")[0] for name in solvers}
         abouts = {c.about for c in certificates}
         return cls(
             Bounds.total([c.bounds for c in certificates]),

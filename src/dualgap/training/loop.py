@@ -21,7 +21,7 @@ from ..losses import Vector
 from ..problems.base import Claim, Problem, Proof
 from ..solvers.base import Solver, State
 from .checkpoint import Checkpoint, Kept
-from .progress import HISTORY_DTYPE, Progress, Schedule
+from .progress import HISTORY_DTYPE, Progress, Schedule, solver_that_ran
 from .solution import Solution
 
 logger = logging.getLogger("dualgap")
@@ -230,7 +230,7 @@ class Loop:
             updates=history[-1][5] if history else 0,
             seconds=self.progress.clock.seconds,
             status=status,
-            solver=self.solver.name,
+            solver=solver_that_ran(self.solver.name, [epoch[6] for epoch in history]),
             tol=self.tol,
             atol=self.atol,
             about=self.problem.about,

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,12 @@ HISTORY_DTYPE = np.dtype(
         ("predicted", np.float64),
     ]
 )
+
+
+def solver_that_ran(solver: str, methods: Iterable[str]) -> str:
+    """Return the name of a solver and the methods it chose, such as "auto: newton"."""
+    chosen = [method for method in dict.fromkeys(methods) if method != solver]
+    return f"{solver}: {', '.join(chosen)}" if chosen else solver
 
 
 #: An entry of the history: the fields of HISTORY_DTYPE.

@@ -184,7 +184,7 @@ class WholeSolutions(Solutions):
         self._common = replace(
             whole.bounds[0].certificate,
             status=Status.CERTIFIED,
-            solver=solver,
+            solver=solver if whole.method == solver else f"{solver}: {whole.method}",
             tol=tol,
             atol=atol,
             floor=max(self._floors),

@@ -184,7 +184,7 @@ def test_attributes_have_the_form_of_every_fit():
         assert history["dual"][-1] == part.dual
         assert part.epochs == len(history)
         assert part.updates == history["updates"][-1]
-        assert part.solver == "auto"
+        assert part.solver == "auto: block"
         assert part.seconds >= history["seconds"][-1]
     assert model.n_iter_ == max(map(len, model.history_))
     assert str(model.certificate_).startswith("Converged: within")
