@@ -214,6 +214,20 @@ Values values_of(const AnyRows &rows, const Terms &terms, const Array<const doub
   });
 }
 
+// A function of n dual variables, or other numbers of the rows, and of their costs.
+template <class Result, class Number, class... More>
+auto of_duals(Result (*f)(Number *, const double *, Index, const Loss &, More...)) {
+  return [f](Array<Number> alpha, Array<const double> cost, const Loss &loss,
+             More... more) {
+    const Index n = alpha.length();
+    const double *costs = sized(cost, n, "cost");
+    if constexpr (std::is_same_v<Result, Vec>)
+      return copied(f(alpha.data(), costs, n, loss, more...));
+    else
+      return f(alpha.data(), costs, n, loss, more...);
+  };
+}
+
 void bind_certify(nb::module_ &m) {
   m.def(
       "signed_sum",
@@ -223,71 +237,23 @@ void bind_certify(nb::module_ &m) {
       },
       "y"_a, "alpha"_a, "sum_i y_i alpha_i, compensated.");
 
-  m.def(
-      "dual_value",
-      [](Array<const double> b, Array<const double> cost, const Loss &loss,
-         double scale, double norm) {
-        const auto n = b.length();
-        return dual_value(b.data(), sized(cost, n, "cost"), n, loss, scale, norm);
-      },
-      "b"_a, "cost"_a, "loss"_a, "scale"_a, "norm"_a,
-      "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
-
-  m.def(
-      "total_loss",
-      [](Array<const double> margins, Array<const double> cost, const Loss &loss) {
-        const auto n = margins.length();
-        return total_loss(margins.data(), sized(cost, n, "cost"), n, loss);
-      },
-      "margins"_a, "cost"_a, "loss"_a, "sum c_i l(m_i).");
-
-  m.def(
-      "in_box",
-      [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
-        const auto n = alpha.length();
-        return in_box(alpha.data(), sized(cost, n, "cost"), n, loss);
-      },
-      "alpha"_a, "cost"_a, "loss"_a, "Whether 0 <= alpha_i <= U_i for every i.");
-
-  m.def(
-      "best_scale",
-      [](Array<const double> alpha, Array<const double> cost, const Loss &loss,
-         double sum, double curvature) {
-        const auto n = alpha.length();
-        return best_scale(alpha.data(), sized(cost, n, "cost"), n, loss, sum,
-                          curvature);
-      },
-      "alpha"_a, "cost"_a, "loss"_a, "sum"_a, "curvature"_a,
-      "The s >= 0 that maximises D(s alpha) in the box, given sum alpha_i and "
-      "||v||^2 + sum delta_i alpha_i^2; 0 if there is none, or if it overflows.");
-
-  m.def(
-      "scale_into_box",
-      [](Array<double> alpha, Array<const double> cost, const Loss &loss,
-         double scale) {
-        const auto n = alpha.length();
-        scale_into_box(alpha.data(), sized(cost, n, "cost"), n, loss, scale);
-      },
-      "alpha"_a, "cost"_a, "loss"_a, "scale"_a, "alpha_i <- min(scale alpha_i, U_i).");
-
-  m.def(
-      "snapped",
-      [](Array<const double> alpha, Array<const double> cost, const Loss &loss,
-         double share, double most) {
-        const auto n = alpha.length();
-        const double *given = alpha.data(), *costs = sized(cost, n, "cost");
-        Vec out(given, given + n);
-        for (Index i = 0; i < out.size(); ++i) {
-          const double upper = loss.upper(costs[i]),
-                       near = std::min(share * upper, most);
-          if (out[i] < near) out[i] = 0.0;
-          if (upper - out[i] < near) out[i] = upper;
-        }
-        return copied(out);
-      },
-      "alpha"_a, "cost"_a, "loss"_a, "share"_a, "most"_a,
-      "The dual variables, with those at a bound that are within `share` U, and within "
-      "`most`, of it.");
+  m.def("dual_value", of_duals(&dual_value), "b"_a, "cost"_a, "loss"_a, "scale"_a,
+        "norm"_a,
+        "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
+  m.def("total_loss", of_duals(&total_loss), "margins"_a, "cost"_a, "loss"_a,
+        "sum c_i l(m_i).");
+  m.def("in_box", of_duals(&in_box), "alpha"_a, "cost"_a, "loss"_a,
+        "Whether 0 <= alpha_i <= U_i for every i.");
+  m.def("best_scale", of_duals(&best_scale), "alpha"_a, "cost"_a, "loss"_a, "sum"_a,
+        "curvature"_a,
+        "The s >= 0 that maximises D(s alpha) in the box, given sum alpha_i and "
+        "||v||^2 + sum delta_i alpha_i^2; 0 if there is none, or if it overflows.");
+  m.def("scale_into_box", of_duals(&scale_into_box), "alpha"_a, "cost"_a, "loss"_a,
+        "scale"_a, "alpha_i <- min(scale alpha_i, U_i).");
+  m.def("snapped", of_duals(&snapped), "alpha"_a, "cost"_a, "loss"_a, "share"_a,
+        "most"_a,
+        "The dual variables, with those at a bound that are within `share` U, and "
+        "within `most`, of it.");
 
   nb::class_<Scaled>(m, "Scaled", "The best multiple of a point.")
       .def_ro("scale", &Scaled::scale)
@@ -413,6 +379,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_tools(m);
   bind_examples(m);
   bind_certify(m);
+  bind_kernel(m);
   bind_kernel_rows(m);
   bind_block(m);
   bind_crammer_singer(m);
@@ -425,7 +392,9 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_row_sets(m);
   bind_interior(m);
   bind_io(m);
-  bind_kernel(m);
+  bind_kernel_times(m);
+  bind_labellings(m);
+  bind_pairs(m);
   bind_simplex(m);
 #ifdef DUALGAP_COVERAGE
   m.def("write_counters", [] { __gcov_dump(), __gcov_reset(); });

@@ -118,9 +118,11 @@ void bind_dual_coordinate(nb::module_ &m) {
          Index before, Index n, Stop &stop) {
         check(state, examples.rows);
         const auto *visits = checked_order(order, examples.n);
+        const FirstPass first{before, static_cast<double>(n)};
+        Average none;
         return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return modified_sgd_epoch(x, examples.dual(), visits, order.length(), before,
-                                    static_cast<double>(n), state, poll);
+          return sdca_epoch(x, examples.dual(), visits, order.length(), state, none,
+                            poll, &first);
         });
       },
       "examples"_a, "order"_a, "state"_a, "before"_a, "n"_a, "stop"_a,

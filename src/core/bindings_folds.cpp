@@ -1,9 +1,7 @@
-#include "bindings_proof.hpp"
+#include "bindings_kernel.hpp"
 #include "gram/folds.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
 
 namespace dualgap {
 

@@ -1,10 +1,95 @@
-#include "bindings_proof.hpp"
+#include "bindings_kernel.hpp"
 #include "gram/gram.hpp"
 #include "shapley.hpp"
 
 namespace dualgap {
 
 namespace {
+
+tile::Shape shape_of(const std::string &kernel) {
+  if (kernel == "linear") return tile::Shape::kLinear;
+  if (kernel == "rbf") return tile::Shape::kExponential;
+  if (kernel == "laplacian") return tile::Shape::kLaplacian;
+  if (kernel == "poly") return tile::Shape::kPolynomial;
+  if (kernel == "sigmoid") return tile::Shape::kSigmoid;
+  throw std::invalid_argument("kernel: " + kernel);
+}
+
+// Kernel rows that Python computes. `block(who, columns, precise)` returns them, of
+// shape (len(who), len(columns)), as float64 if `precise`, else as float32; `columns`
+// is None for all columns.
+class PythonRows final : public RowSource {
+ public:
+  PythonRows(Index n, nb::object block)
+      : RowSource(1), n_(n), block_(std::move(block)) {}
+  Index n() const override { return n_; }
+  double cost() const override { return 10.0; }
+  bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
+    return values(who, m, nullptr, n_, out, poll);
+  }
+  bool cross(const Order *who, Index m, const Order *columns, Index many,
+             float *const *out, Poll &poll) const override {
+    return values(who, m, columns, many, out, poll);
+  }
+  bool add_rows(const Order *who, const double *coef, Index m, double *sums,
+                Poll &poll) const override {
+    FloatVec row(stride());
+    float *to = row.data();
+    for (Index t = 0; t < m; ++t) {
+      if (!rows(who + t, 1, &to, poll)) return false;
+      for (Index j = 0; j < n_; ++j) sums[j] += coef[t] * static_cast<double>(to[j]);
+    }
+    return true;
+  }
+  void row(Index i, float *out) const override {
+    const auto who = static_cast<Order>(i);
+    fetch<double>(&who, 1, nullptr, n_, [&](Index, const double *values) {
+      std::transform(values, values + n_, out,
+                     [](double v) { return static_cast<float>(v); });
+    });
+  }
+  void block(const Order *who, Index m, const Order *columns, Index many, double *out,
+             Index stride) const override {
+    fetch<double>(who, m, columns, many, [&](Index t, const double *values) {
+      std::copy_n(values, many, out + t * stride);
+    });
+  }
+
+ private:
+  using Numbers = nb::ndarray<nb::numpy, const Order, nb::ndim<1>>;
+  static nb::object numbers(const Order *who, Index m) {
+    return nb::cast(Numbers(who, {static_cast<std::size_t>(m)}, nb::handle()),
+                    nb::rv_policy::copy);
+  }
+  // Calls take(t, values) with every row.
+  template <class T, class Take>
+  void fetch(const Order *who, Index m, const Order *columns, Index many,
+             const Take &take) const {
+    nb::gil_scoped_acquire gil;
+    const auto values = nb::cast<Table<const T>>(
+        block_(numbers(who, m), columns ? numbers(columns, many) : nb::none(),
+               std::is_same_v<T, double>));
+    if (values.length() != m || values.columns() != many)
+      throw std::invalid_argument("the kernel returned a block of another shape");
+    for (Index t = 0; t < m; ++t) take(t, values.data() + t * many);
+  }
+  bool values(const Order *who, Index m, const Order *columns, Index many,
+              float *const *out, Poll &poll) const {
+    // A few rows at a time, because a call of Python cannot be stopped early.
+    constexpr Index kSome = 16;
+    for (Index first = 0; first < m; first += kSome) {
+      const Index some = std::min(kSome, m - first);
+      fetch<float>(who + first, some, columns, many, [&](Index t, const float *row) {
+        std::copy_n(row, many, out[first + t]);
+      });
+      if (poll(some * many)) return false;
+    }
+    return true;
+  }
+
+  Index n_;
+  nb::object block_;
+};
 
 KernelPoint kernel_point(const Array<const std::int8_t> &y,
                          const Array<const double> &cost,
@@ -57,8 +142,38 @@ void bind_records(nb::module_ &m) {
 
 }  // namespace
 
+std::unique_ptr<Points> points_of(const AnyRows &rows,
+                                  const Maybe<const Order> &named) {
+  Vector<Order> who;
+  if (named) {
+    const Order *order = checked_order(*named, rows.n());
+    who.assign(order, order + named->shape(0));
+  }
+  return rows.visit([&](const auto &x) -> std::unique_ptr<Points> {
+    using Rows = std::decay_t<decltype(x)>;
+    return std::make_unique<PointsOf<Rows>>(x, std::move(who), !named);
+  });
+}
+
 void bind_kernel(nb::module_ &m) {
   bind_records(m);
+  nb::class_<RowSource>(m, "RowSource", "Rows of a kernel matrix.")
+      .def_prop_ro("n", &RowSource::n)
+      .def_prop_ro("fixed", &RowSource::fixed,
+                   "whether all values are from 0 to 1, so that 16 bits may hold them");
+
+  nb::class_<PythonRows, RowSource>(m, "PythonRows",
+                                    "Rows of a kernel matrix that Python computes.")
+      .def(nb::init<Index, nb::object>(), "n"_a, "block"_a);
+
+  nb::class_<KernelMap>(m, "KernelMap", "A kernel by its name and parameters.")
+      .def(
+          "__init__",
+          [](KernelMap *self, const std::string &name, double gamma, double coef0,
+             int degree) {
+            new (self) KernelMap(KernelMap::of(shape_of(name), gamma, coef0, degree));
+          },
+          "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
   nb::class_<Gram>(m, "Gram", "The kernel matrix on demand, float32 rows cached.")
       .def(nb::init<const RowSource &, Index>(), "rows"_a, "capacity"_a,
            nb::keep_alive<1, 2>())

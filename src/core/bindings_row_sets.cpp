@@ -31,12 +31,10 @@ void look_up(F *&pointer, nb::handle capsule, int ints) {
 // set.
 std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
                                      const Numbers &chosen) {
-  return rows.visit([&](const auto &x) -> std::unique_ptr<RowBlock> {
-    using Rows = std::decay_t<decltype(x)>;
-    using Chosen = ChosenRows<Rows>;
-    if (!chosen) return std::make_unique<RowBlockOf<Rows>>(x, begin);
-    const auto [first, count] = *chosen;
-    return std::make_unique<RowBlockOf<Chosen>>(Chosen(x, first, count), begin);
+  return rows.visit([&]<class Rows>(const Rows &x) -> std::unique_ptr<RowBlock> {
+    using Some = SomeOf<Rows>;
+    return std::make_unique<RowBlockOf<Some>>(
+        chosen ? Some(x, *chosen, chosen->length) : Some(x), begin);
   });
 }
 

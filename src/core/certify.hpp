@@ -20,76 +20,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "duals.hpp"
 #include "losses.hpp"
 #include "rows.hpp"
 #include "shared_rows.hpp"
 #include "sums.hpp"
 
 namespace dualgap {
-
-// Returns the sum of f(0) to f(n - 1), compensated over blocks.
-template <class F>
-double blocked_sum(Index n, F &&f) {
-  constexpr Index kTerms = 256;
-  Sum sum;
-  for (Index k = 0; k < n; k += kTerms) sum += sum_of(k, std::min(n, k + kTerms), f);
-  return sum.value();
-}
-
-// The relative error is at most kNormRoundings units of rounding.
-inline constexpr double kNormRoundings = 40;
-inline double squared_norm(const double *w, Index size) {
-  return blocked_sum(size, [&](Index k) { return w[k] * w[k]; });
-}
-
-// Returns D of a_i = min(scale b_i, U_i), given norm = ||v||^2.
-inline double dual_value(const double *b, const double *cost, Index n, const Loss &loss,
-                         double scale, double norm) {
-  const auto term = [&](Index k) {
-    const double a = std::min(scale * b[k], loss.upper(cost[k]));
-    return a - 0.5 * loss.diagonal(cost[k]) * a * a;
-  };
-  return blocked_sum(n, term) - 0.5 * norm;
-}
-
-// Returns sum_i c_i l(1 - m_i).
-inline double total_loss(const double *margins, const double *cost, Index n,
-                         const Loss &loss) {
-  return blocked_sum(n,
-                     [&](Index k) { return cost[k] * loss.value(1.0 - margins[k]); });
-}
-
-// Whether 0 <= a_i <= U_i for every i; false for NaN.
-inline bool in_box(const double *alpha, const double *cost, Index n, const Loss &loss) {
-  bool inside = true;
-  for (Index i = 0; i < n; ++i)
-    inside &= alpha[i] >= 0.0 && alpha[i] <= loss.upper(cost[i]);
-  return inside;
-}
-
-// Returns the largest a_i / U_i. Its inverse is the largest scale that keeps alpha in
-// the box.
-inline double fullest(const double *alpha, const double *cost, Index n,
-                      const Loss &loss) {
-  double most = 0;
-  for (Index i = 0; i < n; ++i)
-    if (alpha[i] > 0.0) most = std::max(most, alpha[i] / loss.upper(cost[i]));
-  return most;
-}
-
-// a_i <- min(scale a_i, U_i); 0 for a scale of 0, also in place of NaN.
-inline void scale_into_box(double *alpha, const double *cost, Index n, const Loss &loss,
-                           double scale) {
-  for (Index i = 0; i < n; ++i)
-    alpha[i] = scale == 0.0 ? 0.0 : std::min(scale * alpha[i], loss.upper(cost[i]));
-}
-
-// Returns sum_i y_i a_i, which must be 0 for an unpenalised bias.
-inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
-  Sum sum;
-  for (Index i = 0; i < n; ++i) sum += y[i] * alpha[i];
-  return sum.value();
-}
 
 // v = sum_i a_i y_i x_i. v must be zero on entry.
 template <class Rows>
@@ -346,122 +283,138 @@ struct ResidualTerms {
 // Rows whose terms are computed together in vectors, while their entries are in cache.
 inline constexpr Index kRowsTogether = 64;
 
+// The n rows from `first` on: their scores, and the roundings of these; bounds on
+// ||x_i||; margins or residuals, and bounds on their errors.
+struct RowsTogether {
+  Index first, n;
+  double score[kRowsTogether], roundings[kRowsTogether], row[kRowsTogether];
+  double at[kRowsTogether], off[kRowsTogether];
+};
+
+// What a pass does with scores, which does not depend on the kind of rows.
+template <class Terms>
+struct Evaluation {
+  const Terms &terms;
+  const Sizes &sizes;
+  double constant;  // feature
+  Dual dual;
+  double *alpha, *seen;  // duals, and room for margins or residuals; either may be null
+  double adding;         // bound on the relative error of a sum over the rows
+  // An intercept is stored as the rounded product of w_d and a scaling, and w_d may be
+  // a rounded quotient.
+  double intercept = constant == 1.0 ? 0.0 : 2.0 * kRounding<double> * sizes.last;
+
+  // Takes the k-th score, a compensated product with a row of so many entries.
+  void take(RowsTogether &of, Index k, Exact exact, Index entries) const {
+    const Index i = of.first + k;
+    of.score[k] = exact.value + exact.error;
+    of.at[k] = terms.at(i, exact);
+    const double least = static_cast<double>(entries + 4) * kRounding<double>;
+    const double size = sizes.product(sizes.row(i)) + terms.size(i);
+    of.off[k] =
+        kSlack * (3.0 * kRounding<double> * (std::abs(of.at[k]) + terms.shift()) +
+                  2.0 * least * least * size + intercept) +
+        kSmall;
+  }
+
+  // Adds the rows to P and D. It is compiled once, not for every kind of rows.
+  DUALGAP_NOINLINE void add(RowsTogether &of, PartValues &all) const {
+    const Index first = of.first, n = of.n;
+    double *row = of.row, *at = of.at, *off = of.off;
+    const double *score = of.score;
+    double x[kRowsTogether] = {}, y[kRowsTogether] = {};
+    DUALGAP_INDEPENDENT
+    for (Index k = 0; k < n; ++k) row[k] = sizes.row(first + k);
+    if (dual != Dual::kPrecise) {
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        const Index i = first + k;
+        at[k] = terms.at(i, score[k]);
+        off[k] = sizes.off(sizes.product(row[k]), of.roundings[k]) + terms.rounding(i);
+      }
+    }
+    DUALGAP_INDEPENDENT
+    for (Index k = 0; k < n; ++k) {
+      x[k] = terms.loss(first + k, at[k]);
+      y[k] = terms.slope(first + k, at[k], off[k]) * off[k];
+    }
+    all.loss.add(x, n);
+    all.loss_error += total(y, n);
+    all.roundings = std::max(all.roundings, largest(of.roundings, n));
+    if (seen) std::copy_n(at, n, seen + first);
+    if (!alpha) return;
+    double *a = alpha + first;
+    if (dual == Dual::kBuilt)
+      for (Index k = 0; k < n; ++k) a[k] = terms.dual(first + k, at[k]);
+    for (Index k = 0; k < n; ++k) terms.look(first + k, at[k], a[k]);
+    // If a score is infinite this is NaN, which counts as no bound.
+    Index used = 0;
+    DUALGAP_INDEPENDENT
+    for (Index k = 0; k < n; ++k) {
+      const double rounding =
+          (2.0 * kRounding<double> + adding * adding) * sizes.product(row[k]);
+      x[k] = a[k] * terms.sign(first + k) * score[k];
+      y[k] = std::abs(a[k]) * (off[k] + rounding);
+      row[k] = std::abs(a[k]) * (row[k] + std::abs(constant));
+      used += a[k] != 0.0;
+    }
+    all.along.add(x, n);
+    all.along_error += total(y, n);
+    all.reach += total(row, n);
+    all.used += static_cast<double>(used);
+    for (Index k = 0; k < n; ++k) x[k] = terms.linear(first + k, a[k]);
+    all.sum.add(x, n);
+    if (terms.form.curvature == 0.0) return;
+    for (Index k = 0; k < n; ++k)
+      x[k] = terms.form.diagonal(terms.cost[first + k]) * a[k] * a[k];
+    all.diagonal.add(x, n);
+  }
+};
+
 // Evaluates P at w and D at alpha. The margins or residuals go to `seen` if it is
-// given. If `kPrecise`, products are compensated, and alpha must be given.
-template <bool kPrecise, class Rows, class Terms>
-Values evaluate_as(const Rows &rows, const Terms &terms, const double *q,
-                   const double *w, Dual dual, double *alpha, double *v, double *seen,
-                   Team &threads) {
-  Vec lost(kPrecise ? rows.width() : 0);
+// given. If `dual` is kPrecise, products are compensated, and alpha must be given.
+template <class Rows, class Terms>
+Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
+                Dual dual, double *alpha, double *v, double *seen, Team &threads) {
+  const bool precise = dual == Dual::kPrecise;
+  Vec lost(precise ? rows.width() : 0);
   const double constant = rows.constant();
   const Sizes sizes{q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
                     static_cast<double>(rows.cols() + 2)};
-  // An intercept is stored as the rounded product of w_d and a scaling, and w_d may be
-  // a rounded quotient.
-  const double intercept = constant == 1.0 ? 0.0 : 2.0 * kRounding<double> * sizes.last;
   const double adding = static_cast<double>(rows.rows()) * kRounding<double>;
+  const Evaluation<Terms> of{terms, sizes, constant, dual, alpha, seen, adding};
   const BlockedDot<Rows> dot{rows, w};
   const auto values = [&](Index begin, Index end, double *own, PartValues &all) {
-    double score[kRowsTogether], roundings[kRowsTogether], at[kRowsTogether];
-    double row[kRowsTogether], off[kRowsTogether], x[kRowsTogether], y[kRowsTogether];
+    RowsTogether some;
     for (Index first = begin; first < end; first += kRowsTogether) {
-      const Index n = std::min(kRowsTogether, end - first);
-      for (Index k = 0; k < n; ++k) {
-        roundings[k] = dot.roundings(first + k);
-        if constexpr (kPrecise) {
-          const Index i = first + k;
-          const Exact exact = precise_dot(rows, i, w);
-          score[k] = exact.value + exact.error;
-          at[k] = terms.at(i, exact);
-          const double least =
-              static_cast<double>(rows.count(i) + 4) * kRounding<double>;
-          const double size = sizes.product(sizes.row(i)) + terms.size(i);
-          off[k] =
-              kSlack * (3.0 * kRounding<double> * (std::abs(at[k]) + terms.shift()) +
-                        2.0 * least * least * size + intercept) +
-              kSmall;
-        } else {
-          score[k] = dot(first + k);
-        }
-      }
-      DUALGAP_INDEPENDENT
-      for (Index k = 0; k < n; ++k) {
+      some.first = first;
+      some.n = std::min(kRowsTogether, end - first);
+      for (Index k = 0; k < some.n; ++k) {
         const Index i = first + k;
-        row[k] = sizes.row(i);
-        if constexpr (!kPrecise) {
-          at[k] = terms.at(i, score[k]);
-          off[k] = sizes.off(sizes.product(row[k]), roundings[k]) + terms.rounding(i);
-        }
-        x[k] = terms.loss(i, at[k]);
-        y[k] = terms.slope(i, at[k], off[k]) * off[k];
-      }
-      all.loss.add(x, n);
-      all.loss_error += total(y, n);
-      all.roundings = std::max(all.roundings, largest(roundings, n));
-      if (seen) std::copy_n(at, n, seen + first);
-      if (!alpha) continue;
-      if (dual == Dual::kBuilt)
-        for (Index k = 0; k < n; ++k) alpha[first + k] = terms.dual(first + k, at[k]);
-      const double *a = alpha + first;
-      for (Index k = 0; k < n; ++k) terms.look(first + k, at[k], a[k]);
-      // If a score is infinite this is NaN, which counts as no bound.
-      Index used = 0;
-      DUALGAP_INDEPENDENT
-      for (Index k = 0; k < n; ++k) {
-        const double rounding =
-            (2.0 * kRounding<double> + adding * adding) * sizes.product(row[k]);
-        x[k] = a[k] * terms.sign(first + k) * score[k];
-        y[k] = std::abs(a[k]) * (off[k] + rounding);
-        row[k] = std::abs(a[k]) * (row[k] + std::abs(constant));
-        used += a[k] != 0.0;
-      }
-      all.along.add(x, n);
-      all.along_error += total(y, n);
-      all.reach += total(row, n);
-      all.used += static_cast<double>(used);
-      for (Index k = 0; k < n; ++k) x[k] = terms.linear(first + k, a[k]);
-      all.sum.add(x, n);
-      if (terms.form.curvature != 0.0) {
-        for (Index k = 0; k < n; ++k)
-          x[k] = terms.form.diagonal(terms.cost[first + k]) * a[k] * a[k];
-        all.diagonal.add(x, n);
-      }
-      if (dual == Dual::kOfW) continue;
-      for (Index k = 0; k < n; ++k) {
-        if (a[k] == 0.0) continue;
-        const double by = a[k] * terms.sign(first + k);
-        if constexpr (kPrecise)
-          precise_axpy(rows, first + k, by, own, lost.data());
+        some.roundings[k] = dot.roundings(i);
+        if (precise)
+          of.take(some, k, precise_dot(rows, i, w), rows.count(i));
         else
-          rows.axpy(first + k, by, own);
+          some.score[k] = dot(i);
+      }
+      of.add(some, all);
+      if (!alpha || dual == Dual::kOfW) continue;
+      for (Index i = first; i < first + some.n; ++i) {
+        if (alpha[i] == 0.0) continue;
+        const double by = alpha[i] * terms.sign(i);
+        if (precise)
+          precise_axpy(rows, i, by, own, lost.data());
+        else
+          rows.axpy(i, by, own);
       }
     }
   };
-  const auto parts = over_rows<PartValues>(rows, threads, v, rows.width(), values);
+  Team alone(1);
+  Team &team = precise ? alone : threads;
+  const auto parts = over_rows<PartValues>(rows, team, v, rows.width(), values);
   for (Index j = 0; j < lost.size(); ++j) v[j] += lost[j];
   return add_up(parts, sizes);
-}
-
-template <class Rows, class Terms>
-Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
-                Dual dual, double *alpha, double *v, double *seen, Team &threads) {
-  if (dual == Dual::kPrecise) {
-    Team alone(1);
-    return evaluate_as<true>(rows, terms, q, w, dual, alpha, v, seen, alone);
-  }
-  return evaluate_as<false>(rows, terms, q, w, dual, alpha, v, seen, threads);
-}
-
-// Returns the s >= 0 that maximises D(s a) in the box, given the sum of a and
-// curvature = ||v||^2 + sum_i delta_i a_i^2. 0 if the sums or the result overflow, or
-// if there is no positive s.
-inline double best_scale(const double *alpha, const double *cost, Index n,
-                         const Loss &loss, double sum, double curvature) {
-  if (!(sum > 0.0) || !std::isfinite(sum) || !std::isfinite(curvature)) return 0.0;
-  const double inverse = std::max(fullest(alpha, cost, n, loss), curvature / sum);
-  constexpr double kLeast = 1e-307;  // 1/inverse overflows below
-  return inverse > kLeast && std::isfinite(inverse) ? 1.0 / inverse : 0.0;
 }
 
 // Sums at a point w and at scale times a dual point, from which bounds on P and D

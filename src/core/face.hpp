@@ -14,6 +14,8 @@
 #include <array>
 #include <cmath>
 
+#include "index.hpp"
+
 namespace dualgap {
 
 class FaceStep {

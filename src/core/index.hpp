@@ -61,9 +61,11 @@ inline constexpr Index kLine = 64;          // bytes in a cache line
 #else
 #define DUALGAP_INLINE inline __attribute__((always_inline))
 #endif
+#define DUALGAP_NOINLINE __attribute__((noinline))
 DUALGAP_INLINE void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
 #else
 #define DUALGAP_INLINE __forceinline
+#define DUALGAP_NOINLINE __declspec(noinline)
 DUALGAP_INLINE void prefetch_line(const void *p) {
   _mm_prefetch(static_cast<const char *>(p), _MM_HINT_T0);
 }

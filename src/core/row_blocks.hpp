@@ -86,30 +86,33 @@ class RowSet {
   virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
 };
 
-// Chosen rows of another accessor.
+// Rows of another accessor: the chosen ones, or all if there is no choice.
 template <class Rows>
-class ChosenRows {
+class SomeOf {
  public:
-  ChosenRows(Rows rows, const Order *chosen, Index count)
+  explicit SomeOf(Rows rows) : rows_(std::move(rows)), count_(rows_.rows()) {}
+  SomeOf(Rows rows, const Order *chosen, Index count)
       : rows_(std::move(rows)), chosen_(chosen), count_(count) {}
   Index rows() const { return count_; }
   Index width() const { return rows_.width(); }
   double constant() const { return rows_.constant(); }
-  Index count(Index i) const { return rows_.count(chosen_[i]); }
-  double dot(Index i, const double *w) const { return rows_.dot(chosen_[i], w); }
-  void axpy(Index i, double s, double *w) const { rows_.axpy(chosen_[i], s, w); }
+  Index count(Index i) const { return rows_.count(at(i)); }
+  double dot(Index i, const double *w) const { return rows_.dot(at(i), w); }
+  void axpy(Index i, double s, double *w) const { rows_.axpy(at(i), s, w); }
   template <class F>
   void for_each(Index i, F &&f) const {
-    rows_.for_each(chosen_[i], std::forward<F>(f));
+    rows_.for_each(at(i), std::forward<F>(f));
   }
 
  private:
+  Index at(Index i) const { return chosen_ ? static_cast<Index>(chosen_[i]) : i; }
+
   Rows rows_;
-  const Order *chosen_;
+  const Order *chosen_ = nullptr;
   Index count_;
 };
 template <class Rows>
-struct is_dense<ChosenRows<Rows>> : is_dense<Rows> {};
+struct is_dense<SomeOf<Rows>> : is_dense<Rows> {};
 
 // Whether windows of columns hold enough entries to pay, judged by a sample of the
 // rows.

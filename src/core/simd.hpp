@@ -35,12 +35,6 @@
 
 #include "rows.hpp"
 
-#if defined(__GNUC__) || defined(__clang__)
-#define DUALGAP_NOINLINE __attribute__((noinline))
-#else
-#define DUALGAP_NOINLINE __declspec(noinline)
-#endif
-
 namespace dualgap::simd {
 
 // A number in [0, 1] in 16 bits, with an error of at most 2^-17. Packs of floats store

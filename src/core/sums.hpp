@@ -2,6 +2,7 @@
 // because the compiler may not reorder a floating-point sum by itself.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -121,6 +122,21 @@ DUALGAP_INLINE std::array<double, N> sums_of(Index first, Index last, F &&f) {
 template <class F>
 DUALGAP_INLINE double sum_of(Index first, Index last, F &&f) {
   return sums_of<1>(first, last, [&](Index k, double *term) { term[0] = f(k); })[0];
+}
+
+// Returns the sum of f(0) to f(n - 1), compensated over blocks.
+template <class F>
+double blocked_sum(Index n, F &&f) {
+  constexpr Index kTerms = 256;
+  Sum sum;
+  for (Index k = 0; k < n; k += kTerms) sum += sum_of(k, std::min(n, k + kTerms), f);
+  return sum.value();
+}
+
+// The relative error is at most kNormRoundings units of rounding.
+inline constexpr double kNormRoundings = 40;
+inline double squared_norm(const double *w, Index size) {
+  return blocked_sum(size, [&](Index k) { return w[k] * w[k]; });
 }
 
 }  // namespace dualgap

@@ -266,6 +266,70 @@ def evaluate_residuals(examples: RegressionExamples, w: Annotated[NDArray[numpy.
     The same for l(|r_i| - epsilon): sum c_i l, sum (p_i a_i - epsilon |a_i|), sum delta_i a_i^2, and the bounds.
     """
 
+class GramStatistics:
+    """What a kernel matrix has done."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def misses(self) -> int: ...
+
+    @property
+    def evaluations(self) -> int: ...
+
+class KernelScalars:
+    """
+    The share `own` of a penalised bias, the bias, the factor of the model, the shift of the diagonal, the relative error of sum_i alpha_i y_i, and the underflow of a kernel value.
+    """
+
+    def __init__(self, own: float, bias: float, factor: float, shift: float, adding: float, underflow: float) -> None: ...
+
+class KernelSums:
+    """Sums over the rows of a kernel problem."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def reach(self) -> float:
+        """of |alpha|"""
+
+    @property
+    def bent(self) -> float:
+        """of delta alpha^2"""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def loss_error(self) -> float: ...
+
+    @property
+    def norm(self) -> float:
+        """alpha' Q alpha"""
+
+    @property
+    def norm_error(self) -> float: ...
+
+    @property
+    def size(self) -> float:
+        """size of its terms"""
+
+class FreeBias:
+    """
+    An unpenalised bias: sum_i alpha_i y_i, the relative error of such a sum, P of the zero model, and a bound on sqrt(k_ii).
+    """
+
+    def __init__(self, off: float, adding: float, zero: float, longest: float) -> None: ...
+
+class ScoreRoundings:
+    """
+    Bounds on sqrt(k_ii), `lengths`. A score is off by at most (each s + more) sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of terms; a sum of alpha by `adding` times itself; a kernel value by `underflow`.
+    """
+
+    def __init__(self, lengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], each: float, more: float, adding: float, underflow: float) -> None: ...
+
 class RowSource:
     """Rows of a kernel matrix."""
 
@@ -285,6 +349,69 @@ class KernelMap:
     """A kernel by its name and parameters."""
 
     def __init__(self, name: str, gamma: float, coef0: float, degree: int) -> None: ...
+
+class Gram:
+    """The kernel matrix on demand, float32 rows cached."""
+
+    def __init__(self, rows: RowSource, capacity: int) -> None: ...
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def capacity(self) -> int:
+        """rows held at most"""
+
+    @property
+    def held(self) -> int:
+        """rows for which there is memory"""
+
+    def holds(self, i: int) -> bool: ...
+
+    @property
+    def statistics(self) -> GramStatistics: ...
+
+    def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
+    """
+    Sums over the rows of a kernel problem, given its scores and their errors.
+    """
+
+class KernelValues:
+    """P and D as computed, and how far the exact P may be above and D below."""
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def primal_error(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+def kernel_values(sums: KernelSums, lost: float, free: FreeBias | None, s: float = 1.0) -> KernelValues:
+    """
+    P of the model s alpha and D of s alpha. The losses of the sums are those at s alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
+    """
+
+def hinge_bias(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b))."""
+
+def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: float) -> float:
+    """
+    The point below which the weights sum to the target; the middle of an interval.
+    """
+
+def shapley_sums(A: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Writes what each feature adds, by support vector, summed over background rows. `A`: factors of a row, (d, vectors); `B`: of the background, (d, rows vectors).
+    """
 
 class KernelRows(RowSource):
     """Kernel values of the rows of a matrix."""
@@ -348,33 +475,6 @@ class KernelRows(RowSource):
         """
         out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it costs to add one up; infinity where no bound is known.
         """
-
-def class_weights(rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """
-    out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up to ends[k] that no class before it has.
-    """
-
-class ProductSettings:
-    """
-    Whether to pack the rows as dense ones, whether to compute in float64, and the threads.
-    """
-
-    def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
-
-def kernel_times(kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], settings: ProductSettings, stop: Stop) -> bool:
-    """
-    For every part p of the rows, those up to ends[p] that no part before it has: out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless `precise`. False if told to leave.
-    """
-
-class PackedVectors:
-    """
-    Dense copies of the rows and the coefficients of kernel_times, for few targets.
-    """
-
-    def __init__(self, kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], precise: bool) -> None: ...
-
-    def times(self, targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-        """Writes what kernel_times writes, with the same bits."""
 
 class BlockProblem:
     """
@@ -461,59 +561,6 @@ def pair_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None), ord
 
 def coordinate_steps(H: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], delta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], c: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], v: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], tol: float, most: int, stop: Stop) -> int:
     """The inner steps of the squared hinge on one matrix, as pair_steps."""
-
-class WholeSettings:
-    """
-    Accuracies to reach: `tol` or `atol`, and then `goal` if as much work again, and `free` more, suffices; the limits of work and epochs.
-    """
-
-    def __init__(self, targets: Targets, limit: float, epochs: int) -> None: ...
-
-class PairTables:
-    """
-    Room for the coefficients of the models of all pairs, y alpha over rho with nu, and for the scores of their models.
-    """
-
-    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
-
-class PairProofs:
-    """Proofs of all pairs of classes."""
-
-    @property
-    def bounds(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-        """
-        P, its error, D, and its error for every pair, as kernel_values gives them.
-        """
-
-    @property
-    def biases(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-        """Shape (n_pairs, 1)."""
-
-    @property
-    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-        """
-        Estimates of P and D, and the steps so far, after every epoch of every pair.
-        """
-
-    @property
-    def ends(self) -> list[int]:
-        """Where the epochs of each pair end."""
-
-    @property
-    def floors(self) -> list[float]:
-        """
-        With nu, the least size of the optimum in the relative gap of each pair; else 0.
-        """
-
-def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop, halves: Sequence[float] = []) -> PairProofs:
-    """
-    Solves and proves the problems of all pairs of classes, hinge with a free bias, or with nu, where the dual variables of either class add up to `halves`. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.
-    """
-
-def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], floor: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-    """
-    Solves the dual of the one-class problem from `alpha`, whose sum it keeps. Returns estimates of P and D, and the steps so far, after every epoch; none if told to stop.
-    """
 
 class MulticlassExamples:
     """Rows with their classes 0 to K - 1, costs c_i, and q_i = ||x_i||^2."""
@@ -1013,6 +1060,118 @@ def newton_step(examples: RegressionExamples, state: NewtonState, accuracy: floa
     A Newton step and how far to go along it: (length, conjugate gradients); by a factor if `most` is 0. The length is 0 if told to leave, or at the optimum.
     """
 
+class Interior:
+    """The interior-point iteration; every cost is positive."""
+
+    def __init__(self, examples: SomeRows, loss: Loss, scale: float, free_bias: bool, threads: Team, algebra: tuple[object, ...]) -> None: ...
+
+    def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mu: float, stop: Stop) -> bool:
+        """
+        Start at w with every product at mu; 0: far inside, for w = 0. False: told to leave.
+        """
+
+    def iterate(self, stop: Stop) -> int:
+        """One iteration: 0, 1 if told to leave, 2 if the matrix has no factor."""
+
+    def run(self, goal: float, most: int, stop: Stop) -> tuple[int, int, int]:
+        """
+        Iterations until the relative gap is at most `goal`: the last outcome, the number of steps, and of their correctors.
+        """
+
+    def refresh(self, stop: Stop) -> bool:
+        """
+        Recompute margins, residual, P and D from w and alpha. False: told to leave.
+        """
+
+    @property
+    def w(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def alpha(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def mu(self) -> float: ...
+
+    @property
+    def primal(self) -> float: ...
+
+    @property
+    def dual(self) -> float: ...
+
+    @property
+    def length(self) -> float: ...
+
+    @property
+    def correctors(self) -> int: ...
+
+    @property
+    def single(self) -> bool:
+        """Whether the next matrix is added up in float32."""
+
+class ParsedSvmlight:
+    """Arrays of parsed svmlight text."""
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def values(self) -> NDArray[numpy.float32] | NDArray[numpy.float64]: ...
+
+    @property
+    def indices(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
+
+    @property
+    def indptr(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
+
+    @property
+    def qid(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+def parse_svmlight(buffer: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int, zero_based: bool | None, query_id: bool, single_precision: bool, wide_index: bool) -> ParsedSvmlight:
+    """
+    Parse svmlight text.
+
+    zero_based None detects where indices start. ValueError names line and column of the first malformed line. Indices are int32 unless wide_index is set or the text needs int64.
+    """
+
+def crc32c(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
+    """CRC-32C of bytes that follow those whose CRC-32C is `before`."""
+
+def fingerprint(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+    """64-bit hash, for comparisons in one process."""
+
+def crc32c_segments(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], segment: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    """CRC-32C of consecutive segments of bytes; the last one may be shorter."""
+
+def class_weights(rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up to ends[k] that no class before it has.
+    """
+
+class ProductSettings:
+    """
+    Whether to pack the rows as dense ones, whether to compute in float64, and the threads.
+    """
+
+    def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
+
+def kernel_times(kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], settings: ProductSettings, stop: Stop) -> bool:
+    """
+    For every part p of the rows, those up to ends[p] that no part before it has: out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless `precise`. False if told to leave.
+    """
+
+class PackedVectors:
+    """
+    Dense copies of the rows and the coefficients of kernel_times, for few targets.
+    """
+
+    def __init__(self, kernel: KernelMap, rows: Rows, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], precise: bool) -> None: ...
+
+    def times(self, targets: Rows, out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Writes what kernel_times writes, with the same bits."""
+
 class NewtonRules:
     """How fast a run smooths less, and when it is stuck."""
 
@@ -1173,216 +1332,57 @@ def sweep_labellings(rows: Rows, q: Annotated[NDArray[numpy.float64], dict(shape
     Solve and prove problems with the same rows, each with its labels, by sweeps that skip rows; the first ones if told to stop.
     """
 
-class Interior:
-    """The interior-point iteration; every cost is positive."""
+class WholeSettings:
+    """
+    Accuracies to reach: `tol` or `atol`, and then `goal` if as much work again, and `free` more, suffices; the limits of work and epochs.
+    """
 
-    def __init__(self, examples: SomeRows, loss: Loss, scale: float, free_bias: bool, threads: Team, algebra: tuple[object, ...]) -> None: ...
+    def __init__(self, targets: Targets, limit: float, epochs: int) -> None: ...
 
-    def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mu: float, stop: Stop) -> bool:
+class PairTables:
+    """
+    Room for the coefficients of the models of all pairs, y alpha over rho with nu, and for the scores of their models.
+    """
+
+    def __init__(self, coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+class PairProofs:
+    """Proofs of all pairs of classes."""
+
+    @property
+    def bounds(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        Start at w with every product at mu; 0: far inside, for w = 0. False: told to leave.
-        """
-
-    def iterate(self, stop: Stop) -> int:
-        """One iteration: 0, 1 if told to leave, 2 if the matrix has no factor."""
-
-    def run(self, goal: float, most: int, stop: Stop) -> tuple[int, int, int]:
-        """
-        Iterations until the relative gap is at most `goal`: the last outcome, the number of steps, and of their correctors.
-        """
-
-    def refresh(self, stop: Stop) -> bool:
-        """
-        Recompute margins, residual, P and D from w and alpha. False: told to leave.
+        P, its error, D, and its error for every pair, as kernel_values gives them.
         """
 
     @property
-    def w(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def biases(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """Shape (n_pairs, 1)."""
 
     @property
-    def alpha(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def epochs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        Estimates of P and D, and the steps so far, after every epoch of every pair.
+        """
 
     @property
-    def mu(self) -> float: ...
+    def ends(self) -> list[int]:
+        """Where the epochs of each pair end."""
 
     @property
-    def primal(self) -> float: ...
+    def floors(self) -> list[float]:
+        """
+        With nu, the least size of the optimum in the relative gap of each pair; else 0.
+        """
 
-    @property
-    def dual(self) -> float: ...
-
-    @property
-    def length(self) -> float: ...
-
-    @property
-    def correctors(self) -> int: ...
-
-    @property
-    def single(self) -> bool:
-        """Whether the next matrix is added up in float32."""
-
-class ParsedSvmlight:
-    """Arrays of parsed svmlight text."""
-
-    @property
-    def labels(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    @property
-    def values(self) -> NDArray[numpy.float32] | NDArray[numpy.float64]: ...
-
-    @property
-    def indices(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
-
-    @property
-    def indptr(self) -> NDArray[numpy.int32] | NDArray[numpy.int64]: ...
-
-    @property
-    def qid(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-def parse_svmlight(buffer: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int, zero_based: bool | None, query_id: bool, single_precision: bool, wide_index: bool) -> ParsedSvmlight:
+def solve_pairs(rows: KernelRows, bounds: Sequence[int], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], roundings: ScoreRoundings, settings: WholeSettings, tables: PairTables, stop: Stop, halves: Sequence[float] = []) -> PairProofs:
     """
-    Parse svmlight text.
-
-    zero_based None detects where indices start. ValueError names line and column of the first malformed line. Indices are int32 unless wide_index is set or the text needs int64.
+    Solves and proves the problems of all pairs of classes, hinge with a free bias, or with nu, where the dual variables of either class add up to `halves`. The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a pair is positive; with two classes the second one is. In the pair (i, j) the rows of class i have their entries in row j - 1 of the tables, the rows of j in row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.
     """
 
-def crc32c(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
-    """CRC-32C of bytes that follow those whose CRC-32C is `before`."""
-
-def fingerprint(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-    """64-bit hash, for comparisons in one process."""
-
-def crc32c_segments(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], segment: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
-    """CRC-32C of consecutive segments of bytes; the last one may be shorter."""
-
-class GramStatistics:
-    """What a kernel matrix has done."""
-
-    @property
-    def hits(self) -> int: ...
-
-    @property
-    def misses(self) -> int: ...
-
-    @property
-    def evaluations(self) -> int: ...
-
-class KernelScalars:
+def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], floor: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
     """
-    The share `own` of a penalised bias, the bias, the factor of the model, the shift of the diagonal, the relative error of sum_i alpha_i y_i, and the underflow of a kernel value.
-    """
-
-    def __init__(self, own: float, bias: float, factor: float, shift: float, adding: float, underflow: float) -> None: ...
-
-class KernelSums:
-    """Sums over the rows of a kernel problem."""
-
-    @property
-    def alpha(self) -> float: ...
-
-    @property
-    def reach(self) -> float:
-        """of |alpha|"""
-
-    @property
-    def bent(self) -> float:
-        """of delta alpha^2"""
-
-    @property
-    def loss(self) -> float: ...
-
-    @property
-    def loss_error(self) -> float: ...
-
-    @property
-    def norm(self) -> float:
-        """alpha' Q alpha"""
-
-    @property
-    def norm_error(self) -> float: ...
-
-    @property
-    def size(self) -> float:
-        """size of its terms"""
-
-class FreeBias:
-    """
-    An unpenalised bias: sum_i alpha_i y_i, the relative error of such a sum, P of the zero model, and a bound on sqrt(k_ii).
-    """
-
-    def __init__(self, off: float, adding: float, zero: float, longest: float) -> None: ...
-
-class ScoreRoundings:
-    """
-    Bounds on sqrt(k_ii), `lengths`. A score is off by at most (each s + more) sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of terms; a sum of alpha by `adding` times itself; a kernel value by `underflow`.
-    """
-
-    def __init__(self, lengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], each: float, more: float, adding: float, underflow: float) -> None: ...
-
-class Gram:
-    """The kernel matrix on demand, float32 rows cached."""
-
-    def __init__(self, rows: RowSource, capacity: int) -> None: ...
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def capacity(self) -> int:
-        """rows held at most"""
-
-    @property
-    def held(self) -> int:
-        """rows for which there is memory"""
-
-    def holds(self, i: int) -> bool: ...
-
-    @property
-    def statistics(self) -> GramStatistics: ...
-
-    def row(self, i: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-    def block(self, rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
-
-def kernel_sums(y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: Loss, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scalars: KernelScalars) -> KernelSums:
-    """
-    Sums over the rows of a kernel problem, given its scores and their errors.
-    """
-
-class KernelValues:
-    """P and D as computed, and how far the exact P may be above and D below."""
-
-    @property
-    def primal(self) -> float: ...
-
-    @property
-    def primal_error(self) -> float: ...
-
-    @property
-    def dual(self) -> float: ...
-
-    @property
-    def dual_error(self) -> float: ...
-
-def kernel_values(sums: KernelSums, lost: float, free: FreeBias | None, s: float = 1.0) -> KernelValues:
-    """
-    P of the model s alpha and D of s alpha. The losses of the sums are those at s alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
-    """
-
-def hinge_bias(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
-    """A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b))."""
-
-def weighted_quantile(points: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: float) -> float:
-    """
-    The point below which the weights sum to the target; the middle of an interval.
-    """
-
-def shapley_sums(A: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """
-    Writes what each feature adds, by support vector, summed over background rows. `A`: factors of a row, (d, vectors); `B`: of the background, (d, rows vectors).
+    Solves the dual of the one-class problem from `alpha`, whose sum it keeps. Returns estimates of P and D, and the steps so far, after every epoch; none if told to stop.
     """
 
 class Simplex:

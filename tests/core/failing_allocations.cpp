@@ -11,6 +11,7 @@
 
 #include "gram/block.hpp"
 #include "gram/gram.hpp"
+#include "gram/kernel_rows.hpp"
 
 namespace {
 

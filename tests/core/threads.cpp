@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gram/block.hpp"
+#include "gram/kernel_rows.hpp"
 #include "svmlight.hpp"
 
 using namespace dualgap;

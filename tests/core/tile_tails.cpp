@@ -109,7 +109,7 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
   KernelRows rows(points_of(data, dense), KernelMap::of(shape, kGamma, kCoef0, kDegree),
                   dense, 2);
   const Index n = data.n, stride = rows.stride(), many = n / 2 + 1;
-  const Index width = (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+  const Index width = tile::in_panels(many);
   std::vector<Order> who, columns;
   std::vector<double> coef;
   for (Index t = 0; t < m; ++t) {

@@ -34,36 +34,6 @@ struct Average {
   double step = 0;     // steps before this call
 };
 
-// SDCA (Shalev-Shwartz and Zhang 2013, procedures SDCA and SDCA-Perm). The caller gives
-// the order: a permutation, independent draws, or 0..n-1.
-template <class Rows, class L>
-DualPass sdca_epoch(const Rows &rows, const DualDataOf<L> &data, const Order *order,
-                    Index m, DualState &state, Average &average, Poll &poll) {
-  DualPass pass;
-  for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
-    const Index i = order[t];
-    const double c = data.cost[i];
-    const double a = state.alpha[i];
-    const double margin = data.y[i] * rows.dot(i, state.w);
-    pass.gap += gap_share(data.loss, a, margin, c);
-    const double next = dual_step(data.loss, a, margin, data.q[i], c);
-    if (next != a) {
-      if (average.sum) {
-        const double now = average.step + static_cast<double>(t) + 1.0;
-        average.sum[i] += a * (now - average.since[i]);
-        average.since[i] = now;
-      }
-      state.alpha[i] = next;
-      rows.axpy(i, (next - a) * data.y[i], state.w);
-      ++pass.updates;
-    }
-    ++pass.visited;
-    if (poll(rows.count(i))) break;
-  }
-  return pass;
-}
-
 // Factors of a margin and of q in Modified-SGD, which treats the `seen` of n rows as
 // all rows.
 struct SoFar {
@@ -72,30 +42,47 @@ struct SoFar {
       : stretch(seen > 0.0 ? n / seen : 0.0), weight(n / (seen + 1.0)) {}
 };
 
-// Modified SGD (Shalev-Shwartz and Zhang 2013, procedure Modified-SGD), one epoch that
-// starts SDCA. Step t = 1..n maximises the dual of the first t rows, with lambda t
-// instead of lambda n: with v = sum_{i<t} y_i b_i x_i in units of a_i = b_i, the
-// working point is w^(t-1) = (n/(t-1)) v, and
+// The rows of a pass of Modified-SGD that come before, and all of them.
+struct FirstPass {
+  Index before;
+  double n;
+};
+
+// SDCA (Shalev-Shwartz and Zhang 2013, procedures SDCA and SDCA-Perm). The caller gives
+// the order: a permutation, independent draws, or 0..n-1.
+//
+// With `first` it is Modified SGD (there, procedure Modified-SGD), one epoch from
+// alpha = 0 that starts SDCA. Step t = 1..n maximises the dual of the first t rows,
+// with lambda t instead of lambda n: with v = sum_{i<t} y_i b_i x_i in units of a_i =
+// b_i, the working point is w^(t-1) = (n/(t-1)) v, and
 //   a_t = argmax over a of the one-row dual with q_t n/t instead of q_t.
-// The state's w holds v = sum a_i y_i x_i, the point of the full problem. The m rows
-// come after the first `before` of all n.
-template <class Rows>
-DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order *order,
-                            Index m, Index before, double n, DualState &state,
-                            Poll &poll) {
+// The state's w holds v = sum a_i y_i x_i, the point of the full problem.
+template <class Rows, class L>
+DualPass sdca_epoch(const Rows &rows, const DualDataOf<L> &data, const Order *order,
+                    Index m, DualState &state, Average &average, Poll &poll,
+                    const FirstPass *first = nullptr) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
-    const SoFar so_far(static_cast<double>(before + t), n);
-    const double margin = so_far.stretch * data.y[i] * rows.dot(i, state.w);
-    const double q = so_far.weight * data.q[i];
-    const double next = dual_step(data.loss, 0.0, margin, q, c);
-    pass.gap += gap_share(data.loss, 0.0, margin, c);
-    if (next != 0.0) {
+    const double a = state.alpha[i];
+    double margin = data.y[i] * rows.dot(i, state.w), q = data.q[i];
+    if (first) {
+      const SoFar so_far(static_cast<double>(first->before + t), first->n);
+      margin *= so_far.stretch;
+      q *= so_far.weight;
+    }
+    pass.gap += gap_share(data.loss, a, margin, c);
+    const double next = dual_step(data.loss, a, margin, q, c);
+    if (next != a) {
+      if (average.sum) {
+        const double now = average.step + static_cast<double>(t) + 1.0;
+        average.sum[i] += a * (now - average.since[i]);
+        average.since[i] = now;
+      }
       state.alpha[i] = next;
-      rows.axpy(i, next * data.y[i], state.w);
+      rows.axpy(i, (next - a) * data.y[i], state.w);
       ++pass.updates;
     }
     ++pass.visited;

@@ -44,8 +44,8 @@
 #include "../random.hpp"
 #include "box.hpp"
 #include "inner_steps.hpp"
-#include "kernel_rows.hpp"
 #include "row_cache.hpp"
+#include "row_source.hpp"
 
 namespace dualgap {
 

@@ -122,7 +122,7 @@ class KernelRows final : public RowSource {
                 Poll &poll) const {
     const auto way = [&](Index i) { return way_of(i); };
     const auto groups = by_ways({who, m}, coef, 1, {{0, m, &sums}}, way);
-    return add_groups(groups, row_parameters(), at, poll);
+    return add_groups(groups, shift(), at, poll);
   }
 
   // Rows of points that are too far for float32 are computed in float64.
@@ -185,7 +185,7 @@ class KernelRows final : public RowSource {
     if (!errors || !placement_.unit()) {
       const auto way = [&](Index i) { return placement_.way(i, false); };
       const auto groups = by_ways({who, m}, coef, 1, {{0, m, &sums}}, way);
-      return add_groups(groups, map_.parameters, at, poll);
+      return add_groups(groups, 0.0, at, poll);
     }
     const Index room = tile::in_panels(at.count);
     std::fill_n(errors, at.count, 0.0);
@@ -212,7 +212,7 @@ class KernelRows final : public RowSource {
       std::array<Group, 3> groups;
       groups[static_cast<std::size_t>(way)] = {
           order, weights, {{0, rising, &up}, {rising, all - rising, &down}}};
-      if (!add_groups(groups, map_.parameters, at, poll)) return false;
+      if (!add_groups(groups, 0.0, at, poll)) return false;
       terms.add_bounded(placement_, way, at, up, down, sums, errors);
     }
     return true;
@@ -221,33 +221,31 @@ class KernelRows final : public RowSource {
  private:
   static constexpr Index kLongest = 16;  // panels
 
-  bool add_groups(const std::array<Group, 3> &groups,
-                  const tile::Parameters &parameters, Some at, Poll &poll) const {
-    KernelMap map = map_;
-    map.parameters = parameters;
+  bool add_groups(const std::array<Group, 3> &groups, double shift, Some at,
+                  Poll &poll) const {
     for (const Way way : kWays) {
       const Group &group = groups[static_cast<std::size_t>(way)];
       if (group.who.empty()) continue;
-      const bool whole = way == Way::kSingle ? add_at<float>(map, group, at, poll)
-                         : way == Way::kDouble
-                             ? add_at<double>(map, group, at, poll)
-                             : add_differences(placement_, parameters, *points_, group,
-                                               1, *points_, at, team(), poll);
+      KernelMap map = placement_.map(way);
+      map.parameters.shift = shift;
+      const Addition of{map, dense_, *points_, group, 1, *points_, at, team()};
+      const bool whole = way == Way::kSingle   ? add_at<float>(of, poll)
+                         : way == Way::kDouble ? add_at<double>(of, poll)
+                                               : add_differences(of, poll);
       if (!whole) return false;
     }
     return true;
   }
   template <class T>
-  bool add_at(const KernelMap &map, const Group &group, Some at, Poll &poll) const {
+  bool add_at(const Addition &of, Poll &poll) const {
     const Postings<T> *postings = postings_of<T>();
     std::unique_ptr<const Postings<T>> some;
-    if (postings && at.numbers) {
-      some = std::make_unique<const Postings<T>>(map, *points_, postings->features(),
-                                                 at.numbers, at.count);
+    if (postings && of.at.numbers) {
+      some = std::make_unique<const Postings<T>>(map_, *points_, postings->features(),
+                                                 of.at.numbers, of.at.count);
       postings = some.get();
     }
-    return add_times<T>(map, dense_, *points_, group.some(), group.coef.data(), 1,
-                        group.parts, *points_, at, team(), poll, postings);
+    return add_times<T>(of, poll, postings);
   }
 
   // Computes values at some columns, or at all n if `columns` is null, each row in its
@@ -283,7 +281,7 @@ class KernelRows final : public RowSource {
       return values_of<double>(placement_.differences(), who, m, columns, many, out,
                                poll);
     KernelMap map = placement_.differences();
-    map.parameters.shift = row_parameters().shift;
+    map.parameters.shift = shift();
     return meet_differences(
         map, *points_, {who, m}, *points_, {columns, many}, team(), poll,
         [&](Index t, Index j, double k) { out[t][j] = static_cast<float>(k); });
@@ -317,7 +315,7 @@ class KernelRows final : public RowSource {
                   Index many, Value *const *out, Poll &poll) const {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
-    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
+    const Index panels = tile::panels(many);
     // Bytes of packed queries. They leave room for a panel in the second-level cache.
     // If panels are packed again for every chunk, chunks are larger.
     const bool stored = std::is_same_v<T, float> && !columns;
@@ -335,7 +333,7 @@ class KernelRows final : public RowSource {
     Vector<Value> nowhere(panels * tile::kPanel);
     SharedPoll shared(poll);
     tile::Parameters parameters = map.parameters;
-    parameters.shift = row_parameters().shift;
+    parameters.shift = shift();
     for (Index first = 0; first < m && !shared.leave(); first += chunk) {
       const Index some = std::min(chunk, m - first);
       pack(map, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
@@ -403,10 +401,11 @@ class KernelRows final : public RowSource {
       postings = some.get();
     }
     SharedPoll shared(poll);
-    const tile::Parameters parameters = row_parameters();
+    tile::Parameters parameters = map_.parameters;
+    parameters.shift = shift();
     SparseMeeting<T> meeting(map_, *points_, *points_, columns, many, h, postings);
     const Index most = meeting.most() * tile::kPanel;
-    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
+    const Index panels = tile::panels(many);
     const auto queries = [&](Index first) {
       return std::clamp<Index>(m - first, 0, tile::kPanel);
     };
@@ -416,14 +415,12 @@ class KernelRows final : public RowSource {
            first += tile::kPanel)
         meeting.add(queries(first), [&](Index t) { return who[first + t]; }, h);
       const auto meet = [&](Index, Index begin, Index end) {
-        tile::with_kernel<T>(map_.sparse_shape(), parameters, [&](const auto &kernel) {
-          meeting.meet(kernel, begin, end, shared,
-                       [&](Index b, Index j, Index, const T *values) {
-                         const Index first = start + b * tile::kPanel;
-                         simd::transpose<tile::kPanel>(values, queries(first),
-                                                       out + first, j);
-                       });
-        });
+        meeting.meet(parameters, begin, end, shared,
+                     [&](Index b, Index j, Index, const T *values) {
+                       const Index first = start + b * tile::kPanel;
+                       simd::transpose<tile::kPanel>(values, queries(first),
+                                                     out + first, j);
+                     });
       };
       const Index units = meeting.units();
       team().run(std::min(shares(std::min(most, m - start), panels), units), units,
@@ -442,21 +439,19 @@ class KernelRows final : public RowSource {
     }
     const double *h = scattered_h_.data();
     double values[tile::kPanel * tile::kPanel];
-    const auto pass = [&](const auto &kernel) {
-      for (Index first = 0; first < m; first += tile::kPanel) {
-        const Index some = std::min<Index>(tile::kPanel, m - first);
-        scattered_->set(some, [&](Index q) { return who[first + q]; }, h);
-        for (Index j = 0; j < at.count; j += tile::kPanel) {
-          const Index count = std::min<Index>(tile::kPanel, at.count - j);
-          scattered_->kernels(
-              kernel, *points_, [&](Index t) { return at(j + t); }, count, h, values);
-          for (Index q = 0; q < some; ++q)
-            for (Index t = 0; t < count; ++t)
-              out[(first + q) * stride + j + t] = values[t * tile::kPanel + q];
-        }
+    for (Index first = 0; first < m; first += tile::kPanel) {
+      const Index some = std::min<Index>(tile::kPanel, m - first);
+      scattered_->set(some, [&](Index q) { return who[first + q]; }, h);
+      for (Index j = 0; j < at.count; j += tile::kPanel) {
+        const Index count = std::min<Index>(tile::kPanel, at.count - j);
+        scattered_->kernels(
+            map_.parameters, *points_, [&](Index t) { return at(j + t); }, count, h,
+            values);
+        for (Index q = 0; q < some; ++q)
+          for (Index t = 0; t < count; ++t)
+            out[(first + q) * stride + j + t] = values[t * tile::kPanel + q];
       }
-    };
-    tile::with_kernel<double>(map_.sparse_shape(), map_.parameters, pass);
+    }
     for (Index q = 0; q < m; ++q)
       if (placement_.unit() && !(placement_.double_errors().value(
                                      placement_.h(who[q])) <= kLargestBlockError))
@@ -507,11 +502,8 @@ class KernelRows final : public RowSource {
     return h_;
   }
 
-  tile::Parameters row_parameters() const {
-    tile::Parameters parameters = map_.parameters;
-    if (shifted_) parameters.shift = 1.0;
-    return parameters;
-  }
+  // Subtracted from the values of rows.
+  double shift() const { return shifted_ ? 1.0 : 0.0; }
 
   std::unique_ptr<Points> points_;
   Placement placement_;

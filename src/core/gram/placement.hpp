@@ -19,8 +19,11 @@ Vector<T> half_selves(const KernelMap &map, const Points &points, Team &team) {
   Vector<T> h(points.n());
   const Index parts = std::clamp<Index>(points.n() / kWorth, 1, team.shares());
   team.run(parts, points.n(), [&](Index, Index begin, Index end) {
-    for (Index i = begin; i < end; ++i)
-      points.half_self(i, map.scale, map.overlap(), &h[i]);
+    Entries entries;
+    for (Index i = begin; i < end; ++i) {
+      points.entries(i, entries);
+      h[i] = T(0.5) * self_sum<T>(map, entries.values);
+    }
   });
   return h;
 }
@@ -48,8 +51,8 @@ class Placement {
     if (dense) {
       h_ = products_.centre_on(points);
     } else {
-      h_ = products_.of_entries(points, most);
-      if (&targets != &points) most = std::max(most, targets.most_entries());
+      h_ = products_.of_entries(points);
+      most = std::max(points.most_entries(), targets.most_entries());
     }
     for (const double h : h_) largest_ = std::max(largest_, finite(h));
     single_.added = longest<float>(most);
@@ -64,6 +67,10 @@ class Placement {
 
   const KernelMap &products() const { return products_; }
   const KernelMap &differences() const { return differences_; }
+  // The map for values that are computed in this way.
+  const KernelMap &map(Way way) const {
+    return way == Way::kDifferences ? differences_ : products_;
+  }
   bool dense() const { return dense_; }
   bool unit() const { return products_.unit(); }
   // Half self products.

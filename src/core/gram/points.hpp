@@ -5,21 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "../sums.hpp"
 #include "tile.hpp"
 
 namespace dualgap {
-
-// Up to kPanel points along the lanes of a block, with one row per feature.
-template <class T>
-struct Scattered {
-  Vector<T> values;  // [d][kPanel]
-
-  explicit Scattered(Index d) : values(d * tile::kPanel) {}
-  T *at(Index k) { return values.data() + k * tile::kPanel; }
-};
 
 // Stored entries of a point, in the order of the matrix.
 struct Entries {
@@ -35,33 +27,32 @@ class Points {
   virtual ~Points() = default;
   virtual Index n() const = 0;
   Index d() const { return d_; }
-  // Mean number of stored entries of a point.
-  virtual double mean_entries() const = 0;
-  // Largest number of stored entries of a point.
-  virtual Index most_entries() const = 0;
-  // Writes the sum of the squares (or of the absolute values) of the entries of each
-  // point, and returns the largest number of entries of a point.
-  virtual Index sizes(bool absolute, double *sums) const = 0;
+  // Number of stored entries of a point.
+  virtual Index count(Index i) const = 0;
   // Writes all d entries, x_k <- entry k.
   virtual void read(Index i, double *x) const = 0;
   virtual void entries(Index i, Entries &out) const = 0;
-  // Writes the stored entries k, scaled, to a lane of feature k. For products the block
-  // has the scales of both factors. `clear` sets the features of the point to 0.
-  virtual void scatter(Index i, Index lane, double scale, Scattered<float> &) const = 0;
-  virtual void scatter(Index i, Index lane, double scale,
-                       Scattered<double> &) const = 0;
-  virtual void clear(Index i, Scattered<float> &) const = 0;
-  virtual void clear(Index i, Scattered<double> &) const = 0;
   // Computes sums_tl, the sum over the stored entries v in columns k of point which[t],
-  // t < m, of step(v, block[k][l]); v is scaled if `overlap`.
+  // t < m, of step(v, block[k][l]) for kPanel lanes l; v is scaled if `overlap`.
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
-                    const Scattered<float> &block, float *sums) const = 0;
+                    const float *block, float *sums) const = 0;
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
-                    const Scattered<double> &block, double *sums) const = 0;
-  // Computes half of the result of `sums` for the point with itself, with the same
-  // bits.
-  virtual void half_self(Index i, double scale, bool overlap, float *h) const = 0;
-  virtual void half_self(Index i, double scale, bool overlap, double *h) const = 0;
+                    const double *block, double *sums) const = 0;
+
+  // Mean number of stored entries, of some points.
+  double mean_entries() const {
+    const Index looked = std::min<Index>(n(), 1000);
+    Index entries = 0;
+    for (Index t = 0; t < looked; ++t) entries += count(n() * t / looked);
+    return static_cast<double>(entries) /
+           static_cast<double>(std::max<Index>(looked, 1));
+  }
+  // Largest number of stored entries of a point.
+  Index most_entries() const {
+    Index most = 0;
+    for (Index i = 0; i < n(); ++i) most = std::max(most, count(i));
+    return most;
+  }
 
  private:
   Index d_;
@@ -134,123 +125,50 @@ class PointsOf final : public Points {
  public:
   // All rows, or the named rows in that order.
   PointsOf(const Rows &rows, Vector<Order> named, bool all)
-      : Points(rows.cols()), rows_(rows), named_(std::move(named)), all_(all) {}
+      : Points(rows.cols()),
+        rows_(rows.with_constant(0.0)),
+        named_(std::move(named)),
+        all_(all) {}
 
   Index n() const override { return all_ ? rows_.rows() : named_.size(); }
-  double mean_entries() const override {
-    const Index looked = std::min<Index>(n(), 1000);
-    Index entries = 0;
-    for (Index t = 0; t < looked; ++t)
-      rows_.for_each(row(n() * t / looked), [&](Index, double) { ++entries; });
-    return static_cast<double>(entries) /
-           static_cast<double>(std::max<Index>(looked, 1));
-  }
-  Index most_entries() const override {
-    Index most = 0;
-    for (Index i = 0; i < n(); ++i) {
-      Index entries = 0;
-      rows_.for_each(row(i), [&](Index, double) { ++entries; });
-      most = std::max(most, entries);
-    }
-    return most;
-  }
-  Index sizes(bool absolute, double *sums) const override {
-    Index most = 0;
-    for (Index i = 0; i < n(); ++i) {
-      Index entries = 0;
-      double sum = 0.0;
-      rows_.for_each(row(i), [&](Index, double v) {
-        sum += absolute ? std::abs(v) : v * v;
-        ++entries;
-      });
-      sums[i] = sum;
-      most = std::max(most, entries);
-    }
-    return most;
-  }
+  Index count(Index i) const override { return rows_.count(row(i)); }
   void read(Index i, double *x) const override {
     std::fill(x, x + d(), 0.0);
     rows_.for_each(row(i), [&](Index k, double v) { x[k] = v; });
   }
   void entries(Index i, Entries &out) const override {
-    out.columns.clear();
-    out.values.clear();
+    out.columns.resize(count(i));
+    out.values.resize(count(i));
+    Index e = 0;
     rows_.for_each(row(i), [&](Index k, double v) {
-      out.columns.push_back(static_cast<Order>(k));
-      out.values.push_back(v);
+      out.columns[e] = static_cast<Order>(k);
+      out.values[e++] = v;
     });
   }
-  void scatter(Index i, Index lane, double scale,
-               Scattered<float> &block) const override {
-    put(i, lane, scale, block);
-  }
-  void scatter(Index i, Index lane, double scale,
-               Scattered<double> &block) const override {
-    put(i, lane, scale, block);
-  }
-  void clear(Index i, Scattered<float> &block) const override { wipe(i, block); }
-  void clear(Index i, Scattered<double> &block) const override { wipe(i, block); }
-  void sums(const Index *which, Index m, double scale, bool overlap,
-            const Scattered<float> &block, float *sums) const override {
+  void sums(const Index *which, Index m, double scale, bool overlap, const float *block,
+            float *sums) const override {
     overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
             : add_all<tile::Dot>(which, m, scale, block, sums);
   }
   void sums(const Index *which, Index m, double scale, bool overlap,
-            const Scattered<double> &block, double *sums) const override {
+            const double *block, double *sums) const override {
     overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
             : add_all<tile::Dot>(which, m, scale, block, sums);
-  }
-  void half_self(Index i, double scale, bool overlap, float *h) const override {
-    overlap ? half<tile::Overlap>(i, scale, h) : half<tile::Dot>(i, scale, h);
-  }
-  void half_self(Index i, double scale, bool overlap, double *h) const override {
-    overlap ? half<tile::Overlap>(i, scale, h) : half<tile::Dot>(i, scale, h);
   }
 
  private:
-  template <class Step>
-  static constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
-  static constexpr int kGroup = tile::kGroup;
   Index row(Index i) const { return all_ ? i : named_[i]; }
-  template <class T>
-  void put(Index i, Index lane, double scale, Scattered<T> &block) const {
-    rows_.for_each(row(i), [&](Index k, double v) {
-      block.at(k)[lane] = static_cast<T>(scale * v);
-    });
-  }
-  template <class T>
-  void wipe(Index i, Scattered<T> &block) const {
-    rows_.for_each(
-        row(i), [&](Index k, double) { std::fill_n(block.at(k), tile::kPanel, T(0)); });
-  }
   template <class Step, class T>
-  void add_all(const Index *which, Index m, double scale, const Scattered<T> &block,
+  void add_all(const Index *which, Index m, double scale, const T *block,
                T *sums) const {
-    for (Index t = 0; t < m; ++t)
-      add<Step>(which[t], scale, block, sums + t * tile::kPanel);
+    for (Index t = 0; t < m; ++t, sums += tile::kPanel)
+      add<Step>(which[t], scale, block, sums);
   }
   template <class Step, class T>
-  void add(Index i, double scale, const Scattered<T> &block, T *sums) const {
-    T values[kGroup];
-    Index columns[kGroup];
-    int m = 0;
-    bool first = true;
-    const auto flush = [&] {
-      tile::gather<Step>(values, columns, m, block.values.data(), first, sums);
-      first = false;
-      m = 0;
-    };
-    rows_.for_each(row(i), [&](Index k, double v) {
-      values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
-      columns[m] = k;
-      if (++m == kGroup) flush();
-    });
-    if (m > 0 || first) flush();
-  }
-  template <class Step, class T>
-  void half(Index i, double scale, T *h) const {
-    T values[kGroup], block[kGroup * tile::kPanel] = {}, sums[tile::kPanel];
-    Index columns[kGroup];
+  void add(Index i, double scale, const T *block, T *sums) const {
+    constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
+    T values[tile::kGroup];
+    Index columns[tile::kGroup];
     int m = 0;
     bool first = true;
     const auto flush = [&] {
@@ -258,16 +176,14 @@ class PointsOf final : public Points {
       first = false;
       m = 0;
     };
-    rows_.for_each(row(i), [&](Index, double v) {
-      values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
-      block[m * tile::kPanel] =
-          static_cast<T>(kProduct<Step> ? scale * scale * v : scale * v);
-      columns[m] = m;
-      if (++m == kGroup) flush();
+    rows_.for_each(row(i), [&](Index k, double v) {
+      values[m] = static_cast<T>(kProduct ? v : scale * v);
+      columns[m] = k;
+      if (++m == tile::kGroup) flush();
     });
     if (m > 0 || first) flush();
-    *h = T(0.5) * sums[0];
   }
+
   Rows rows_;
   Vector<Order> named_;
   bool all_;
@@ -321,6 +237,11 @@ struct KernelMap {
   // Whether sparse points use the overlap: the Laplacian kernel is its exponential.
   bool overlap() const { return shape == tile::Shape::kLaplacian; }
   double block_scale() const { return overlap() ? scale : scale * scale; }
+  // An entry of a point that meets a block, which has the other scale of a product.
+  template <class T>
+  T entry(double v) const {
+    return static_cast<T>(overlap() ? scale * v : v);
+  }
   tile::Shape sparse_shape() const {
     return overlap() ? tile::Shape::kExponential : shape;
   }
@@ -356,13 +277,16 @@ struct KernelMap {
     return h;
   }
 
-  // Returns the same without centring, and the largest number of entries of a point in
-  // `most`.
-  Vec of_entries(const Points &points, Index &most) const {
-    Vec h(points.n());
-    most = points.sizes(overlap(), h.data());
+  // Returns the same without centring.
+  Vec of_entries(const Points &points) const {
+    Vec h(points.n(), 0.0);
+    Entries entries;
     const double factor = block_scale() * (overlap() ? 1.0 : 0.5);
-    for (double &v : h) v *= factor;
+    for (Index i = 0; i < points.n(); ++i) {
+      points.entries(i, entries);
+      for (const double v : entries.values) h[i] += overlap() ? std::abs(v) : v * v;
+      h[i] *= factor;
+    }
     return h;
   }
 
@@ -420,6 +344,38 @@ struct KernelMap {
     return out;
   }
 };
+
+// Computes sums_l from step(value_t, block[column_t][l]) over m entries t, in groups.
+template <class T>
+void gather(bool overlap, const T *values, const Order *columns, Index m,
+            const T *block, T *sums) {
+  Index from = 0;
+  do {
+    const auto some = static_cast<int>(std::min<Index>(m - from, tile::kGroup));
+    overlap ? tile::gather<tile::Overlap>(values + from, columns + from, some, block,
+                                          from == 0, sums)
+            : tile::gather<tile::Dot>(values + from, columns + from, some, block,
+                                      from == 0, sums);
+    from += some;
+  } while (from < m);
+}
+
+// Returns the sum of a point with itself, given its stored entries, with the bits of
+// sums of `Points`.
+template <class T>
+T self_sum(const KernelMap &map, const Vec &entries) {
+  const Index m = entries.size();
+  Vector<T> values(m), block(m * tile::kPanel, T(0));
+  Vector<Order> columns(m);
+  for (Index t = 0; t < m; ++t) {
+    values[t] = map.entry<T>(entries[t]);
+    block[t * tile::kPanel] = static_cast<T>(map.block_scale() * entries[t]);
+    columns[t] = static_cast<Order>(t);
+  }
+  T sums[tile::kPanel];
+  gather(map.overlap(), values.data(), columns.data(), m, block.data(), sums);
+  return sums[0];
+}
 
 // Error bounds of values of an exponential kernel that are computed from products, in
 // units of rounding u of T.
@@ -507,9 +463,10 @@ template <class T>
 using Panels = Packed<T, tile::kPanel>;
 
 // Packs the points who(0), ..., who(m - 1). `rows` is a reusable buffer.
-template <class T, int kWidth, class Who>
-void pack(const KernelMap &map, const Points &points, Index m, const Who &who,
-          Packed<T, kWidth> &out, Vector<T> &rows) {
+template <class T, int kWidth>
+void pack(const KernelMap &map, const Points &points, Index m,
+          const std::function<Index(Index)> &who, Packed<T, kWidth> &out,
+          Vector<T> &rows) {
   const Index d = points.d();
   Vec x(d);
   rows.resize(d * kWidth);

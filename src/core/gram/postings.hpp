@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "points.hpp"
 
@@ -123,8 +124,7 @@ class Postings {
         Index at = common_start_[t];
         for (Index e = 0; e < entries.columns.size(); ++e) {
           const Order rank = features_->rank(entries.columns[e]);
-          const T value = static_cast<T>(overlap_ ? map.scale * entries.values[e]
-                                                  : entries.values[e]);
+          const T value = map.entry<T>(entries.values[e]);
           if (rank <= common) {
             common_rows_[at] = rank - 1;
             common_values_[at++] = value;
@@ -164,60 +164,28 @@ class Postings {
   static T self_sum(const KernelMap &map, const Ranking &features,
                     const Entries &entries) {
     const bool overlap = map.overlap();
-    Vector<Order> rows;
-    Vector<T> values, block;
-    T rare[2], sum = T(0);
-    const auto is_common = [&](Index e) {
-      const Order rank = features.rank(entries.columns[e]);
-      return rank > 0 && rank <= features.common();
-    };
-    const auto pair = [&](double v) {
-      rare[0] = static_cast<T>(overlap ? map.scale * v : v);
-      rare[1] = static_cast<T>(map.block_scale() * v);
-    };
-    for (Index e = 0; e < entries.columns.size(); ++e)
-      if (is_common(e)) {
-        pair(entries.values[e]);
-        rows.push_back(static_cast<Order>(rows.size()));
-        values.push_back(rare[0]);
-        block.resize(block.size() + tile::kPanel, T(0));
-        block[block.size() - tile::kPanel] = rare[1];
-      }
-    T sums[tile::kPanel], before = T(0);
-    gather(overlap, values.data(), rows.data(), rows.size(), block.data(), sums);
+    Vec common;
+    T sum = T(0), before = T(0);
     Index many = 0;
-    for (Index e = 0; e < entries.columns.size(); ++e)
-      if (!is_common(e)) {
-        if (many > 0 && many % kSpan == 0) {
-          before += sum;
-          sum = T(0);
-        }
-        ++many;
-        pair(entries.values[e]);
-        sum = add_one(overlap, rare[0], rare[1], sum);
+    for (Index e = 0; e < entries.columns.size(); ++e) {
+      const Order rank = features.rank(entries.columns[e]);
+      const double v = entries.values[e];
+      if (rank > 0 && rank <= features.common()) {
+        common.push_back(v);
+        continue;
       }
-    return sums[0] + (before + sum);
+      if (many > 0 && many % kSpan == 0) before += std::exchange(sum, T(0));
+      ++many;
+      sum =
+          add_one(overlap, map.entry<T>(v), static_cast<T>(map.block_scale() * v), sum);
+    }
+    return dualgap::self_sum<T>(map, common) + (before + sum);
   }
   // Number of rare features of a query after which their float32 sum restarts.
   static constexpr Index kSpan = std::is_same_v<T, float> ? 32 : Index{1} << 40;
   // Bound on the additions that a term of a sum of m entries passes.
   static Index longest_chain(Index m) {
     return tile::longest_chain<T>(m) + std::min(m, kSpan) + m / kSpan + 2;
-  }
-
-  static void gather(bool overlap, const T *values, const Order *rows, Index m,
-                     const T *block, T *sums) {
-    Index from = 0;
-    do {
-      const auto count = std::min<Index>(m - from, tile::kGroup);
-      const auto some = static_cast<int>(count);
-      const bool first = from == 0;
-      overlap ? tile::gather<tile::Overlap>(values + from, rows + from, some, block,
-                                            first, sums)
-              : tile::gather<tile::Dot>(values + from, rows + from, some, block, first,
-                                        sums);
-      from += count;
-    } while (from < m);
   }
 
  private:
@@ -277,8 +245,8 @@ class PostedBlock {
     const Index first = targets.first(chunk);
     for (Index t = 0; t < targets.rows(chunk); ++t) {
       const auto list = targets.common(first + t);
-      Postings<T>::gather(targets.overlap(), list.values, list.rows, list.count,
-                          common_.data(), sums + t * tile::kPanel);
+      gather(targets.overlap(), list.values, list.rows, list.count, common_.data(),
+             sums + t * tile::kPanel);
     }
     // Work on a few contiguous lanes at a time, because points are accessed at random.
     const Index rows = targets.rows(chunk), stride = targets.largest() + kLanes;

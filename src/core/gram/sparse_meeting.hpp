@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 
 #include "../stop.hpp"
 #include "postings.hpp"
@@ -22,7 +23,7 @@ class ScatteredBlock {
       (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
 
   ScatteredBlock(const KernelMap &map, const Points &points)
-      : map_(map), points_(points), block_(points.d()) {}
+      : map_(map), points_(points), block_(points.d() * tile::kPanel, T(0)) {}
   // Number of blocks that process the same targets in turn and together fit in cache.
   static Index together(const Points &points) {
     constexpr Index kMost = 64;
@@ -34,39 +35,43 @@ class ScatteredBlock {
   // Sets the points who(0), ..., who(m - 1). `h` holds the h of all points if known.
   template <class Who>
   void set(Index m, const Who &who, const T *h = nullptr) {
-    for (const Index i : who_) points_.clear(i, block_);
-    who_.clear();
+    for (const Order k : columns_) std::fill_n(at(k), tile::kPanel, T(0));
+    columns_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
     for (Index t = 0; t < m; ++t) {
-      who_.push_back(who(t));
-      if (h)
-        h_[t] = h[who_.back()];
-      else
-        points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
+      const Index i = who(t);
+      points_.entries(i, entries_);
+      h_[t] = h ? h[i] : T(0.5) * self_sum<T>(map_, entries_.values);
+      for (Index e = 0; e < entries_.columns.size(); ++e) {
+        const Order k = entries_.columns[e];
+        at(k)[t] = static_cast<T>(map_.block_scale() * entries_.values[e]);
+        columns_.push_back(k);
+      }
     }
-    for (Index t = 0; t < m; ++t)
-      points_.scatter(who_[t], t, map_.block_scale(), block_);
   }
   // out[t][l] <- k(point l of the block, z_which(t)) for all 32 points l and t < m <=
   // 32, given the h of all z.
-  template <class Kernel, class Which>
-  void kernels(const Kernel &kernel, const Points &targets, const Which &which, Index m,
-               const T *h, T *out) const {
+  template <class Which>
+  void kernels(const tile::Parameters &parameters, const Points &targets,
+               const Which &which, Index m, const T *h, T *out) const {
     T own[tile::kPanel];
     Index rows[tile::kPanel];
     for (Index t = 0; t < m; ++t) {
       rows[t] = which(t);
       own[t] = h[rows[t]];
     }
-    targets.sums(rows, m, map_.scale, map_.overlap(), block_, out);
-    tile::values(out, m, kernel, own, h_);
+    targets.sums(rows, m, map_.scale, map_.overlap(), block_.data(), out);
+    tile::values(map_.sparse_shape(), parameters, out, m, own, h_);
   }
 
  private:
+  T *at(Index k) { return block_.data() + k * tile::kPanel; }
+
   const KernelMap &map_;
   const Points &points_;
-  Vector<Index> who_;
-  Scattered<T> block_;
+  Entries entries_;
+  Vector<Order> columns_;  // that are not 0
+  Vector<T> block_;        // [d][kPanel]
   T h_[tile::kPanel] = {};
 };
 
@@ -97,9 +102,7 @@ class SparseMeeting {
     return postings_ ? kPosted : ScatteredBlock<T>::together(queries_);
   }
   // Number of units of work for threads.
-  Index units() const {
-    return postings_ ? postings_->chunks() : (many_ + tile::kPanel - 1) / tile::kPanel;
-  }
+  Index units() const { return postings_ ? postings_->chunks() : tile::panels(many_); }
   Index blocks() const { return blocks_; }
   void clear() { blocks_ = 0; }
   // Adds a block of the points who(0), ..., who(m - 1).
@@ -116,22 +119,21 @@ class SparseMeeting {
   }
   // Calls then(b, j, count, values) with the values[t][l] of the targets j, ...,
   // j + count - 1 and the queries l of block b.
-  template <class Kernel, class Then>
-  void meet(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-            const Then &then) const {
+  using Then = std::function<void(Index b, Index j, Index count, const T *values)>;
+  void meet(const tile::Parameters &parameters, Index begin, Index end,
+            SharedPoll &shared, const Then &then) const {
     if (postings_)
-      meet_postings(kernel, begin, end, shared, then);
+      meet_postings(parameters, begin, end, shared, then);
     else
-      meet_entries(kernel, begin, end, shared, then);
+      meet_entries(parameters, begin, end, shared, then);
   }
 
  private:
   static constexpr Index kWork = 64;  // work per value for a poll
 
   Index target(Index j) const { return columns_ ? columns_[j] : j; }
-  template <class Kernel, class Then>
-  void meet_entries(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-                    const Then &then) const {
+  void meet_entries(const tile::Parameters &parameters, Index begin, Index end,
+                    SharedPoll &shared, const Then &then) const {
     constexpr Index kTogether = ScatteredBlock<T>::kTargets;
     T values[tile::kPanel * tile::kPanel] = {};
     for (Index from = begin; from < end; from += kTogether) {
@@ -141,7 +143,7 @@ class SparseMeeting {
           const Index j = p * tile::kPanel;
           const Index count = std::min<Index>(tile::kPanel, many_ - j);
           scattered_[b].kernels(
-              kernel, targets_, [&](Index t) { return target(j + t); }, count, h_,
+              parameters, targets_, [&](Index t) { return target(j + t); }, count, h_,
               values);
           then(b, j, count, values);
         }
@@ -149,10 +151,9 @@ class SparseMeeting {
       }
     }
   }
-  template <class Kernel, class Then>
-  void meet_postings(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-                     const Then &then) const {
-    const Index room = (postings_->largest() + tile::kPanel - 1) / tile::kPanel;
+  void meet_postings(const tile::Parameters &parameters, Index begin, Index end,
+                     SharedPoll &shared, const Then &then) const {
+    const Index room = tile::panels(postings_->largest());
     Vector<T> strip;
     Vector<T> sums(room * tile::kPanel * tile::kPanel);
     for (Index c = begin; c < end; ++c)
@@ -163,7 +164,8 @@ class SparseMeeting {
         for (Index t = 0; t < rows; t += tile::kPanel) {
           const Index count = std::min<Index>(tile::kPanel, rows - t);
           T *values = sums.data() + t * tile::kPanel;
-          tile::values(values, count, kernel, postings_->h() + first + t, block.h());
+          tile::values(map_.sparse_shape(), parameters, values, count,
+                       postings_->h() + first + t, block.h());
           std::fill(values + count * tile::kPanel, values + tile::kPanel * tile::kPanel,
                     T(0));
           then(b, first + t, count, values);

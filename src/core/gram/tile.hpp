@@ -31,7 +31,9 @@ using simd::Pack;
 using simd::unroll;
 
 inline constexpr int kPanel = 32;
-inline constexpr Index in_panels(Index n) { return (n + kPanel - 1) / kPanel * kPanel; }
+// Panels of n points, and the points that these have room for.
+inline constexpr Index panels(Index n) { return (n + kPanel - 1) / kPanel; }
+inline constexpr Index in_panels(Index n) { return panels(n) * kPanel; }
 #if defined(__AVX512F__)
 inline constexpr int kRows = 12;
 #else
@@ -310,19 +312,6 @@ DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
   }
 }
 
-// Replaces other sums (of sparse rows) by kernel values: s[r][j] for m points r and the
-// kPanel points of a block.
-template <class T, class Kernel>
-DUALGAP_NOINLINE void values(T *s, Index m, const Kernel &kernel, const T *h_rows,
-                             const T *h_columns) {
-  using V = Pack<T>;
-  for (Index r = 0; r < m; ++r, s += kPanel) {
-    const V h = V::all(h_rows[r]);
-    for (int j = 0; j < kPanel; j += V::kLanes)
-      kernel.value(V::load(s + j), h, V::load(h_columns + j)).store(s + j);
-  }
-}
-
 // Returns sum_l a_l b_l over a panel.
 template <class T>
 double dot(const T *a, const T *b) {
@@ -387,6 +376,21 @@ void with_kernel(Shape shape, const Parameters &parameters, F &&f) {
     case Shape::kSigmoid:
       return f(Kernel<Shape::kSigmoid, T>(parameters));
   }
+}
+
+// Replaces other sums (of sparse rows) by kernel values: s[r][j] for m points r and the
+// kPanel points of a block.
+template <class T>
+DUALGAP_NOINLINE void values(Shape shape, const Parameters &parameters, T *s, Index m,
+                             const T *h_rows, const T *h_columns) {
+  using V = Pack<T>;
+  with_kernel<T>(shape, parameters, [&](const auto &kernel) {
+    for (Index r = 0; r < m; ++r, s += kPanel) {
+      const V h = V::all(h_rows[r]);
+      for (int j = 0; j < kPanel; j += V::kLanes)
+        kernel.value(V::load(s + j), h, V::load(h_columns + j)).store(s + j);
+    }
+  });
 }
 
 }  // namespace dualgap::tile

@@ -37,16 +37,35 @@ Vector<T> grouped(const double *coef, Index m, Index first, Index count, Index o
   return out;
 }
 
-// Computes sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) for every part of
-// the m points `who`, with values of type T. `postings` are the postings of these z, if
-// known. Returns false if told to stop; the sums are incomplete then.
+// Points whose values are computed in the same way, and their coefficients.
+struct Group {
+  Vector<Order> who;
+  Vec coef;  // [outputs][who]
+  Vector<Part> parts;
+};
+
+// What to add to the sums of every part of a group: sum_i coef[o, i] k(x_who[i],
+// z_at(j)) to sums[o][j].
+struct Addition {
+  const KernelMap &map;
+  bool dense;
+  const Points &points;
+  const Group &group;
+  Index outputs;
+  const Points &targets;
+  Some at;
+  Team &team;
+};
+
+// Adds with values of type T. `postings` are the postings of these z, if known. Returns
+// false if told to stop; the sums are incomplete then.
 template <class T>
-bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
-               const double *coef, Index outputs, const Vector<Part> &parts,
-               const Points &targets, Some at, Team &team, Poll &poll,
-               const Postings<T> *postings = nullptr) {
-  const Index m = who.count, n = at.count, d = targets.d();
-  const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
+bool add_times(const Addition &of, Poll &poll, const Postings<T> *postings = nullptr) {
+  const KernelMap &map = of.map;
+  const Points &targets = of.targets;
+  const bool dense = of.dense;
+  const Index n = of.at.count, d = targets.d(), outputs = of.outputs;
+  const Index panels = tile::panels(n);
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Bytes of points packed at a time; targets are packed again for the next points.
   constexpr Index kBytes = 64 << 20;
@@ -66,11 +85,12 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   std::unique_ptr<const Postings<T>> own;
   if (!dense && !postings && SparseMeeting<T>::by_postings(targets)) {
     const auto features = std::make_shared<const Ranking>(targets);
-    own = std::make_unique<const Postings<T>>(map, targets, features, at.numbers, n);
+    own = std::make_unique<const Postings<T>>(map, targets, features, of.at.numbers, n);
     postings = own.get();
   }
-  if (!dense && !postings) h = half_selves<T>(map, targets, team);
-  SparseMeeting<T> meeting(map, points, targets, at.numbers, n, h.data(), postings);
+  if (!dense && !postings) h = half_selves<T>(map, targets, of.team);
+  SparseMeeting<T> meeting(map, of.points, targets, of.at.numbers, n, h.data(),
+                           postings);
 
   // Process the gathered pieces with all targets. A strip is used with as many panels
   // as fit in cache.
@@ -83,7 +103,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
       const Index first = p * tile::kPanel;
       const Index last = std::min(std::min(p + together, end) * tile::kPanel, n);
       pack(
-          map, targets, last - first, [&](Index t) { return at(first + t); }, near,
+          map, targets, last - first, [&](Index t) { return of.at(first + t); }, near,
           buffer);
       Index met = 0;
       tile::with_kernel<T>(map.shape, map.parameters, [&](const auto &kernel) {
@@ -97,12 +117,12 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
                                       first + g * tile::kPanel));
           };
           if (outputs == 1)
-            pass([&](const T *of, Index j) {
-              return tile::AddTimes<T>{of, piece.sums[0] + j};
+            pass([&](const T *coef, Index j) {
+              return tile::AddTimes<T>{coef, piece.sums[0] + j};
             });
           else
-            pass([&](const T *of, Index j) {
-              return tile::AddManyTimes<T>{of, outputs, piece.sums, j};
+            pass([&](const T *coef, Index j) {
+              return tile::AddManyTimes<T>{coef, outputs, piece.sums, j};
             });
           met += piece.count;
         }
@@ -111,39 +131,39 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
     }
   };
   const auto meet_sparse = [&](Index, Index begin, Index end) {
-    tile::with_kernel<T>(map.sparse_shape(), map.parameters, [&](const auto &kernel) {
-      meeting.meet(kernel, begin, end, shared,
-                   [&](Index b, Index j, Index count, const T *values) {
-                     const Piece &piece = pieces[b];
-                     for (Index o = 0; o < outputs; ++o)
-                       for (Index t = 0; t < count; ++t)
-                         piece.sums[o][j + t] += tile::dot(
-                             piece.coef.data() + o * width, values + t * tile::kPanel);
-                   });
-    });
+    meeting.meet(map.parameters, begin, end, shared,
+                 [&](Index b, Index j, Index count, const T *values) {
+                   const Piece &piece = pieces[b];
+                   for (Index o = 0; o < outputs; ++o)
+                     for (Index t = 0; t < count; ++t)
+                       piece.sums[o][j + t] += tile::dot(piece.coef.data() + o * width,
+                                                         values + t * tile::kPanel);
+                 });
   };
   Index gathered = 0;
   const auto meet = [&] {
     const Index units = dense ? panels : meeting.units();
-    const Index shares = std::max<Index>(1, std::min(team.shares(), units));
+    const Index shares = std::max<Index>(1, std::min(of.team.shares(), units));
     if (dense)
-      team.run(shares, units, meet_dense);
+      of.team.run(shares, units, meet_dense);
     else
-      team.run(shares, units, meet_sparse);
+      of.team.run(shares, units, meet_sparse);
     pieces.clear();
     meeting.clear();
     gathered = 0;
   };
-  for (const Part &part : parts) {
+  for (const Part &part : of.group.parts) {
     for (Index first = 0; first < part.count && !shared.leave(); first += chunk) {
       Piece piece{
           part.first + first, std::min(chunk, part.count - first), part.sums, {}, {}};
-      const auto of = [&](Index t) { return who(piece.first + t); };
-      piece.coef = grouped<T>(coef, m, piece.first, piece.count, outputs, width);
+      const Order *who = of.group.who.data() + piece.first;
+      const auto point = [&](Index t) { return static_cast<Index>(who[t]); };
+      piece.coef = grouped<T>(of.group.coef.data(), of.group.who.size(), piece.first,
+                              piece.count, outputs, width);
       if (dense) {
-        pack(map, points, piece.count, of, piece.strips, rows);
+        pack(map, of.points, piece.count, point, piece.strips, rows);
       } else {
-        meeting.add(piece.count, of);
+        meeting.add(piece.count, point);
       }
       gathered += piece.count;
       pieces.push_back(std::move(piece));
@@ -153,15 +173,6 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   if (!pieces.empty() && !shared.leave()) meet();
   return !shared.leave();
 }
-
-// Points whose values are computed in the same way, and their coefficients.
-struct Group {
-  Vector<Order> who;
-  Vec coef;  // [outputs][who]
-  Vector<Part> parts;
-
-  Some some() const { return {who.data(), who.size()}; }
-};
 
 // Groups the points of all parts by `way_of(point)`, in the order of kWays.
 template <class WayOf>
@@ -184,23 +195,20 @@ std::array<Group, 3> by_ways(Some who, const double *coef, Index outputs,
   return groups;
 }
 
-// Does the same as add_times, from differences.
-inline bool add_differences(const Placement &placement, const tile::Parameters &shift,
-                            const Points &points, const Group &group, Index outputs,
-                            const Points &targets, Some at, Team &team, Poll &poll) {
-  KernelMap map = placement.differences();
-  map.parameters.shift = shift.shift;
-  if (placement.dense())
-    return add_times<double>(map, true, points, group.some(), group.coef.data(),
-                             outputs, group.parts, targets, at, team, poll);
+// Does the same from differences, given their map.
+inline bool add_differences(const Addition &of, Poll &poll) {
+  if (of.dense) return add_times<double>(of, poll);
+  const Group &group = of.group;
   const auto m = group.who.size();
   for (const Part &part : group.parts) {
     const double *coef = group.coef.data() + part.first;
     const auto add = [&](Index t, Index j, double value) {
-      for (Index o = 0; o < outputs; ++o) part.sums[o][j] += coef[o * m + t] * value;
+      for (Index o = 0; o < of.outputs; ++o) part.sums[o][j] += coef[o * m + t] * value;
     };
     const Some who{group.who.data() + part.first, part.count};
-    if (!meet_differences(map, points, who, targets, at, team, poll, add)) return false;
+    if (!meet_differences(of.map, of.points, who, of.targets, of.at, of.team, poll,
+                          add))
+      return false;
   }
   return true;
 }
@@ -225,27 +233,20 @@ inline std::array<Group, 3> by_placement(const Placement &placement, bool precis
   return by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
 }
 
-// Does the same as add_times, over all points and targets, with the accuracy of
-// by_placement.
+// Adds over all points and targets, with the accuracy of by_placement.
 inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
                        const double *coef, Index outputs, const Vector<Part> &parts,
                        const Points &targets, Team &team, Poll &poll) {
   const Placement placement(std::move(map), points, targets, dense);
   const auto groups = by_placement(placement, precise, points, coef, outputs, parts);
-  const Some all{nullptr, targets.n()};
-  const auto add = [&]<class T>(const Group &group) {
-    return add_times<T>(placement.products(), dense, points, group.some(),
-                        group.coef.data(), outputs, group.parts, targets, all, team,
-                        poll);
-  };
   for (const Way way : kWays) {
     const Group &group = groups[static_cast<std::size_t>(way)];
     if (group.who.empty()) continue;
-    const bool whole = way == Way::kSingle ? add.template operator()<float>(group)
-                       : way == Way::kDouble
-                           ? add.template operator()<double>(group)
-                           : add_differences(placement, {}, points, group, outputs,
-                                             targets, all, team, poll);
+    const Addition of{placement.map(way),     dense, points, group, outputs, targets,
+                      {nullptr, targets.n()}, team};
+    const bool whole = way == Way::kSingle   ? add_times<float>(of, poll)
+                       : way == Way::kDouble ? add_times<double>(of, poll)
+                                             : add_differences(of, poll);
     if (!whole) return false;
   }
   return true;
