@@ -116,7 +116,9 @@ def test_a_huge_gamma_makes_distinct_rows_orthogonal(gamma, layout):
         gram = Gram(X, kernel)
         np.testing.assert_allclose(gram.block(np.arange(6)), same, atol=1e-30)
         for i in range(6):
-            np.testing.assert_allclose(gram.times(np.eye(6)[i]), same[i], atol=1e-30)
+            sums = gram.times(np.eye(6)[i], errors=(errors := np.empty(6)))
+            np.testing.assert_allclose(sums, same[i], atol=1e-30)
+            assert (errors > 0.0).all()
             np.testing.assert_allclose(gram.row(i), same[i], atol=1e-30)
         found = single_values(kernel, X, X, np.ones((1, 6)), 0.0)
         np.testing.assert_allclose(found, same.sum(axis=1), rtol=1e-12)
@@ -139,6 +141,8 @@ def test_rows_of_the_block_solver_are_right(name, layout, threads):
             layout == "dense",
             threads,
         )
+        if (place, name, layout) == ("ordinary", "rbf", "dense"):
+            np.testing.assert_allclose(rows.centre, X.mean(axis=0), rtol=1e-9)
         out = np.empty((len(who), 96), np.float32)
         assert rows.rows(who, out, core.Stop())
         bound = np.empty(n)
@@ -147,6 +151,32 @@ def test_rows_of_the_block_solver_are_right(name, layout, threads):
         if name == "rbf":  # for the Laplacian kernel no bound is claimed
             assert (off <= bound + 1e-9).all()
         assert off.max() <= 1e-3
+
+
+def test_bounds_count_the_longest_row_wherever_it_is():
+    X = sparse.random(40, 60, 0.05, random_state=0)
+    X, found = sparse.vstack([X, np.ones((1, 60))]).tocsr(), []
+    for turn in (1, -1):
+        errors = np.empty(41)
+        Gram(X[::turn], RBF(0.1)).times(np.ones(41), errors=errors)
+        found.append(errors[::turn])
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+def test_rows_of_far_points_in_16_bits():
+    """The kernel matrix is the identity, and all rows end at their bound."""
+    n = 64
+    X = 1e4 * np.random.default_rng(0).standard_normal((n, 2))
+    y, loss = np.resize([-1.0, 1.0], n), core.ResidualLoss(core.Loss(1, 0), 0, 1, 1)
+    form = core.KernelMap("rbf", 1.0, 0.0, 1)
+    rows = core.KernelRows(core.dense_rows(X, 0.0), form, None, True, 1)
+    problem = core.BlockProblem(y, np.full(n, 0.5), np.ones(n), loss, y, 0.0, False)
+    block = core.BlockSolver(rows, problem, n, n, 1 << 20, True, core.Random(0))
+    block.set_gradient(np.zeros(n))
+    for _ in range(4):
+        block.step(1e-3, core.Stop())
+    block.gradient(F := np.empty(n))
+    np.testing.assert_allclose(F, 0.5 * y, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
