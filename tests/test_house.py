@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4141,
     "data": 5837,
     "distributed": 2624,
-    "estimators": 11251,
+    "estimators": 11250,
     "kernels": 1632,
     "models": 6217,
     "papers": 3300,

@@ -404,15 +404,15 @@ def test_the_values_of_separate_fits_are_those_of_their_matrices():
 
 def test_folds_read_a_table_only_if_computing_the_values_costs_more():
     narrow, kernel = folds_of(3200, 20), RBF(0.05)
-    for Cs in ([1.0], np.geomspace(0.1, 100.0, 20)):
-        # Three separate walks, and no table.
-        assert len(narrow.walks(SVC(gamma=0.05), np.asarray(Cs))) == 3
-        assert narrow.table is None
+    for Cs, walks in ([1.0], 3), (np.geomspace(0.1, 100.0, 20), 1):
+        assert len(narrow.walks(SVC(gamma=0.05), np.asarray(Cs))) == walks
+        assert (narrow.table is None) == (walks == 3)
     wide = Points.of(np.zeros((3200, 300)))
     values = 2 * (3200 * 2 / 3) ** 2
     assert not table_pays(wide, kernel, values)
     assert table_pays(wide, kernel, 3 * values)
-    assert not table_pays(narrow.points, kernel, 1e4 * values)
+    assert not table_pays(narrow.points, kernel, 3 * values)
+    assert table_pays(narrow.points, kernel, 1e4 * values)
     sparse = Points.of(csr_matrix(([1.0], [0], [0, 1, *[1] * 3199]), (3200, 300)))
     assert not table_pays(sparse, kernel, 3 * values)
     assert table_pays(Points.of(np.zeros((3000, 2))), kernel, values)

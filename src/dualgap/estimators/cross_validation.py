@@ -89,8 +89,7 @@ class SVCCV(ClassifierSearch, KernelSearch):
     part lacks a class, the folds are trained one at a time. That takes ``4.6 n^2``
     bytes for each thread besides the matrix. If `cache_size` is smaller, every fit
     computes its kernel rows again, as :class:`SVC` does, and saves only steps. So it
-    does for more than 3,000 rows if that costs less than the matrix: for few models, or
-    for fewer than 50 features, whose kernel values cost less than reading them.
+    does for more than 3,000 rows and few models, which cost less than the matrix.
 
     With ``solver="nystroem"`` each fold draws landmarks from its training part, and
     computes its features once for all values of C. The features of a fold take

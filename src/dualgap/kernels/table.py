@@ -35,8 +35,11 @@ class KernelTableSettings:
     #: on columns of usps, with 2,000 and 5,000 rows.
     least_features: int = 50
     #: Cost of making a value of a table, besides its computation, in features. Measured
-    #: with 4,500 and 6,000 rows of 20, 100 and 300 features.
-    making: int = 300
+    #: with 4,500 to 7,494 rows of 16 to 300 features, and 2 to 10 classes.
+    making: int = 600
+    #: What a value of a table saves each fit besides its computation, in features: the
+    #: folds share their steps. Measured with these rows, and 1 to 5 values of C.
+    sharing: int = 50
     #: Rows of a table that always pays. Separate fits of so few rows go on to rounding.
     always: int = 3000
 
@@ -191,7 +194,7 @@ def table_pays(points: Points, kernel: Kernel, values: float) -> bool:
     if isinstance(kernel, Precomputed) or kernel.form is None or n <= SETTINGS.always:
         return True
     cost = operations(points.X)
-    return values * (cost - SETTINGS.least_features) > n**2 * (cost + SETTINGS.making)
+    return values * (cost + SETTINGS.sharing) > n**2 * (cost + SETTINGS.making)
 
 
 def whole_table(
