@@ -175,7 +175,7 @@ ROOMS = {
     "data": 5837,
     "distributed": 2624,
     "estimators": 11250,
-    "kernels": 1632,
+    "kernels": 1630,
     "models": 6217,
     "papers": 3300,
     "plot": 1066,

@@ -88,10 +88,7 @@ class Matrix:
         return self.core.statistics
 
     def row(self, i: int) -> Block:
-        """Return ``k(x_i, x_j)`` for all j, shape (n,), float32.
-
-        The row comes from the cache; if it is not there, it is computed and cached.
-        """
+        """Return ``k(x_i, x_j)`` for all j, float32; a row is cached once computed."""
         out = np.empty(self.n, dtype=np.float32)
         self.core.row(i, out)
         return out
@@ -197,8 +194,6 @@ class Gram(Matrix):
     X : ndarray or CSR matrix
     kernel : Kernel
     n : int
-    core : core.Gram
-        Rows and cache. Threads that share it wait for each other.
 
     Raises
     ------
