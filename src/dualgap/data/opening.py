@@ -261,18 +261,6 @@ def _plain(file: IO[bytes] | io.BufferedIOBase) -> Iterator[bytes]:
         yield piece
 
 
-def _inside(
-    opened: Callable[[BinaryIO], contextlib.AbstractContextManager[io.BufferedIOBase]],
-) -> Callable[[BinaryIO], Iterator[bytes]]:
-    """Return a decompressor from a class that wraps a file."""
-
-    def pieces(file: BinaryIO) -> Iterator[bytes]:
-        with opened(file) as reader:
-            yield from _plain(reader)
-
-    return pieces
-
-
 def _zst(file: BinaryIO) -> Iterator[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -325,9 +313,9 @@ def _zip(file: BinaryIO) -> Iterator[bytes]:
 
 
 DECOMPRESSORS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
-    ".gz": _inside(lambda file: gzip.GzipFile(fileobj=file)),
-    ".bz2": _inside(bz2.BZ2File),
-    ".xz": _inside(lzma.LZMAFile),
+    ".gz": lambda file: _plain(gzip.GzipFile(fileobj=file)),
+    ".bz2": lambda file: _plain(bz2.BZ2File(file)),
+    ".xz": lambda file: _plain(lzma.LZMAFile(file)),  # noqa: SIM115  (it opens none)
     ".zst": _zst,
     ".zip": _zip,
 }
