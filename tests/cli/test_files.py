@@ -1,4 +1,4 @@
-"""Files as people have them, of 202 kinds: each trains, or is refused in a sentence."""
+"""Files as people have them, of 206 kinds: each trains, or is refused in a sentence."""
 
 from __future__ import annotations
 
@@ -276,6 +276,12 @@ REFUSED: dict[str, Kind] = {
     ),
     "ARFF": Kind(lambda: b"% a\n@RELATION a\n@data\n1,2\n", words="is ARFF (Weka)"),
     "workbook": Kind(lambda: zipped("[Content_Types].xml"), words="workbook of Excel"),
+    "an open workbook": Kind(lambda: zipped("mimetype", "a"), words="LibreOffice"),
+    "gz of gz": Kind(
+        lambda: gzip.compress(gzip.compress(text())), words="holds a compressed file"
+    ),
+    "points for commas": Kind(text, ("--decimal", ","), "has a decimal point; give"),
+    "weights of 0": Kind(column("w", 0), ("--weight", "w"), "or all 0; give numbers"),
     "an old workbook": Kind(
         lambda: b"\xd0\xcf\x11\xe0" + bytes(99), words="workbook of Excel"
     ),

@@ -43,6 +43,7 @@ TRAIN = """
 --C 1 --lambda 1 => exclude each other
 --gamma 1 => --gamma is for --kernel, or for --loss smoothed_hinge
 --gamma auto --loss smoothed_hinge => give a number
+--decimal ; => --decimal ; is invalid; give ',', '.'.
 --gamma wide => give scale, auto, mean-distance or a positive number
 --gamma -1 --kernel rbf => or a positive number
 --kernel rbv => Did you mean 'rbf'?

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dualgap.data.chunks import read_arrays
 from dualgap.data.features import Features
-from dualgap.data.opening import kind_of, refuse_kind
+from dualgap.data.opening import kind_of
 from dualgap.data.table_file import TableOptions
 from dualgap.data.tables import Table, read_table
 
@@ -78,12 +78,6 @@ def test_the_first_bytes_tell_the_kind(start: bytes, kind: Any) -> None:
     assert kind_of(start) == kind
 
 
-@pytest.mark.parametrize("kind", ["xlsx", "json", "arff", "binary"])
-def test_what_no_command_reads_is_named(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"^t is .*(CSV|csv)"):
-        refuse_kind(kind, "t")
-
-
 ROWS = "a,b,species\n1,2.5,x\n\n-3,4e2,y\n"
 
 
@@ -99,7 +93,7 @@ ROWS = "a,b,species\n1,2.5,x\n\n-3,4e2,y\n"
         ROWS.replace(",", ";").replace(".", ","),
         ROWS.replace("\n", ",\n").replace(",\n,\n", ",\n\n"),
         "# made by, a program\n\n" + ROWS,
-        "\ufeff" + ROWS,
+        "\ufeff\ufeff" + ROWS,
         ROWS.encode("utf-16"),
         ROWS.encode("utf-16-be").join([b"\xfe\xff", b""]),
         ",a,b,species\n0,1,2.5,x\n1,-3,400,y\n",
@@ -135,7 +129,6 @@ def test_decimal_commas_and_thousands() -> None:
         ('a,y\n"1,000",0\n"2,500",1\n', "column 'a': '1,000' has thousands sep"),
         ('a,y\n1,0\n"2,500",1\n', r"line 3, column 1 \('a'\): '2,500' has thousands"),
         ("a;y\n1.000,5;0\n2;1\n", "'1.000,5' has thousands separators"),
-        ("a,y\n1'000,0\n2'500,1\n", "has thousands separators"),
         ("a,y\nUSD 5,0\n6,1\n", "'USD 5' is a number with a sign or unit"),
         ("a,y\n-1.5 cm,0\n6 cm,1\n", "is a number with a sign or unit"),
         ("a,y\n'5',0\n'6',1\n", "is a number with a sign or unit"),

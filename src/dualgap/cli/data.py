@@ -333,10 +333,9 @@ def read_data(
         weight.end()
         name = weight.name
     own = found.weight
-    if own is not None and not 0.0 <= own.min() <= own.max() < float("inf"):
-        raise ValueError(
-            f"{name} has weights that are negative or not finite; give numbers from 0"
-        )
+    if own is not None and not (own.min() >= 0.0 < own.max() < float("inf")):
+        told = "has weights that are negative, not finite or all 0"
+        raise ValueError(f"{name} {told}; give numbers from 0")
     return found
 
 

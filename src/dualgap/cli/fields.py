@@ -125,12 +125,12 @@ def reader(name: str, words: Sequence[str], intervals: Sequence[Range]) -> Reade
             value = _number(text, interval)
             if value is not None:
                 return value
-        remedies = [_in_words(interval) for interval in intervals]
         some = words if len(words) < MANY else [*words[:8], "and others"]
-        known = [", ".join(spelled(word) for word in some)] if words else []
+        shown = [spelled(w) if w[:1].isalnum() else repr(w) for w in some]
+        told = [", ".join(shown)] * bool(words) + [_in_words(i) for i in intervals]
         near = nearest(text, words, name) if words else None
         hint = f". Did you mean {near!r}?" if near else ""
-        raise ValueError(f"give {' or '.join(known + remedies)}{hint}")
+        raise ValueError(f"give {' or '.join(told)}{hint}")
 
     return read
 

@@ -135,7 +135,7 @@ class CsvTable(TableFile):
             )
         self.names, named = None, False
         if self._is_header(sample):
-            self.names = [field.strip() for field in sample[0]]
+            self.names = [field.strip("\ufeff \t\r\n") for field in sample[0]]
             self._header(sample)
             named = self._add_name(sample)
         rows = [row for row in sample if len(row) == self.count][: SETTINGS.sample - 1]

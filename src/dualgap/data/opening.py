@@ -56,7 +56,7 @@ NAMED = {
 }
 #: What to do about files that are something else.
 _OTHERS = {
-    "xlsx": "is a workbook of Excel; save the sheet as CSV",
+    "xlsx": "is a workbook of Excel or LibreOffice; save the sheet as CSV",
     "json": "is JSON; save the table as CSV or Parquet",
     "markup": "is HTML or XML; save the table as CSV",
     "arff": "is ARFF (Weka); read it with scipy.io.arff and save it as CSV",
@@ -119,11 +119,14 @@ def open_data(path: str, stream: BinaryIO | None = None) -> Iterator[DataFile]:
         if suffix is not None:
             pieces = decompressed(file, suffix, name)
             start = next(pieces, b"")
-            kind, _ = kind_of(start)
+            kind, again = kind_of(start)
+            if again is not None:
+                raise ValueError(f"{name} holds a compressed file; decompress it first")
             file = _stream(chain([start], pieces), name)
             if kind not in TEXTS:
                 file = io.BytesIO(file.read())
-        refuse_kind(kind, name)
+        if kind in _OTHERS:
+            raise ValueError(f"{name} {_OTHERS[kind]}")
         yield DataFile(kind, name, file, start, regular and suffix is None)
 
 
@@ -219,7 +222,8 @@ def kind_of(start: bytes) -> tuple[str, str | None]:
 def _kind_of_zip(start: bytes) -> tuple[str, str | None]:
     """Return the kind of an archive by the name of its first member."""
     first = start[30 : 30 + int.from_bytes(start[26:28], "little")]
-    if first.startswith((b"[Content_Types]", b"xl/", b"_rels/", b"docProps/")):
+    office = b"[Content_Types]", b"xl/", b"_rels/", b"docProps/", b"mimetype"
+    if first.startswith(office):
         return "xlsx", None
     array = not first or first.endswith(b".npy")
     return ("npz", None) if array else ("svmlight", ".zip")
@@ -245,12 +249,6 @@ def _kind_of_text(start: bytes) -> str:
             blanks = len(line.split()) > 1 and b":" not in line
             return "csv" if separated or blanks else "svmlight"
     return "svmlight"
-
-
-def refuse_kind(kind: str, name: str) -> None:
-    """Raise an error for a file of a kind that no command reads."""
-    if kind in _OTHERS:
-        raise ValueError(f"{name} {_OTHERS[kind]}")
 
 
 # ------------------------------------------------------------------ compressed files

@@ -214,6 +214,7 @@ class TableLearner:
     def __init__(self, table: TableFile, layout: Layout, options: TableOptions) -> None:
         self.options, self.name, self.title = options, table.name, table.title
         self.named = table.names is not None
+        self.typed = not isinstance(table, CsvTable)  # text has no types of columns
         #: Columns of the table in reading, and their faults.
         self.places, self.faults = layout.features, table.faults
         self.titles = [table.title(j) for j in layout.features]
@@ -325,9 +326,11 @@ class TableLearner:
             every = sorted(map(str, counts))
             odd = [w for w in every if look_of(w)] if title not in self.one_hot else []
             if odd:
-                text = Words(np.zeros(0, np.int32), odd).numbers()  # only of Arrow
-                told = "is a number as text; save the column as numbers"
-                told = f": {odd[0]!r} {told if text is not None else look_of(odd[0])}"
+                numbers = Words(np.zeros(0, np.int32), odd).numbers()
+                told = look_of(odd[0])
+                if self.typed and numbers is not None:
+                    told = "is a number as text; save the column as numbers"
+                told = f": {odd[0]!r} {told}"
                 raise ColumnError(f"{self.name}, ", f"column {title!r}", told)
             once, rows = [*counts.values()].count(1), sum(counts.values())
             alone = max(SETTINGS.alone, 0.9 * rows) <= once <= SETTINGS.most_words
