@@ -171,8 +171,8 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2329,
-    "cli": 4141,
-    "data": 5837,
+    "cli": 4140,
+    "data": 5826,
     "distributed": 2624,
     "estimators": 11250,
     "kernels": 1630,
