@@ -111,6 +111,14 @@ def dual(Z: Vector, cost: Vector, curvature: float, alpha: Vector) -> np.longdou
     return a.sum() - v @ v / 2 - diagonal / 2
 
 
+def conic(P: Any, q: Any, A: Any, b: Any, cones: list[Any]) -> Any:
+    """Minimise ``x'Px/2 + q'x`` with ``b - Ax`` in the cones, by Clarabel."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_iter = False, 200
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    return clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
+
+
 def _interior_point(
     Z: Vector, cost: Vector, curvature: float, linear: bool, length: float, value: float
 ) -> tuple[Vector, Vector]:
@@ -138,19 +146,9 @@ def _interior_point(
         )
         A = sparse.vstack([A, positive], format="csc")
         b = np.concatenate([b, np.zeros(n)])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_iter = 200
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
-    solver = clarabel.DefaultSolver(
-        sparse.diags(np.concatenate(quadratic), format="csc"),
-        np.concatenate(linear_term),
-        -A,
-        b,
-        [clarabel.NonnegativeConeT(len(b))],
-        settings,
-    )
-    solution = solver.solve()
+    P = sparse.diags(np.concatenate(quadratic), format="csc")
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    solution = conic(P, np.concatenate(linear_term), -A, b, cones)
     return np.array(solution.x[:d]) * length, np.array(solution.z[:n]) * value
 
 
@@ -277,14 +275,8 @@ class Box(NamedTuple):
         right.append(bounds[kept] / size)
         rows += len(kept)
         cones.append(clarabel.NonnegativeConeT(rows))
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.max_iter = 200
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
         A = sparse.vstack(blocks, format="csc")
-        solution = clarabel.DefaultSolver(
-            P, q, A, np.concatenate(right), cones, settings
-        ).solve()
+        solution = conic(P, q, A, np.concatenate(right), cones)
         a = np.clip(E @ np.array(solution.x) * size, self.lo, self.hi)
         if self.total is not None:
             off = a.sum() - self.total

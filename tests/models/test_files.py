@@ -152,52 +152,40 @@ def test_records_that_are_not_believed(
     assert words in refused(tmp_path / "m", signed(record, tensors))
 
 
+def put(name, place, value):
+    return lambda tensors: tensors[name].__setitem__(place, value)
+
+
+CSR = "not a valid CSR matrix"
+INDICES, INDPTR = "support_vectors.indices", "support_vectors.indptr"
+
+
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            lambda t: t["dual_coef"].__setitem__((0, 0), np.nan),
-            "dual_coef contains NaN",
-        ),
-        (lambda t: t["support_vectors"].__setitem__((0, 0), np.inf), "contains NaN"),
+        (put("dual_coef", (0, 0), np.nan), "dual_coef contains NaN"),
+        (put("support_vectors", (0, 0), np.inf), "contains NaN"),
         (lambda t: t.update(dual_coef=t["dual_coef"][:, :2].copy()), "has shape"),
         (lambda t: t.update(intercept=t["intercept"][:2].copy()), "has shape"),
-        (lambda t: t["n_support"].__setitem__(0, -1), "does not match the"),
-        (lambda t: t["n_support"].__setitem__(0, 2**62), "does not match the"),
-        (lambda t: t["support"].__setitem__(0, -1), "has indices outside"),
+        *((put("n_support", 0, k), "does not match the") for k in (-1, 2**62)),
+        (put("support", 0, -1), "has indices outside"),
         (lambda t: t.pop("support"), "it has the tensors"),
         (lambda t: t.pop("support_vectors"), "it has the tensors"),
         (
             lambda t: t.update(support_vectors=t["support_vectors"].astype(np.int64)),
             "not of type F32 or F64",
         ),
+        *((put(INDICES, 0, k), CSR) for k in (5, -1, 2**40)),
+        (lambda t: t[INDICES].__setitem__(1, t[INDICES][0]), CSR),
+        *((put(INDPTR, k, v), CSR) for k, v in ((0, 1), (-1, 2), (1, 2**40), (1, -3))),
     ],
 )
 def test_tensors_that_are_not_believed(tmp_path: Path, change: Any, words: str) -> None:
-    record, tensors = parts(content())
+    layout = sparse.csr_matrix if words == CSR else np.asarray
+    record, tensors = parts(content(layout=layout))
     change(tensors)
     assert words in refused(tmp_path / "m", signed(record, tensors))
-
-
-@pytest.mark.parametrize(
-    ("part", "change"),
-    [
-        ("indices", lambda a: a.__setitem__(0, 5)),
-        ("indices", lambda a: a.__setitem__(0, -1)),
-        ("indices", lambda a: a.__setitem__(0, 2**40)),
-        ("indices", lambda a: a.__setitem__(1, a[0])),
-        ("indptr", lambda a: a.__setitem__(0, 1)),
-        ("indptr", lambda a: a.__setitem__(-1, 2)),
-        ("indptr", lambda a: a.__setitem__(1, 2**40)),
-        ("indptr", lambda a: a.__setitem__(1, -3)),
-    ],
-)
-def test_sparse_vectors_that_are_not_believed(
-    tmp_path: Path, part: str, change: Any
-) -> None:
-    record, tensors = parts(content(layout=sparse.csr_matrix))
-    change(tensors[f"support_vectors.{part}"])
-    assert "not a valid CSR matrix" in refused(tmp_path / "m", signed(record, tensors))
 
 
 CONTENT = content()

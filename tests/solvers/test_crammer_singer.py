@@ -19,6 +19,7 @@ from dualgap.problems.crammer_singer import CrammerSingerProblem
 from dualgap.solvers import SequentialDual
 from dualgap.training import solve
 
+from ..qp import conic
 from ..twins.crammer_singer import CrammerSinger
 from ..twins.random import Random
 from .data import LAYOUTS
@@ -59,12 +60,8 @@ def qp(X, y, cost, K):
             row[K * d + i] = -1.0
             blocks.append(row)
             b.append(-1.0 if m != y[i] else 0.0)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    cones = [clarabel.NonnegativeConeT(len(b))]
-    A = sparse.csc_matrix(np.array(blocks))
-    return clarabel.DefaultSolver(P, q, A, np.array(b), cones, settings).solve().obj_val
+    A, cones = sparse.csc_matrix(np.array(blocks)), [clarabel.NonnegativeConeT(len(b))]
+    return conic(P, q, A, np.array(b), cones).obj_val
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
