@@ -38,6 +38,18 @@ def data(classes, n=120, d=5, seed=0):
     return X, codes
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_far_from_the_best_bias_are_balanced(classes):
+    X, codes = data(classes)
+    problem = LogisticProblem(X, codes, fit_intercept=True)
+    for far in (0.01, 3.0, 30.0):
+        S = np.random.default_rng(0).normal(size=(problem.outputs, len(X)))
+        S[0] += far
+        _, now = problem.balance(S, problem.outcome(S), 1e-9)
+        off = np.abs(now.residual @ problem.cost).sum()
+        assert off <= 1e-9 * (now.wrong @ problem.cost)
+
+
 def fit(problem, tol=1e-10, **options):
     return solve(problem, LogisticNewton(), tol=tol, **options)
 
