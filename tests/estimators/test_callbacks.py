@@ -143,8 +143,9 @@ def test_every_task_begins_once_and_ends_once_inside_its_parent(y, n_jobs):
 )
 def test_each_class_or_pair_has_its_own_task(model, tasks, n_jobs):
     recorder, y = Recorder(), np.array(["a", "b", "c"])[LABELS]
-    plain = quiet(clone(model), y)
-    quiet(model.set_params(n_jobs=n_jobs).set_callbacks(recorder), y)
+    plain, model = clone(model), clone(model).set_params(n_jobs=n_jobs)
+    quiet(plain, y)
+    quiet(model.set_callbacks(recorder), y)
     if isinstance(model, LinearSVC):  # pairs take another way, and round otherwise
         np.testing.assert_array_equal(model.coef_, plain.coef_)
     contexts = [c for c in recorder.contexts("begin") if c.task_name in tasks]

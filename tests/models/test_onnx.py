@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -128,7 +129,7 @@ def test_clusters_far_apart(kernel, spread):
 @pytest.mark.cases(None)
 def test_pairs_landmarks_and_sparse_models(model, layout):
     X, y = sample(5)
-    model.fit(layout(X), y)
+    model = clone(model).fit(layout(X), y)
     if layout is not np.asarray and isinstance(model, LinearSVC):
         model.sparsify()
     assert_served(model, X, np.float64)
@@ -259,7 +260,7 @@ def test_own_probabilities(model, classes, method):
 def test_wrappers_through_skl2onnx(model):
     X, y = sample(3)
     register_skl2onnx()
-    model.fit(X, y)
+    model = clone(model).fit(X, y)
     proto = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
     label = served(proto, X, X.dtype)[0].ravel()  # one versus one: a column
     np.testing.assert_array_equal(label, model.predict(X))
