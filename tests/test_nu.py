@@ -23,11 +23,11 @@ from dualgap import (
     patch_sklearn,
     to_onnx,
 )
-from dualgap.kernel import BlockSolver, Linear
+from dualgap.kernel import RBF, BlockSolver, Linear
 from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
 from dualgap.solvers import get_solver
-from dualgap.solvers.kernel.auto import solve_nu_pairs
+from dualgap.solvers.kernel.auto import solve_alone, solve_nu_pairs
 from dualgap.training import batch as training
 from dualgap.training import solve
 
@@ -209,6 +209,47 @@ def test_small_pairs_in_one_call_are_those_of_a_generic_solver(
         other.fit(X, y, weight).decision_function(X),
         atol=1e-4,
     )
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("nu", [0.02, 0.4, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_regressions_in_one_call_are_those_of_a_generic_solver(nu, weighted):
+    for C, n in ((0.3, 45), (20.0, 45), (5.0, 401)):
+        X, target, _, weight = data(n)
+        weight = weight if weighted else None
+        model = NuSVR(nu=nu, C=C, gamma=0.5, tol=1e-8)
+        seen = []
+
+        def together(*args, seen=seen):
+            seen.append(solve_alone(*args))
+            return seen[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(training.WHOLE, "kernel-nu-regression", (together,))
+            model.fit(X, target, weight)
+        (found,) = seen
+        assert (found is None) == (n - (0 if weight is None else 5) > 400)
+        certificate = model.certificate_
+        assert certificate.meets(1e-8)
+        other = clone(model).set_params(solver="block").fit(X, target, weight)
+        assert certificate.dual <= other.certificate_.primal
+        assert other.certificate_.dual <= certificate.primal
+        used = slice(None) if weight is None else weight > 0.0
+        own = None if weight is None else weight[used]
+        kernel = RBF(gamma=0.5)
+        problem = NuRegression(
+            X[used], target[used], C, nu, kernel=kernel, sample_weight=own
+        )
+        if n > 100:
+            continue
+        K = kernel.block(X[used], slice(None), dtype=np.float64)
+        best = least(problem, K)  # to six digits, where the optimal epsilon is 0
+        assert certificate.dual <= best + 1e-6 * best
+        assert best - 1e-6 * best <= certificate.primal
+        alpha = found.alpha[0]
+        assert (np.abs(alpha) <= problem.cost).all()
+        assert problem.certify(alpha).meets(1e-8)
 
 
 def test_what_is_left_to_the_ordinary_solver():

@@ -110,6 +110,30 @@ void bind_pairs(nb::module_ &m) {
       "Solves the dual of the one-class problem from `alpha`, whose sum it keeps. "
       "Returns estimates of P and D, and the steps so far, after every epoch; none if "
       "told to stop.");
+  m.def(
+      "solve_nu_regression",
+      [](const KernelRows &rows, Array<const double> linear, Array<const double> cost,
+         double half, const WholeSettings &settings, Array<double> alpha, Stop &stop) {
+        if (!rows.dense()) throw std::invalid_argument("rows are sparse");
+        const Index n = rows.n();
+        double *a = sized(alpha, n, "alpha");
+        const double *p = sized(linear, n, "linear"), *most = sized(cost, n, "cost");
+        BlockProblem problem;
+        for (const double sign : {1.0, -1.0}) {
+          problem.y.resize(problem.y.size() + n, sign);
+          problem.p.insert(problem.p.end(), p, p + n);
+          problem.cost.insert(problem.cost.end(), most, most + n);
+        }
+        problem.two_sums = true;
+        problem.total = half;
+        const auto epochs = without_gil(stop, [&](Poll &poll) {
+          return solve_whole(rows, std::move(problem), 0.0, settings, a, stop, poll);
+        });
+        return table_of_epochs(epochs);
+      },
+      "rows"_a, "linear"_a, "cost"_a, "half"_a, "settings"_a, "alpha"_a, "stop"_a,
+      "Solves the dual of nu-SVR, whose positive and negative variables add up to "
+      "`half` at most, and writes its solution. Returns what solve_one_class does.");
 }
 
 }  // namespace dualgap

@@ -1385,6 +1385,11 @@ def solve_one_class(rows: KernelRows, upper: Annotated[NDArray[numpy.float64], d
     Solves the dual of the one-class problem from `alpha`, whose sum it keeps. Returns estimates of P and D, and the steps so far, after every epoch; none if told to stop.
     """
 
+def solve_nu_regression(rows: KernelRows, linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], half: float, settings: WholeSettings, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Stop) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Solves the dual of nu-SVR, whose positive and negative variables add up to `half` at most, and writes its solution. Returns what solve_one_class does.
+    """
+
 class Simplex:
     """
     min 1/2 a'Ka over the simplex, for the `columns` of a Gram matrix or all of them; `diagonal` holds the K_ii.

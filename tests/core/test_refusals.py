@@ -224,6 +224,12 @@ def shapley(factors=6, columns=3, weights=2):
     return core.shapley_sums(*rows, *map(np.ones, (2, weights)), np.ones((2, columns)))
 
 
+def nu_regression(linear=N, cost=N, rows=ROWS):
+    settings = core.WholeSettings(core.Targets(0.1, 0.0, 0.1, 0.0), 1e6, 9)
+    given = np.ones(linear), np.ones(cost), 1.0, settings, np.zeros(N), core.Stop()
+    return core.solve_nu_regression(kernel_rows(rows=rows), *given)
+
+
 def yielding(pairs):
     """Start on blocks of rows that a function yields."""
     return interior(lambda: pairs).start(np.zeros(D), 0.0, core.Stop())
@@ -259,6 +265,7 @@ RIGHT = {
     "solve_labellings without costs": lambda: labelling(0.0),
     "BlockSolver": lambda: block_solver(2),
     "shapley_sums": shapley,
+    "solve_nu_regression": nu_regression,
     "solve_pairs": pairs,
     "evaluate": evaluate,
     "csr_rows": csr,
@@ -348,6 +355,9 @@ WRONG = [
       for shape in ((0, N), (1, N - 1))),
     *((f"pairs: halves {halves}", lambda halves=halves: pairs(halves=halves), "halves")
       for halves in ([1.0, 1.0], [0.0], [math.nan])),
+    ("nu-SVR: few targets", lambda: nu_regression(linear=2), "linear"),
+    ("nu-SVR: few costs", lambda: nu_regression(cost=2), "cost"),
+    ("nu-SVR: sparse rows", lambda: nu_regression(rows=SPARSE), "sparse"),
     ("shapley: part of a row", lambda: shapley(factors=7), "B"),
     ("shapley: few sums", lambda: shapley(columns=2), "sums"),
     ("shapley: few weights", lambda: shapley(weights=1), "weights"),

@@ -26,7 +26,7 @@ FIXED = {name for name in SUBJECTS if name.startswith("Logistic")} | {
     *(f"LinearSVR{more}" for more in ("", ", interior-point", ", newton")),
     *("LinearSVR, quantiles", "LinearSVR, smoothing-newton", "LinearOneClassSVM"),
     *(f"SVC{more}" for more in ("", ", balanced", ", laplacian", ", linear")),
-    *("SVC, poly", "SVC, votes", "NuSVC", "OneClassSVM"),
+    *("SVC, poly", "SVC, votes", "NuSVC", "NuSVR", "OneClassSVM"),
 }
 
 

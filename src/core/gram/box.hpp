@@ -50,6 +50,9 @@ class Box {
         team_(team) {
     bound();
     problem_.total = on_grid(problem_.total);
+    const auto zero = [](double p) { return p == 0.0; };
+    scalable_ =
+        problem_.two_sums && std::all_of(problem_.p.begin(), problem_.p.end(), zero);
   }
 
   const BlockScan &last_scan() const { return scan_; }
@@ -220,8 +223,7 @@ class Box {
                      : problem_.two_sums ? 2.0 * scan_.apart
                                          : scan_.threshold;
     scan_.primal = 0.5 * all.norm + all.loss + b * problem_.total;
-    // A classifier may be multiplied by 0.
-    if (problem_.two_sums && !paired()) scan_.primal = std::min(scan_.primal, 0.0);
+    if (scalable_) scan_.primal = std::min(scan_.primal, 0.0);
     scan_.dual = all.sum - 0.5 * (all.norm + all.diagonal);
   }
 
@@ -289,6 +291,7 @@ class Box {
   BlockProblem problem_;
   Index n_, variables_;
   double unit_ = 1.0, bias_ = 0.0;
+  bool scalable_ = false;  // whether P of the model 0 is 0: it may be multiplied by 0
   Vec c_, lo_, hi_, F_;
   BlockScan scan_;
 

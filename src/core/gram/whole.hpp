@@ -1,7 +1,7 @@
 // Block solver for small problems with a free bias, in float64.
 //
 // Problem    the first one of block.hpp; one class, whose p is 0 and whose sum is not;
-//            nu-SVC, with two sums
+//            nu-SVC and nu-SVR, with two sums
 // Update     the working set has all rows between their bounds, and all others that
 //            violate the optimality conditions. Pair steps (inner_steps.hpp) lower its
 //            violation, to a tenth if few steps do. Newton steps (../face.hpp) follow,
@@ -346,23 +346,30 @@ class Whole : public Box, private WholeTuning {
   Vec v_, moves_;
 };
 
-// Solves a problem over all rows of a kernel, without its diagonal. `c` has the start
-// on entry, and the solution on return. Returns no epochs if told to stop.
+// Solves a problem over all rows of a kernel, without its diagonal. With two sums each
+// row has two variables, first all with y = 1, and `c` gets their sums. Otherwise `c`
+// has the start on entry. Returns no epochs if told to stop.
 inline Vector<Epoch> solve_whole(const KernelRows &rows, BlockProblem problem,
                                  double floor, const WholeSettings &settings, double *c,
                                  const Stop &stop, Poll &poll) {
-  const Index n = rows.n();
+  const Index n = rows.n(), variables = problem.y.size();
   const Index stride = tile::in_panels(n);
   const Buffer values(std::max<Index>(n * stride, 1));
   const double *K = values.data();
   if (!rows.table(0, n, 0, n, values.data(), stride, poll)) return {};
-  for (Index i = 0; i < n; ++i) problem.diagonal.push_back(K[i * stride + i]);
-  WholeRoom room(n);
-  const auto fill = [=](Index i, double *row) { std::copy_n(K + i * stride, n, row); };
-  Whole whole(std::move(problem), floor, c, fill, room);
+  for (Index i = 0; i < variables; ++i)
+    problem.diagonal.push_back(K[i % n * stride + i % n]);
+  WholeRoom room(variables);
+  const auto fill = [=](Index i, double *row) {
+    for (Index at = 0; at < variables; at += n)
+      std::copy_n(K + i % n * stride, n, row + at);
+  };
+  const double *start = problem.two_sums ? nullptr : c;
+  Whole whole(std::move(problem), floor, start, fill, room);
   auto epochs = whole.solve(settings, stop, poll);
   if (stop.requested() || stop.expired()) return {};
-  for (Index i = 0; i < n; ++i) c[i] = whole.c(i);
+  for (Index i = 0; i < n; ++i)
+    c[i] = variables > n ? whole.c(i) + whole.c(i + n) : whole.c(i);
   return epochs;
 }
 

@@ -29,7 +29,7 @@ from ..problems.batch import Batch
 from ..problems.duals import SparseDuals
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..solvers.base import Solver, Whole
-from ..solvers.kernel.auto import solve_nu_pairs, solve_one_class, solve_pairs
+from ..solvers.kernel.auto import solve_alone, solve_nu_pairs, solve_pairs
 from ..solvers.labellings import solve_labellings
 from ..solvers.regression import solve_regression
 from ..solvers.shared import solve_shared
@@ -261,7 +261,8 @@ WHOLE: dict[str, tuple[Callable[[Solver, Any, Job], Whole | None], ...]] = {
     "binary": (solve_labellings, solve_shared),
     "kernel": (solve_pairs,),
     "kernel-nu": (solve_nu_pairs,),
-    "kernel-one-class": (solve_one_class,),
+    "kernel-nu-regression": (solve_alone,),
+    "kernel-one-class": (solve_alone,),
     "regression": (solve_regression,),
 }
 

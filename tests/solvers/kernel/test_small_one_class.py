@@ -14,7 +14,7 @@ from dualgap.certificate import Certificate, Status
 from dualgap.kernel import BlockSolver, KernelAuto, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
 from dualgap.problems.batch import SingleBatch
-from dualgap.solvers.kernel.auto import solve_one_class
+from dualgap.solvers.kernel.auto import solve_alone
 
 from ..data import job
 from .test_regression import check, data
@@ -24,9 +24,7 @@ KERNELS = [RBF(gamma=0.5), Laplacian(0.5), Polynomial(2, 0.5, 1.0), Linear()]
 
 def solved(problem, solver=None, stop=None, **options):
     limits = {"stop": stop or core.Stop()} | options
-    return solve_one_class(
-        solver or KernelAuto(), SingleBatch(problem, ""), job(**limits)
-    )
+    return solve_alone(solver or KernelAuto(), SingleBatch(problem, ""), job(**limits))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)

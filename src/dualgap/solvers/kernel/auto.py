@@ -11,8 +11,9 @@ Source     measured, docs/kernel.md
 
 Small problems are solved in one call over one kernel matrix. The core solves each pair
 of classes, with nu too, as one working set of the block solver, in float64, and proves
-the result (src/core/gram/pairs.hpp). It solves the dual of one class alike, whose proof
-follows. The ordinary solver trains problems whose accuracy is not proved.
+the result (src/core/gram/pairs.hpp). It solves the duals of one class and of nu-SVR
+alike, and their proofs follow. The ordinary solver trains problems whose accuracy is
+not proved.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ...problems.duals import Made
 from ...problems.kernel import KernelBatch, NuBatch
 from ...problems.kernel_boxes import BoxProblem
 from ...problems.kernel_matrix import score_roundings
+from ...problems.kernel_nu import NuRegression
 from ..base import Limits, Whole, register, targets
 from .base import BoxedProblem
 from .block import BlockSettings, BlockSolver, BlockState
@@ -117,8 +119,9 @@ class SmallSettings:
     #: Roundings of a score per term: the core adds up the products of six rows, and
     #: then adds these sums one by one.
     roundings_per_term: float = 1 / 6
-    #: Most rows of one class: the block solver needs only some rows of a larger matrix.
-    most_one_class_rows: int = 400
+    #: Most rows of one class, or of regression with nu: the block solver needs only
+    #: some rows of a larger matrix.
+    most_rows_alone: int = 400
     #: Most rows of a pair with nu, for the same reason.
     most_nu_rows: int = 800
 
@@ -217,15 +220,15 @@ def _in_one_call(
     )
 
 
-def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
-    """Solve a small one-class problem from its first point.
+def solve_alone(solver: object, batch: SingleBatch, job: Limits) -> Whole | None:
+    """Solve a small one-class problem, or a regression with nu.
 
     Returns None if the problem has many rows, the solver is not `KernelAuto`, the core
     cannot compute the matrix, or `stop` ended the work.
     """
     problem = cast(BoxProblem, batch.only)
     gram = problem.gram
-    if problem.n > SETTINGS.most_one_class_rows or not isinstance(gram, Gram):
+    if problem.n > SETTINGS.most_rows_alone or not isinstance(gram, Gram):
         return None
     begun = time.perf_counter()
     if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
@@ -233,14 +236,12 @@ def solve_one_class(solver: object, batch: SingleBatch, job: Limits) -> Whole | 
     source, alpha = dense_source(gram), problem.start()
     if source is None or alpha is None:
         return None
-    epochs = core.solve_one_class(
-        source,
-        problem.upper,
-        problem.floor,
-        when_to_end(solver, 1, job),
-        alpha,
-        job.stop,
-    )
+    last = when_to_end(solver, 1, job), alpha, job.stop
+    if isinstance(problem, NuRegression):
+        given = problem.linear, problem.cost, problem.half
+        epochs = core.solve_nu_regression(source, *given, *last)
+    else:
+        epochs = core.solve_one_class(source, problem.upper, problem.floor, *last)
     if not len(epochs):
         return None
     proof = problem.prove(Claim(alpha=alpha))
