@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +45,7 @@ class ShapleyDisplay(Display):
         base = np.ravel(found.base)
         if column is None and len(base) == 1:
             column = 0
-        if not isinstance(column, Integral) or not 0 <= column < len(base):
+        if not isinstance(column, (int, np.integer)) or not 0 <= column < len(base):
             raise ValueError(
                 f"column={column!r} does not choose one of {len(base)} columns of the "
                 f"decisions; give a number from 0 to {len(base) - 1}"
@@ -148,7 +147,8 @@ class ShapleyDisplay(Display):
 
 def _refuse_no_bars(max_features: int) -> None:
     """Raise an error if the largest number of bars is not a positive integer."""
-    whole = isinstance(max_features, Integral) and not isinstance(max_features, bool)
+    kind = type(max_features)
+    whole = issubclass(kind, (int, np.integer)) and kind is not bool
     if not whole or max_features < 1:
         raise ValueError(
             f"max_features={max_features!r} is not a positive integer; give the number "
