@@ -235,6 +235,8 @@ def test_dumped_and_loaded(model):
     skops = pytest.importorskip("skops.io", reason="skops is not installed")
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    if getattr(model, "solver", "auto") == "auto":
+        model.bound_optimum(pipeline[:-1].transform(X), y)
     data = skops.dumps(pipeline)
     unknown = set(skops.get_untrusted_types(data=data))
     own = {name for name in unknown if name.startswith("dualgap.")}

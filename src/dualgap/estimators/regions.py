@@ -151,7 +151,8 @@ def optimum_of_fit(model: BaseEstimator, of_weights: bool = False) -> Optimum:
     if free and not of_weights:
         raise ValueError(
             "bounds on an unpenalised bias need the training rows, which fit does not "
-            "keep; call bound_optimum(X, y) with them once"
+            "keep; call bound_optimum(X, y) with them once, of a pipeline "
+            "pipe[-1].bound_optimum(pipe[:-1].transform(X), y)"
         )
     if kernel:
         return _kernel_optimum_of_fit(model)
