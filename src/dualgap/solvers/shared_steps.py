@@ -96,7 +96,7 @@ class SharedStepsSettings:
     #: Most steps of the search in the span of a few directions.
     search_steps: int = 30
     #: Rows that it looks at together.
-    search_rows: int = 4096
+    search_rows: int = 16384
     #: The search ends when a step would gain less than this part of what the first did,
     search_accuracy: float = 1e-4
     #: or less than this many roundings of P.
