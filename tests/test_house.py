@@ -181,7 +181,7 @@ ROOMS = {
     "plot": 1066,
     "problems": 6818,
     "solvers": 11834,
-    "training": 2390,
+    "training": 2389,
 }
 
 

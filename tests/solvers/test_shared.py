@@ -20,7 +20,7 @@ from dualgap.problems.base import Claim
 from dualgap.problems.batch import LinearBatch
 from dualgap.problems.dense import DenseRows, prove_together
 from dualgap.problems.reductions import OneVsOne, OneVsRest
-from dualgap.solvers import DCD, Auto, SmoothingNewton, active_rows
+from dualgap.solvers import DCD, Auto, SmoothingNewton, active_rows, near_folds
 from dualgap.solvers import shared as module
 from dualgap.solvers import shared_steps as steps
 from dualgap.solvers.near_folds import NearFolds
@@ -268,6 +268,8 @@ def test_folds_step_from_models_of_all_rows(classes, weighted, threads, monkeypa
         parts = [part * batch.parts[0][0] for part in parts]
     folds = batch.weighted([(weight, np.ones(classes)) for weight in parts], near)
     monkeypatch.delattr(steps.SharedPoint, "aim")
+    few = replace(near_folds.SETTINGS, narrowest=2)
+    monkeypatch.setattr(near_folds, "SETTINGS", few)
     begin = replace(job(), models=5 * near)
     found = solve_shared(Auto(), folds, replace(begin, threads=threads))
     again = solve_shared(Auto(), folds, begin)

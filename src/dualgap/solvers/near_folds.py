@@ -36,6 +36,8 @@ from .smoothing_newton import SmoothingNewton, needed_to_share
 class NearFoldsSettings:
     """Tuning constants of `NearFolds`."""
 
+    #: Fewest columns: calls for blocks of narrower rows cost more than products.
+    narrowest: int = 64
     #: Least active rows of a class for each column: with fewer, those of a fold differ.
     rows_per_column: float = 3.0
     #: Passes over the rows that other methods make for a problem.
@@ -63,7 +65,8 @@ def near_models(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
     if type(solver) is SmoothingNewton and solver.passes != "auto":
         return False
     taken = type(solver) in (Auto, SmoothingNewton) and ovr
-    return taken and not needed_to_share(batch.rows)
+    wide = batch.rows.width >= SETTINGS.narrowest
+    return taken and wide and not needed_to_share(batch.rows)
 
 
 class NearFolds:

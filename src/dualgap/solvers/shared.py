@@ -145,7 +145,7 @@ class SharedFit:
     @property
     def most_idle(self) -> int:
         # Other solvers begin near, too, where these steps do not lead to the optimum.
-        return SETTINGS.most_idle if self.inverses is None else 2
+        return SETTINGS.most_idle if self.inverses is None else 1
 
     def stopped(self) -> bool:
         return bool(self.job.stop.requested or self.job.stop.expired)
