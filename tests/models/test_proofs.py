@@ -154,10 +154,10 @@ def test_standardised_columns_are_part_of_the_proof(tmp_path, scaler, bias, text
     svm = LinearSVC(C=0.7, loss="hinge", tol=1e-6, random_state=0, **bias)
     model = make_pipeline(SCALERS[scaler], svm).fit(X, y)
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof", **options)
-    signs = np.where(y > 0, 1, -1)
-    assert (primal, dual) == values_of(content, X, signs, 0.7)
+    assert (primal, dual) == values_of(content, X, np.where(y > 0, 1, -1), 0.7)
     assert primal - dual <= Fraction(2, 10**6) * dual
     # The rows in the proof are those that the model was trained on, before rounding.
+    np.testing.assert_allclose(Scaling.of(X).scale, StandardScaler().fit(X).scale_)
     mean, scale = Scaling.of_scaler(model[0])
     mean = np.zeros(4) if mean is None else mean
     trained = model[0].transform(X)
