@@ -199,6 +199,11 @@ def run_shapley_values(model, X, y, folder):
     return found.values, found.base, found.error
 
 
+def run_shapley_display(model, X, y, folder):
+    draw = dualgap.plot.ShapleyDisplay.from_estimator
+    return draw(model, X[:5], X[::9], column=0).values
+
+
 def run_calibrated(model, X, y, folder):
     return dualgap.calibrated(model, X, y, cv=2).predict_proba(X)
 
@@ -224,6 +229,7 @@ FUNCTIONS = {
     "ErrorBoundsDisplay.from_estimator": run_error_bounds,
     "MarginDisplay.from_estimator": run_margins,
     "PathDisplay.from_estimator": run_path,
+    "ShapleyDisplay.from_estimator": run_shapley_display,
     "unwrap": run_unwrap,
 }
 #: What the pictures of a path and of bounds take is neither class, and both say so.
