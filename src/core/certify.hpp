@@ -304,7 +304,7 @@ struct Evaluation {
   // a rounded quotient.
   double intercept = constant == 1.0 ? 0.0 : 2.0 * kRounding<double> * sizes.last;
 
-  // Takes the k-th score, a compensated product with a row of so many entries.
+  // Takes the k-th score, a compensated product with a row of `entries` entries.
   void take(RowsTogether &of, Index k, Exact exact, Index entries) const {
     const Index i = of.first + k;
     of.score[k] = exact.value + exact.error;

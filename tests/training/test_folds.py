@@ -147,7 +147,7 @@ def test_folds_and_their_twin_prove_each_other():
 
 @pytest.mark.parametrize(("gamma", "too_far"), [(0.3, 0), (30.0, 3)])
 def test_the_start_of_a_fold_is_that_of_its_twin(gamma, too_far):
-    """Of narrow kernels the solution hardly changes above C = 1, so starts are cut."""
+    """The solution of a narrow kernel hardly changes above C = 1: starts are cut."""
     K, y, weights = rbf_folds(gamma=gamma)
     shortened = 0
     for count in (2, 3, 4):
