@@ -3,8 +3,8 @@
 Problem    as in shared_steps.py, with the cost 0 for the rows that a fold holds out
 Update     w_kf <- the least P_kf in the span of w, s and the constant feature;
            H_kf s = -grad P_kf(w), where H_kf = I + 2 sum c_i x_i x_i' over the rows of
-           fold f that are active in the model of all rows: the class's sum without the rows that
-           the fold holds out.
+           fold f that are active in the model of all rows: the class's sum without the
+           rows that the fold holds out.
 Guarantee  as in shared_steps.py; the ordinary solvers train what these steps do not
 Cost       n_active d^2 operations for all folds of a class, d^3 / 3 for each, and two
            matrix products with all rows for a step
