@@ -6,6 +6,7 @@
 #include "random.hpp"
 
 #include <nanobind/stl/array.h>
+#include <cstdlib>
 
 #ifdef DUALGAP_COVERAGE
 extern "C" void __gcov_dump();
@@ -284,10 +285,8 @@ void bind_certify(nb::module_ &m) {
         const auto classes = scores.length();
         const auto n = scores.columns();
         const auto *own = sized(codes, n, "codes");
-        if (sums.shape(0) != 4 || sums.shape(1) != scores.shape(1) ||
-            residual.shape(0) != scores.shape(0) ||
-            residual.shape(1) != scores.shape(1))
-          throw std::invalid_argument("an output has the wrong shape");
+        check_shape(sums, 4, n, "sums");
+        check_shape(residual, classes, n, "residual");
         if (classes == 0 || first < 0 || last < first || last > n)
           throw std::invalid_argument("the rows are out of range");
         const Index most = std::max<Index>(classes, 2);
@@ -311,8 +310,7 @@ void bind_certify(nb::module_ &m) {
       "image_lengths",
       [](const AnyRows &rows, Table<const double> root, Array<double> out) {
         const Index width = rows.width();
-        if (root.length() != width || root.columns() != width)
-          throw std::invalid_argument("root is not a square matrix of the width");
+        check_shape(root, width, width, "root");
         double *lengths = sized(out, rows.n(), "out");
         rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
@@ -375,6 +373,8 @@ void bind_certify(nb::module_ &m) {
 
 NB_MODULE(DUALGAP_MODULE, m) {
   using namespace dualgap;
+  // What else holds an object when Python ends is not for users to mend.
+  nb::set_leak_warnings(std::getenv("DUALGAP_LEAKS") != nullptr);
   bind_rows(m);
   bind_tools(m);
   bind_examples(m);
