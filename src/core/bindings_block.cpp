@@ -96,8 +96,19 @@ void bind_block(nb::module_ &m) {
           "seconds of the steps so far, by what they were spent on")
       .def_prop_ro("capacity", &BlockSolver::capacity, "rows that the cache may hold")
       .def_prop_ro("held", &BlockSolver::held)
+      .def_prop_ro("full", &BlockSolver::full)
       .def_prop_ro("moved", &BlockSolver::moved,
                    "sum of what alpha has moved by since set_gradient, step by step")
+      .def_prop_ro("moved_by_cached", &BlockSolver::moved_by_cached,
+                   "the part of `moved` whose kernel rows were cached")
+      .def(
+          "sizes",
+          [](const BlockSolver &self, Array<double> out) {
+            std::copy_n(self.sizes().begin(), self.n(), sized(out, self.n(), "out"));
+          },
+          "out"_a,
+          "out_i = sum of |change| k(x, x_i) over the other part of `moved`, for "
+          "kernels without negative values.")
       .def_prop_ro("drift", &BlockSolver::drift,
                    "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("violation", &of_scan<&BlockScan::violation>)

@@ -5,8 +5,10 @@
 namespace dualgap {
 
 // Compiled in bindings_kernel_times.cpp.
-extern template bool add_times(const Addition &, Poll &, const Postings<float> *);
-extern template bool add_times(const Addition &, Poll &, const Postings<double> *);
+extern template bool add_times(const Addition &, Poll &, const Postings<float> *,
+                               const Panels<float> *);
+extern template bool add_times(const Addition &, Poll &, const Postings<double> *,
+                               const Panels<double> *);
 
 template bool KernelRows::dense_rows<double>(const KernelMap &, const Order *, Index,
                                              const Order *, Index, double *const *,
@@ -146,7 +148,18 @@ void bind_kernel_rows(nb::module_ &m) {
           },
           "fixed"_a, "out"_a,
           "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "
-          "costs to add one up; infinity where no bound is known.");
+          "costs to add one up; infinity where no bound is known.")
+      .def(
+          "sum_errors",
+          [](const KernelRows &self, Array<double> out) {
+            double *to = sized(out, self.n(), "out");
+            nb::gil_scoped_release released;
+            return sum_errors(self, to);
+          },
+          "out"_a,
+          "Sums of `add_rows` are off by at most out_i S_i + a M, where S_i is the sum "
+          "of |coef| k(x, x_i), and M of |coef|. Returns a; out_i is infinite where no "
+          "bound is known.");
 }
 
 }  // namespace dualgap

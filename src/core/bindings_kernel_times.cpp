@@ -4,8 +4,10 @@
 
 namespace dualgap {
 
-template bool add_times(const Addition &, Poll &, const Postings<float> *);
-template bool add_times(const Addition &, Poll &, const Postings<double> *);
+template bool add_times(const Addition &, Poll &, const Postings<float> *,
+                        const Panels<float> *);
+template bool add_times(const Addition &, Poll &, const Postings<double> *,
+                        const Panels<double> *);
 
 namespace {
 

@@ -476,6 +476,11 @@ class KernelRows(RowSource):
         out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it costs to add one up; infinity where no bound is known.
         """
 
+    def sum_errors(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
+        """
+        Sums of `add_rows` are off by at most out_i S_i + a M, where S_i is the sum of |coef| k(x, x_i), and M of |coef|. Returns a; out_i is infinite where no bound is known.
+        """
+
 class BlockProblem:
     """
     Labels, costs and k(x_i, x_i); the loss; the linear term, the sum of the variables, and whether they have both signs. With two sums it is the sum for y = 1, and the negative of the other; a row with both signs then has two variables, first all with y = 1.
@@ -516,8 +521,20 @@ class BlockSolver:
     def held(self) -> int: ...
 
     @property
+    def full(self) -> bool: ...
+
+    @property
     def moved(self) -> float:
         """sum of what alpha has moved by since set_gradient, step by step"""
+
+    @property
+    def moved_by_cached(self) -> float:
+        """the part of `moved` whose kernel rows were cached"""
+
+    def sizes(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        out_i = sum of |change| k(x, x_i) over the other part of `moved`, for kernels without negative values.
+        """
 
     @property
     def drift(self) -> float:

@@ -69,6 +69,10 @@ struct BlockTuning {
   static constexpr Index kColumns = 2048;
   // Copied entries of the matrix that are worth waking a thread.
   static constexpr Index kWorth = 100'000;
+  // With room for less than this part of the rows, rows are cached when they are needed
+  // again: most are needed once, and adding a row without storing it takes half the
+  // time. With room for less than this part of a working set no row is cached.
+  static constexpr Index kFewCached = 8;
 };
 
 // Kinds of work in a step, for counting the time spent on each.
@@ -105,6 +109,7 @@ class BlockSolver : public Box, private BlockTuning {
         rows_(rows),
         largest_q_(std::min(largest_q, largest(cache_bytes))),
         cache_bytes_(cache_bytes),
+        sizes_(n_, 0.0),
         exact_(variables_, 0.0),
         order_(variables_),
         slot_(variables_, kNone) {
@@ -126,11 +131,18 @@ class BlockSolver : public Box, private BlockTuning {
   Index held() const {
     return std::visit([](const auto &cache) { return cache.held(); }, cache_);
   }
+  // Whether the cache is full, or as many rows were computed as it holds if rows are
+  // cached when they are needed again.
+  bool full() const { return (seen_.empty() ? held() : computed_) >= capacity(); }
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
   double seconds(Phase phase) const { return clock_of_.seconds(phase); }
   // Sum of |change of c| since F was given; multiplies error bounds of kernel rows.
   double moved() const { return moved_; }
+  // The part of this sum whose kernel rows were cached. For the other part,
+  // sizes()[i] is the sum of |change of c_r| k(x_r, x_i), if no value is negative.
+  double moved_by_cached() const { return moved_by_cached_; }
+  const Vec &sizes() const { return sizes_; }
   // ||c - c'|| for the c' whose F was given; multiplies typical errors of kernel rows.
   double drift() const {
     double sum = 0.0;
@@ -151,7 +163,8 @@ class BlockSolver : public Box, private BlockTuning {
   void set_gradient(const double *F) {
     std::copy(F, F + n_, F_.begin());
     exact_ = c_;
-    moved_ = 0.0;
+    moved_ = moved_by_cached_ = 0.0;
+    std::fill(sizes_.begin(), sizes_.end(), 0.0);
     scan();
   }
   // Discards all computed kernel rows, because they become more accurate. From now on
@@ -194,16 +207,18 @@ class BlockSolver : public Box, private BlockTuning {
     const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
     return std::max(static_cast<Index>(part) - kPadding, kLeast);
   }
-  // Creates an empty cache in the rest of the memory, for at least two and at most all
-  // rows.
+  // Creates an empty cache in the rest of the memory, for at most all rows.
   void hold(bool fixed) {
     const Index left = cache_bytes_ - cache_bytes_ / kMatrixPart;
     const Index one = (fixed ? 2 : 4) * rows_.stride();
-    const Index room = std::min(n_, std::max<Index>(left / one, 2));
+    Index room = std::min(n_, std::max<Index>(left / one, 2));
+    const bool few = room < n_ / kFewCached;
+    if (few && room < largest_q_ / kFewCached) room = 0;
     if (fixed)
       cache_.emplace<RowCache<simd::Fixed>>(n_, rows_.stride(), room);
     else
       cache_.emplace<RowCache<float>>(n_, rows_.stride(), room);
+    seen_.assign(few ? n_ : 0, 0);
   }
   static constexpr std::int32_t kNone = -1;
   // A row that violates the optimality conditions, and by how much.
@@ -391,45 +406,40 @@ class BlockSolver : public Box, private BlockTuning {
                      [&](Index a, Index b) { return entered_[a] > entered_[b]; });
     Vector<const Value *> rows;
     FloatVec change;
-    Vector<Index> absent;
+    Vector<Index> absent, passing;
     for (const Index s : moved)
       if (const Value *row = cache.find(row_of(s))) {
         rows.push_back(row);
         change.push_back(static_cast<float>(kScale * by(s)));
       } else {
-        absent.push_back(s);
+        const bool cached = seen_.empty() || std::exchange(seen_[row_of(s)], 1) != 0;
+        (cached ? absent : passing).push_back(s);
       }
     const Index room = std::min(absent.size(), cache.capacity() - rows.size());
+    passing.insert(passing.end(), absent.begin() + room, absent.end());
+    absent.resize(room);
     Vector<Order> missing;
     Vector<Value *> to;
-    for (Index a = 0; a < room; ++a) {
-      missing.push_back(row_of(absent[a]));
+    for (const Index s : absent) {
+      missing.push_back(row_of(s));
       to.push_back(cache.claim(missing.back()));
       rows.push_back(to.back());
-      change.push_back(static_cast<float>(kScale * by(absent[a])));
+      change.push_back(static_cast<float>(kScale * by(s)));
     }
     if (!rows_.rows(missing.data(), room, to.data(), poll)) {
       for (const Order row : missing) cache.drop(row);
       return false;
     }
-    Vec coef;
-    missing.clear();
-    for (Index a = room; a < absent.size(); ++a) {
-      missing.push_back(row_of(absent[a]));
-      coef.push_back(by(absent[a]));
-    }
-    computed_ += absent.size();
-    sums_.assign(missing.empty() ? 0 : F_.size(), 0.0);
-    if (!missing.empty() && !rows_.add_rows(missing.data(), coef.data(), missing.size(),
-                                            sums_.data(), poll))
-      return false;
+    for (const double sign : {1.0, -1.0})
+      if (!pass(passing, row_of, by, sign, poll)) return false;
+    computed_ += room + passing.size();
     clock_of_.add(Phase::kRows);
     for (const Index s : moved) moved_ += std::abs(by(s));
+    for (const float by : change) moved_by_cached_ += std::abs(by) / kScale;
     for (Index s = 0; s < before.size(); ++s) c_[who_[s]] = inner_.c[s];
-    for (Index j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
-    spent_outside_ +=
-        static_cast<double>(n_) * (static_cast<double>(moved.size()) +
-                                   rows_.cost() * static_cast<double>(absent.size()));
+    spent_outside_ += static_cast<double>(n_) *
+                      (static_cast<double>(moved.size()) +
+                       rows_.cost() * static_cast<double>(room + passing.size()));
     const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
     rows_.team().run(std::min(rows_.team().shares(), blocks), blocks,
                      [&](Index, Index begin, Index end) {
@@ -437,6 +447,29 @@ class BlockSolver : public Box, private BlockTuning {
                          add_rows(rows, change, b * kColumns,
                                   std::min((b + 1) * kColumns, rows_.stride()));
                      });
+    return true;
+  }
+
+  // Adds the kernel rows of these places whose change has this sign, without storing
+  // them, to F and to the sizes.
+  template <class RowOf, class By>
+  bool pass(const Vector<Index> &places, const RowOf &row_of, const By &by, double sign,
+            Poll &poll) {
+    Vector<Order> rows;
+    Vec coef;
+    for (const Index s : places)
+      if (sign * by(s) > 0.0) {
+        rows.push_back(row_of(s));
+        coef.push_back(by(s));
+      }
+    if (rows.empty()) return true;
+    sums_.assign(F_.size(), 0.0);
+    if (!rows_.add_rows(rows.data(), coef.data(), rows.size(), sums_.data(), poll))
+      return false;
+    for (Index j = 0; j < n_; ++j) {
+      F_[j] += sums_[j];
+      sizes_[j] += sign * sums_[j];
+    }
     return true;
   }
 
@@ -491,10 +524,11 @@ class BlockSolver : public Box, private BlockTuning {
   Index q_ = 0, largest_q_;
   Index cache_bytes_;
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
-  double moved_ = 0.0;
-  Vec sums_;
-  Vec exact_;                  // the c whose F was given
-  Vector<Order> order_;        // a random order of the rows
+  double moved_ = 0.0, moved_by_cached_ = 0.0;
+  Vec sums_, sizes_;
+  Vector<char> seen_;    // whether a row was needed before; empty if all are cached
+  Vec exact_;            // the c whose F was given
+  Vector<Order> order_;  // a random order of the rows
   Vector<std::int32_t> slot_;  // place in the working set
   Vector<Order> who_;          // the working set
   Vector<Index> entered_;      // time at which each row entered it

@@ -26,6 +26,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "among.hpp"
 #include "row_source.hpp"
 #include "single_row.hpp"
 #include "times.hpp"
@@ -169,7 +170,8 @@ class KernelRows final : public RowSource {
 
   // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above. If `errors`
   // is not null and all kernel values are in [0, 1], errors_j becomes a bound on the
-  // distance of the sum from the sum over exact kernel values.
+  // distance of the sum from the sum over exact kernel values. Values among points that
+  // are terms and targets are then computed once for both.
   //
   // Let S be the sum of the sizes |c_t k_tj| of the terms. It is known because positive
   // and negative terms are summed separately.
@@ -206,13 +208,20 @@ class KernelRows final : public RowSource {
         if (positive) rising = order.size();
       }
       if (order.empty()) continue;
-      const auto all = order.size();
+      const Index falling = order.size() - rising;
       Vec both(2 * room);
       double *up = both.data(), *down = both.data() + room;
-      std::array<Group, 3> groups;
-      groups[static_cast<std::size_t>(way)] = {
-          order, weights, {{0, rising, &up}, {rising, all - rising, &down}}};
-      if (!add_groups(groups, 0.0, at, poll)) return false;
+      const auto add = [&](Some targets, double *rises, double *falls) {
+        std::array<Group, 3> groups;
+        const Vector<Part> parts{{0, rising, &rises}, {rising, falling, &falls}};
+        groups[static_cast<std::size_t>(way)] = {order, weights, parts};
+        return add_groups(groups, 0.0, targets, poll);
+      };
+      const bool twice = dense_ && way == Way::kDouble && meet(order, rising, at);
+      const bool whole = twice ? add_among(map_, *points_, order, weights, rising, at,
+                                           up, down, add, team(), poll)
+                               : add(at, up, down);
+      if (!whole) return false;
       terms.add_bounded(placement_, way, at, up, down, sums, errors);
     }
     return true;
@@ -245,7 +254,7 @@ class KernelRows final : public RowSource {
                                                  of.at.numbers, of.at.count);
       postings = some.get();
     }
-    return add_times<T>(of, poll, postings);
+    return add_times<T>(of, poll, postings, stored_panels<T>(of.at.numbers));
   }
 
   // Computes values at some columns, or at all n if `columns` is null, each row in its
@@ -316,18 +325,16 @@ class KernelRows final : public RowSource {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
     const Index panels = tile::panels(many);
+    const Panels<T> *stored = stored_panels<T>(columns);
+    const Index one = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
     // Bytes of packed queries. They leave room for a panel in the second-level cache.
     // If panels are packed again for every chunk, chunks are larger.
-    const bool stored = std::is_same_v<T, float> && !columns;
     const Index most = stored ? 384 << 10 : 16 << 20;
-    const Index bytes = static_cast<Index>(sizeof(T)) * kWidth * std::max<Index>(d, 1);
-    const Index chunk = std::max<Index>(1, most / bytes) * kWidth;
+    const Index chunk = std::max<Index>(1, most / (one * kWidth)) * kWidth;
     // Number of panels that a strip processes in turn, so that rows are written in long
     // stretches: for small d, memory is slower than the tile.
     constexpr Index kNear = 64 << 10;
-    const Index together = std::clamp<Index>(
-        kNear / (static_cast<Index>(sizeof(T)) * tile::kPanel * std::max<Index>(d, 1)),
-        1, kLongest);
+    const Index together = std::clamp<Index>(kNear / (one * tile::kPanel), 1, kLongest);
     Strips<T> strips;
     Vector<T> row;
     Vector<Value> nowhere(panels * tile::kPanel);
@@ -352,14 +359,10 @@ class KernelRows final : public RowSource {
                   return columns ? columns[j] : j;
                 },
                 own, buffer);
+          const Panels<T> &from = stored ? *stored : own;
           for (Index g = p; g < last; ++g) {
-            if constexpr (std::is_same_v<T, float>) {
-              panel[g - p] = stored ? all_panels().values(g) : own.values(g - p);
-              h[g - p] = stored ? all_panels().h(g) : own.h(g - p);
-            } else {
-              panel[g - p] = own.values(g - p);
-              h[g - p] = own.h(g - p);
-            }
+            panel[g - p] = from.values(stored ? g : g - p);
+            h[g - p] = from.h(stored ? g : g - p);
           }
           tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
             if constexpr (!std::is_same_v<Value, simd::Fixed> ||
@@ -485,6 +488,12 @@ class KernelRows final : public RowSource {
 
   // Data of float32 values, made on first use: all points in panels, or half their self
   // sums.
+  template <class T>
+  const Panels<T> *stored_panels(const Order *columns) const {
+    if constexpr (std::is_same_v<T, float>)
+      return dense_ && !columns ? &all_panels() : nullptr;
+    return nullptr;
+  }
   const Panels<float> &all_panels() const {
     std::call_once(packed_, [&] {
       FloatVec row;

@@ -9,6 +9,16 @@
 
 namespace dualgap {
 
+// Error of a float32 power of 2, relative to it.
+inline constexpr double kErrorOfPower = 3.0 * kRounding<float>;
+
+// Error of products, sums of up to 12 or 32 products, and the final sum, relative to
+// the sum of the sizes.
+inline double error_of_adding(const KernelRows &rows) {
+  constexpr double kDense = 16.0, kSparse = 40.0;
+  return (rows.dense() ? kDense : kSparse) * kRounding<float>;
+}
+
 // Returns sqrt(d) p of each point, or for sparse points the additions; see
 // `row_errors`.
 inline Vec spreads(const KernelRows &rows) {
@@ -44,6 +54,23 @@ inline Vec spreads(const KernelRows &rows) {
   return spread;
 }
 
+// What the errors of float32 values depend on: the spread of each point, and the
+// largest spread, error of h, and h of the points that use float32; -1 if none does.
+struct FarthestPoint {
+  Vec spread;
+  double widest = 0.0, off = 0.0, far = -1.0;
+
+  explicit FarthestPoint(const KernelRows &rows) : spread(spreads(rows)) {
+    const Placement &placement = rows.placement();
+    for (Index i = 0; i < rows.n(); ++i) {
+      if (rows.way_of(i) != Way::kSingle) continue;
+      widest = std::max(widest, spread[i]);
+      off = std::max(off, std::abs(rows.half_self(i) - placement.h(i)));
+      far = std::max(far, placement.h(i));
+    }
+  }
+};
+
 // Writes errors_i, a bound on |k - k(x_i, x_j)| for the value k of `rows` and any j,
 // plus the error of adding products of these values to a sum. Infinity if no bound is
 // known. `fixed` is for values in 16 bits.
@@ -66,10 +93,7 @@ inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
   const Index n = rows.n();
   constexpr double kHalfPlace = 0.51;
   using Bounds = ProductErrors<float>;
-  // Errors of 2^t itself, and of products, sums of up to 12 or 32 products, and the
-  // final sum.
-  constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
-  const double adding = (rows.dense() ? kDense : kSparse) * kRounding<float>;
+  const double adding = error_of_adding(rows);
   if (rows.map().shape != tile::Shape::kExponential) {
     std::fill_n(errors, n, std::numeric_limits<double>::infinity());
     return;
@@ -78,14 +102,8 @@ inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
   // Values computed in float64 are rounded once.
   const double least = kRounding<float> + adding + 2.0 * Placement::kLargestError;
   std::fill_n(errors, n, least);
-  const Vec spread = spreads(rows);
-  double widest = 0.0, off = 0.0, far = -1.0;
-  for (Index i = 0; i < n; ++i) {
-    if (rows.way_of(i) != Way::kSingle) continue;
-    widest = std::max(widest, spread[i]);
-    off = std::max(off, std::abs(rows.half_self(i) - placement.h(i)));
-    far = std::max(far, placement.h(i));
-  }
+  const FarthestPoint of(rows);
+  const auto &[spread, widest, off, far] = of;
   if (far < 0.0) return;  // no point uses float32
   const double of_others = placement.single_errors().value(far) + adding;
   for (Index i = 0; i < n; ++i) {
@@ -101,10 +119,43 @@ inline void row_errors(const KernelRows &rows, bool fixed, double *errors) {
     constexpr double kLargestExponent = 0.02, kSlope = 0.74;
     double error = of_others;
     if (exponent <= kLargestExponent)
-      error = std::min(error, kSlope * exponent + kPower * kRounding<float> + adding);
+      error = std::min(error, kSlope * exponent + kErrorOfPower + adding);
     errors[i] = std::max(least, error);
     if (fixed) errors[i] += kHalfPlace / static_cast<double>(simd::kFixed);
   }
+}
+
+// Writes the r_i of another bound on the errors of `add_rows`, r_i S_i + a M at row i,
+// where S_i is the sum of the sizes |c_t| k(x_t, x_i) and M the sum of all |c_t|.
+// Returns a. r_i is infinite if no bound is known.
+//
+// With the notation above and x the error of t without its part 2 u |t|, a value is off
+// by at most (2^x - 1) k, and that part of it by kSlope 2 u |t| k <= a. Here the other
+// point is at most as far as the farthest. The sizes are computed as well, so r is
+// divided by 1 - r.
+inline double sum_errors(const KernelRows &rows, double *relative) {
+  using Bounds = ProductErrors<float>;
+  constexpr double kSlope = 0.74, kLargestExponent = 0.16;
+  const Index n = rows.n();
+  std::fill_n(relative, n, std::numeric_limits<double>::infinity());
+  if (rows.map().shape != tile::Shape::kExponential) return 0.0;
+  const Placement &placement = rows.placement();
+  const auto [spread, widest, off, far] = FarthestPoint(rows);
+  const double longest = placement.single_errors().added;
+  for (Index i = 0; i < n; ++i) {
+    double x = 0.0;  // if no point uses float32
+    if (far >= 0.0) {
+      const double h = placement.h(i), own = spread[i];
+      const double added = 3.0 + (rows.dense() ? std::min(own * widest, longest) : own);
+      x = kRounding<float> * (added * 2.0 * std::sqrt(h * far) + std::max(h, far)) +
+          std::abs(rows.half_self(i) - h) + off;
+    }
+    if (!(x <= kLargestExponent)) continue;
+    const double r = kSlope * x + kErrorOfPower + error_of_adding(rows);
+    relative[i] = r / (1.0 - r);
+  }
+  return kSlope * 2.0 * kRounding<float> * Bounds::kLargestTk +
+         2.0 * Placement::kLargestError;
 }
 
 }  // namespace dualgap

@@ -57,10 +57,11 @@ struct Addition {
   Team &team;
 };
 
-// Adds with values of type T. `postings` are the postings of these z, if known. Returns
-// false if told to stop; the sums are incomplete then.
+// Adds with values of type T. `postings` are the postings of these z, or `packed` the z
+// in panels, if known. Returns false if told to stop; the sums are incomplete then.
 template <class T>
-bool add_times(const Addition &of, Poll &poll, const Postings<T> *postings = nullptr) {
+bool add_times(const Addition &of, Poll &poll, const Postings<T> *postings = nullptr,
+               const Panels<T> *packed = nullptr) {
   const KernelMap &map = of.map;
   const Points &targets = of.targets;
   const bool dense = of.dense;
@@ -102,17 +103,21 @@ bool add_times(const Addition &of, Poll &poll, const Postings<T> *postings = nul
     for (Index p = begin; p < end; p += together) {
       const Index first = p * tile::kPanel;
       const Index last = std::min(std::min(p + together, end) * tile::kPanel, n);
-      pack(
-          map, targets, last - first, [&](Index t) { return of.at(first + t); }, near,
-          buffer);
+      const Index groups = tile::panels(last - first);
+      if (!packed)
+        pack(
+            map, targets, last - first, [&](Index t) { return of.at(first + t); }, near,
+            buffer);
+      const Panels<T> &panels_of = packed ? *packed : near;
+      const Index skipped = packed ? p : 0;
       Index met = 0;
       tile::with_kernel<T>(map.shape, map.parameters, [&](const auto &kernel) {
         for (const Piece &piece : pieces) {
           const auto pass = [&](const auto &then_of) {
             for (Index s = 0; s < piece.strips.groups(); ++s)
-              for (Index g = 0; g < near.groups(); ++g)
-                tile::compute(piece.strips.values(s), near.values(g), d, kernel,
-                              piece.strips.h(s), near.h(g),
+              for (Index g = 0; g < groups; ++g)
+                tile::compute(piece.strips.values(s), panels_of.values(skipped + g), d,
+                              kernel, piece.strips.h(s), panels_of.h(skipped + g),
                               then_of(piece.coef.data() + s * outputs * width,
                                       first + g * tile::kPanel));
           };
@@ -127,7 +132,7 @@ bool add_times(const Addition &of, Poll &poll, const Postings<T> *postings = nul
           met += piece.count;
         }
       });
-      if (shared(met * (d + 16) * near.groups())) return;
+      if (shared(met * (d + 16) * groups)) return;
     }
   };
   const auto meet_sparse = [&](Index, Index begin, Index end) {

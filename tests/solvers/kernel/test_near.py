@@ -302,3 +302,76 @@ def test_bounds_of_sums_are_no_larger_than_their_derivation(d):
     expected = (added + 0.7 * rate * (h.max() + h)) * size
     assert (bound <= 1.2 * expected).all()
     assert (abs(sums - K @ c) <= bound).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "far", "sparse", "rare features"])
+def test_no_sum_is_farther_off_than_its_terms_allow(kind):
+    """The bound from the sizes of the terms is valid, and mostly the smaller one."""
+    rng = np.random.default_rng(9)
+    X, gamma = data(kind, rng)
+    source = row_source(Gram(X, RBF(gamma)))
+    n, K = source.n, exact_values(X, gamma)
+    relative, bound = np.empty(n), np.empty(n)
+    rest = source.sum_errors(relative)
+    source.errors(False, bound)
+    smaller = []
+    for c in (rng.random(n), -rng.random(n)):
+        sums, reach = np.zeros(n), abs(c).sum()
+        who = np.arange(n, dtype=np.uint32)
+        assert source.add_rows(who, c, None, sums, core.Stop())
+        allowed = relative * abs(sums) + rest * reach
+        assert (abs(sums - K @ c) <= allowed).all()
+        smaller.append(allowed < bound * reach)
+    assert np.mean(smaller) > 0.9 or kind == "far"
+
+
+def test_other_kernels_have_no_bound_on_sums():
+    X = np.random.default_rng(5).standard_normal((70, 3))
+    relative = np.empty(70)
+    row_source(Gram(X, Laplacian(0.3))).sum_errors(relative)
+    assert np.isinf(relative).all()
+
+
+@pytest.mark.parametrize("rising", [1536, 1700, 3000])
+def test_values_among_points_serve_both(rising):
+    """Many points of both signs: the sums and bounds of the plain passes, any threads.
+
+    A mirror image swaps the signs, and one point less of a sign leaves the plain pass.
+    """
+    rng = np.random.default_rng(10)
+    n, m = 4900, rising + 1600
+    X = rng.standard_normal((n, 5))
+    who = np.sort(rng.permutation(n)[:m])
+    c = np.zeros(n)
+    c[who] = rng.random(m) + 0.1
+    c[rng.permutation(who)[rising:]] *= -1.0
+    at = np.union1d(who, rng.permutation(n)[:500])
+    found = []
+    for threads in (1, 2):
+        gram = Gram(X, RBF(0.2))
+        gram.fast = row_source(gram, threads)
+        error, some = np.empty(n), np.empty(len(at))
+        sums = gram.times(c, errors=error)
+        part = gram.times(c, at=at, errors=some)
+        np.testing.assert_array_equal(part, sums[at])
+        np.testing.assert_array_equal(some, error[at])
+        found.append((sums, error))
+    np.testing.assert_array_equal(found[0], found[1])
+    plain = gram.times(c)
+    assert (abs(sums - plain) <= 2.0 * error).all()
+    assert 0.0 < abs(sums - plain).max() < 1e-11  # another order of the same terms
+    assert error.max() <= 1e-9
+    close = rng.permutation(n)[:60]
+    square = ((X[close, None] - X[None]) ** 2).sum(axis=2, dtype=np.longdouble)
+    exact = np.exp(np.longdouble(-0.2) * square) @ c
+    assert (abs(sums[close] - exact) <= error[close]).all()
+
+
+def test_a_pass_among_points_can_be_stopped():
+    rng = np.random.default_rng(11)
+    gram = Gram(rng.standard_normal((3200, 3)), RBF(0.2))
+    c = np.where(np.arange(3200) % 2 == 0, 1.0, -1.0)
+    stop = core.Stop()
+    stop.request()
+    with pytest.raises(core.StoppedError):
+        gram.times(c, stop, errors=np.empty(3200))

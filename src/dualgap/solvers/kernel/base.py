@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import core
 from ...certificate import Bounds
+from ...kernels.functions import Rows
 from ...losses import Vector
 from ...problems.base import EMPTY, ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel import KernelProblem
@@ -99,6 +100,51 @@ class KernelSolver(Solver):
             bias=float(core.signed_sum(problem.y, model)) if problem.constant else 0.0,
             decisions=np.full(problem.n, math.nan),
         )
+
+
+class RowErrors(NamedTuple):
+    """Bounds on the errors of float32 kernel rows, and of sums over them."""
+
+    #: The source of the rows.
+    source: core.RowSource
+    #: Bounds on the errors of the values of each row; infinite if none is known.
+    values: Vector
+    #: Sums are off by at most ``relative`` times the sum of the sizes of terms, plus
+    #: ``rest`` times the sum of the sizes of the coefficients.
+    relative: Vector
+    rest: float
+
+    @classmethod
+    def of(cls, source: core.RowSource, fixed: bool = False) -> RowErrors:
+        """Return the bounds of a source. `fixed`: values are rounded to 16 bits."""
+        values, relative = np.full((2, source.n), math.inf)
+        rest = 0.0
+        if isinstance(source, core.KernelRows):
+            source.errors(fixed, values)
+            rest = source.sum_errors(relative)
+        return cls(source, values, relative, rest)
+
+    def of_sums(self, sizes: Vector, reach: float, at: Rows = slice(None)) -> Vector:
+        """Return bounds for some rows: the smaller of the two."""
+        with np.errstate(invalid="ignore"):  # no bound times nothing
+            off = self.relative[at] * sizes + self.rest * reach
+        return np.fmin(off, self.values[at] * reach)
+
+    def times(
+        self, c: Vector, at: NDArray[np.intp], stop: core.Stop
+    ) -> tuple[Vector, Vector]:
+        """Return ``sum_j c_j k(x_j, x_i)`` at some rows, and bounds on the errors.
+
+        Kernel values are float32. Raises StoppedError if `stop` ends the computation.
+        """
+        assert isinstance(self.source, core.KernelRows)
+        targets, sums = at.astype(np.uint32), np.zeros((2, len(at)))
+        for out, used in zip(sums, (c > 0.0, c < 0.0), strict=True):
+            rows = np.flatnonzero(used).astype(np.uint32)
+            if not self.source.add_rows(rows, c[used], targets, out, stop):
+                raise core.StoppedError
+        off = self.of_sums(sums[0] - sums[1], float(np.abs(c).sum()), at)
+        return sums.sum(axis=0), off
 
 
 @dataclass(frozen=True)

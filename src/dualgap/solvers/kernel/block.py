@@ -35,13 +35,13 @@ data that are all very near the centre, and when plain float32 rows cannot reach
 
 from __future__ import annotations
 
+import bisect
 import math
 import time
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import core
 from ...blas import limited
@@ -54,7 +54,14 @@ from ...problems.base import ApproximateScores, Claim, KernelHint, Proof
 from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ...problems.kernel_nu import NuProblem
 from ..base import register
-from .base import ActiveSet, BoxedProblem, KernelSolver, KernelState, movable
+from .base import (
+    ActiveSet,
+    BoxedProblem,
+    KernelSolver,
+    KernelState,
+    RowErrors,
+    movable,
+)
 from .interior import interior_point
 
 # Root mean square of the rounding to 16 bits.
@@ -67,12 +74,9 @@ _SLACK = 1.0 + 1e-6
 class BlockSettings:
     """Tuning constants of `BlockSolver`."""
 
-    #: First size of a working set below `few_rows`, below `many_rows`, and above.
-    first_sizes: tuple[int, int, int] = (256, 512, 1024)
-    #: With fewer rows the first working sets are small.
-    few_rows: int = 3000
-    #: With this many rows or more they are large.
-    many_rows: int = 8000
+    #: First size of a working set below each limit of `row_limits`, and above.
+    first_sizes: tuple[int, ...] = (256, 512, 1024, 2048)
+    row_limits: tuple[int, ...] = (3000, 8000, 50_000)
     #: Rows of the largest working set, whose matrix takes 64 MB.
     largest_size: int = 4096
     #: The problem of a working set is solved to this fraction of the largest violation.
@@ -90,6 +94,8 @@ class BlockSettings:
     #: Least distance from the bound of an inactive row, in units of the range of the
     #: linear term: F still moves after the largest violation has become small.
     shrinking_distance: float = 0.15
+    #: The same with many rows, in units of the largest violation, which few rows reach.
+    shrinking_violation: float = 0.25
     #: Certificates that fail before the cache holds float32 rows, and then before rows
     #: are computed in float64.
     patience: int = 2
@@ -97,7 +103,7 @@ class BlockSettings:
     #: rounding to 16 bits, times the norm of the change of alpha.
     doubt: float = 8.0
     #: If more than this share of rows is in doubt, the others are not looked for.
-    vague_share: float = 0.6
+    vague_share: float = 0.9
     #: The interior-point method may take over problems of at most this many rows.
     interior_rows: int = 2000
     #: It takes over after this many times n^2 inner steps, and costs about as much.
@@ -107,6 +113,10 @@ class BlockSettings:
     #: After it, epochs that raise D by less than this fraction of the gap have stalled.
     #: Rounding alone may raise D by a ten-thousandth of the gap.
     least_rise: float = 1e-3
+
+    def many(self, n: int) -> bool:
+        """Return whether n rows begin with the largest working sets."""
+        return n >= self.row_limits[-1]
 
     def drops(self, n: int, cache_size: float) -> bool:
         """Whether a cache of float32 rows would drop rows that are needed again."""
@@ -143,10 +153,10 @@ class BlockState(KernelState):
     drifted: float = 0.0
     #: Bounds on the error of F at all rows when the core received it.
     given_error: Vector = field(init=False)
-    #: Bounds on the errors of the kernel rows of `held` and of `source`; None if they
-    #: have not been computed.
-    row_error: Vector | None = None
-    source_error: Vector | None = None
+    #: Bounds on the errors of rows of `held` and of `source`; None if they have not
+    #: been computed.
+    held_errors: RowErrors | None = None
+    source_errors: RowErrors | None = None
     #: Work until the estimated gap first met tol.
     reached: float = math.nan
     witness: ClassVar[str] = "dual"
@@ -185,13 +195,25 @@ class BlockState(KernelState):
     def here(self) -> ApproximateScores:
         """F at the active rows, with bounds on its errors."""
         rows = slice(None) if self.part is None else self.part.rows
-        if self.row_error is None:
-            self.row_error = self._row_error(self.held, self.fixed)
         error = np.full(self.problem.n, math.inf)
         error[rows] = self.given_error[rows]
         if self.block.moved > 0.0:
-            error[rows] += _SLACK * self.block.moved * self.row_error
+            error[rows] += _SLACK * self._error_of_moves()
         return ApproximateScores(self.gradient(), error, self.bias)
+
+    def _error_of_moves(self) -> Vector:
+        """Return bounds on what the steps since `set_gradient` added to errors of F."""
+        block = self.block
+        if self.held_errors is None:
+            cache_size = self.problem.gram.cache_size
+            fixed = self.fixed and self.settings.drops(self.held.n, cache_size)
+            self.held_errors = RowErrors.of(self.held, fixed)
+        errors, cached = self.held_errors, block.moved_by_cached
+        if cached >= block.moved:
+            return block.moved * errors.values
+        sizes = np.empty(block.n)
+        block.sizes(sizes)
+        return cached * errors.values + errors.of_sums(sizes, block.moved - cached)
 
     @property
     def bias(self) -> float:
@@ -217,38 +239,19 @@ class BlockState(KernelState):
             return here
         rest = np.ones(self.problem.n, bool)
         rest[self.part.rows] = False
-        if self.source_error is None:
-            self.source_error = self._row_error(self.source, False)
         alpha, (scores, error, _) = self.part.begun
-        moved = self.problem.y * (self.alpha() - alpha)
-        here.error[rest] = error[rest]
-        if moved.any():
-            more = _SLACK * float(np.abs(moved).sum()) * self.source_error
-            here.error[rest] += more[rest]
-        here.scores[rest] = scores[rest]
+        here.error[rest], here.scores[rest] = error[rest], scores[rest]
         doubt = (self.alpha() != 0.0) | self.problem.in_doubt(here)
         if doubt.mean() > self.settings.vague_share:
             return None
-        here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
+        moved = self.problem.y * (self.alpha() - alpha)
+        if self.source_errors is None:
+            self.source_errors = RowErrors.of(self.source)
+        at, stop = np.flatnonzero(rest), core.Stop() if stop is None else stop
+        more, off = self.source_errors.times(moved, at, stop)
+        here.scores[rest] += more
+        here.error[rest] += _SLACK * off
         return here
-
-    def _row_error(self, source: core.RowSource, fixed: bool) -> Vector:
-        """Return bounds on the errors of kernel rows, shape (source.n,)."""
-        out = np.full(source.n, math.inf)
-        if isinstance(source, core.KernelRows):
-            cache_size = self.problem.gram.cache_size
-            source.errors(fixed and self.settings.drops(source.n, cache_size), out)
-        return out
-
-    def _times(self, c: Vector, at: NDArray[np.intp], stop: core.Stop | None) -> Vector:
-        """Return ``sum_j c_j k(x_j, x_i)`` at some rows, from float32 kernel values."""
-        assert isinstance(self.source, core.KernelRows)
-        used, out = np.flatnonzero(c), np.zeros(len(at))
-        rows, targets = used.astype(np.uint32), at.astype(np.uint32)
-        stop = core.Stop() if stop is None else stop
-        if not self.source.add_rows(rows, c[used], targets, out, stop):
-            raise StoppedError
-        return out
 
     def set_gradient(self, near: ApproximateScores) -> None:
         """Give F to the core, and note the bounds on its errors."""
@@ -300,10 +303,10 @@ class BlockSolver(KernelSolver):
     Parameters
     ----------
     q : int, optional
-        Rows of a working set. By default 256 below 3,000 rows, 512 below 8,000 and
-        1,024 above. After 64 working sets the default doubles, up to 4,096, if inner
-        steps are cheap compared with kernel rows. The matrix of a working set never
-        takes more than an eighth of the cache.
+        Rows of a working set. By default 256 below 3,000 rows, 512 below 8,000, 1,024
+        below 50,000 and 2,048 above. After 64 working sets the default doubles, up to
+        4,096, if inner steps are cheap compared with kernel rows. The matrix of a
+        working set never takes more than an eighth of the cache.
     threads : int, default=1
         Threads that share kernel rows and updates. The result does not depend on it.
     """
@@ -411,16 +414,17 @@ class BlockSolver(KernelSolver):
             problem.two_sums,
         )
         cache_bytes = int(problem.gram.cache_size * 1e6)
-        return core.BlockSolver(
-            source, box, *self._sizes(source.n), cache_bytes, fixed, rng
-        )
+        # Few active rows of many still need large working sets.
+        n = problem.n if self.settings.many(problem.n) else source.n
+        return core.BlockSolver(source, box, *self._sizes(n), cache_bytes, fixed, rng)
 
     def _shrink(self, state: BlockState) -> None:
         """Shrink the active set if many rows can leave it."""
         problem, part, settings = state.problem, state.part, self.settings
         alpha, F = state.alpha(), state.gradient()
         least = settings.shrinking_distance * float(np.ptp(problem.linear))
-        slack = max(state.block.violation, least)
+        share = settings.shrinking_violation if settings.many(problem.n) else 1.0
+        slack = max(share * state.block.violation, least)
         busy = movable(problem, alpha, F, state.block.threshold, slack)
         rows = np.arange(problem.n) if part is None else part.rows
         rows, among = rows[busy[rows]].astype(np.uint32), len(rows)
@@ -460,7 +464,7 @@ class BlockSolver(KernelSolver):
         state.drifted = math.hypot(state.drifted, state.block.drift)
         state.part = part
         del state.block  # frees the memory for the next solver
-        state.row_error = None
+        state.held_errors = None
         if part is not None:
             source = row_source(Subset(problem.gram, part.rows), self.threads)
             whole = state.source
@@ -477,8 +481,8 @@ class BlockSolver(KernelSolver):
         if self.q is not None:
             return self.q, self.q
         settings = self.settings
-        size = (n >= settings.few_rows) + (n >= settings.many_rows)
-        return settings.first_sizes[size], settings.largest_size
+        size = settings.first_sizes[bisect.bisect(settings.row_limits, n)]
+        return size, settings.largest_size
 
     def step(self, state: BlockState, stop: core.Stop) -> None:
         if not state.whole:
@@ -511,11 +515,10 @@ class BlockSolver(KernelSolver):
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.
         block = state.block
-        full = block.held == block.capacity
         many = block.n > self.settings.shrinking_rows and not state.problem.two_sums
         if state.blurred:
             self._look_again(state, finer=True, stop=stop)
-        elif full and many and block.computed >= state.due:
+        elif block.full and many and block.computed >= state.due:
             self._shrink(state)
 
     def _leap(self, state: BlockState, stop: core.Stop) -> None:
@@ -545,9 +548,11 @@ class BlockSolver(KernelSolver):
     def claim(self, state: BlockState) -> Claim:
         if state.leapt is not None:
             return Claim(alpha=state.leapt, hint=KernelHint(stop=state.stop))
-        alpha = state.alpha()
-        hint = KernelHint(state.near(state.stop), state.stop)
-        return Claim(alpha=alpha, hint=hint)
+        alpha, near = state.alpha(), state.near(state.stop)
+        if state.part is not None and near is not None:
+            # After a failed proof F is brought up to date from here.
+            state.part = replace(state.part, begun=(alpha, near))
+        return Claim(alpha=alpha, hint=KernelHint(near, state.stop))
 
     def unproved(self, state: BlockState) -> Proof | None:
         proof = super().unproved(state)
@@ -582,7 +587,7 @@ class BlockSolver(KernelSolver):
             if rough or state.fixed:
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
-            state.row_error = state.source_error = None
+            state.held_errors = state.source_errors = None
         self._activate_all(state, stop=stop, near=near)
         if resting and state.whole:  # few of the inactive rows had to return
             self._shrink(state)
