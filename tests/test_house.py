@@ -175,13 +175,13 @@ ROOMS = {
     "data": 5826,
     "distributed": 2624,
     "estimators": 11251,
-    "kernels": 1630,
+    "kernels": 1627,
     "models": 6217,
     "papers": 3300,
     "plot": 1066,
     "problems": 6818,
-    "solvers": 11888,
-    "training": 2390,
+    "solvers": 11837,
+    "training": 2389,
 }
 
 

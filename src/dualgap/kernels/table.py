@@ -191,7 +191,7 @@ def table_pays(points: Points, kernel: Kernel, values: float) -> bool:
     `values`: kernel values that the fits compute without a table, all together.
     """
     n = points.X.shape[0]
-    if isinstance(kernel, Precomputed) or kernel.form is None or n <= SETTINGS.always:
+    if kernel.form is None or n <= SETTINGS.always:
         return True
     cost = operations(points.X)
     return values * (cost + SETTINGS.sharing) > n**2 * (cost + SETTINGS.making)

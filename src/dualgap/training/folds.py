@@ -35,7 +35,6 @@ from .solution import Solution, Solutions
 #: Largest part of the values of a row that are copied out of it, not read in place.
 _LARGEST_PART = 0.5
 
-
 #: Consecutive rows of a matrix: the first one, and the end.
 Runs = list[tuple[int, int]]
 

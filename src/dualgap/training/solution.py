@@ -16,7 +16,7 @@ from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..losses import Vector
 from ..problems.duals import SparseDuals, StoredDuals, dense
 from ..solvers.base import Whole
-from .progress import HISTORY_DTYPE
+from .progress import HISTORY_DTYPE, solver_that_ran
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class WholeSolutions(Solutions):
         self._common = replace(
             whole.bounds[0].certificate,
             status=Status.CERTIFIED,
-            solver=solver if whole.method == solver else f"{solver}: {whole.method}",
+            solver=solver_that_ran(solver, [whole.method]),
             tol=tol,
             atol=atol,
             floor=max(self._floors),
