@@ -373,7 +373,7 @@ void bind_certify(nb::module_ &m) {
 
 NB_MODULE(DUALGAP_MODULE, m) {
   using namespace dualgap;
-  // What else holds an object when Python ends is not for users to mend.
+  // Users cannot mend what still holds an object when Python ends.
   nb::set_leak_warnings(std::getenv("DUALGAP_LEAKS") != nullptr);
   bind_rows(m);
   bind_tools(m);

@@ -67,8 +67,8 @@ struct FoldTuning {
   static constexpr Index kLeast = 256, kLargest = 2048, kMost = 8192;
   // Rows beside twice those inside their bounds: some for rows that are to enter.
   static constexpr Index kSpare = 128;
-  // A start is cut if the largest D is before this part of its way. Further on, rows
-  // that are at their bounds are worth more than D.
+  // A start is cut where D is largest, but only before this part of its way: further
+  // on, rows that are at their bounds already are worth more than D.
   static constexpr double kShort = 0.1;
   // Columns of F that stay in the first-level cache while rows are added.
   static constexpr Index kColumns = 1024;

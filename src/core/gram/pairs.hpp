@@ -17,7 +17,7 @@
 
 namespace dualgap {
 
-// Part of the size of orthogonal rows' optimum that counts as the least one.
+// A floor is this part of the optimum of orthogonal rows, or the smallest normal.
 inline constexpr double kLeastPart = 0.01, kSmallest = 0x1p-1022;
 
 // Proofs and epochs of all pairs. The epochs of pair p end before ends[p]. `floors`:

@@ -277,8 +277,8 @@ inline KernelProof nu_proof(const KernelPoint &point, const ScoreRoundings &by,
                       -norm, 0.0};
   if (!positive || !(values.primal + values.primal_error < 0.0))
     values.primal = values.primal_error = 0.0;
-  // What the sums differ by costs at most as much times the size of an optimal offset:
-  // largest_rho of problems/one_class.py.
+  // If the sums are off `half` by `off`, D is at most |offset| off too large for an
+  // optimal offset: largest_rho of problems/one_class.py.
   const double longest = *std::max_element(by.lengths, by.lengths + n);
   const double off =
       kSlack * (std::abs(sums[0].value() - half) + std::abs(sums[1].value() - half) +
