@@ -7,7 +7,7 @@ Update     w_kf <- the least P_kf in the span of w, s and the constant feature;
            rows that the fold holds out.
 Guarantee  as in shared_steps.py; the ordinary solvers train what these steps do not
 Cost       n_active d^2 operations for all folds of a class, d^3 / 3 for each, and two
-           matrix products with all rows for a step
+           matrix products with all rows for a step; two copies of the active rows
 Source     this package's
 """
 
@@ -123,7 +123,7 @@ class NearFolds:
         costs = costs[:, place]
         Z = scaled_rows(self.dense, self.dense.X[place], 2.0 * costs.max(axis=0))
         held: Sequence[NDArray[np.bool_]] = list(costs == 0.0)
-        parts = [Z[out].T @ Z[out] for out in held]
+        parts = [own.T @ own for own in (Z[out] for out in held)]
         once = bool((np.sum(held, axis=0) == 1).all())
         gram = np.sum(parts, axis=0) if once else Z.T @ Z
         return [factored(gram - part) for part in parts]
