@@ -260,7 +260,7 @@ def test_folds_share_passes_with_rows_of_cost_0():
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_folds_step_from_models_of_all_rows(classes, weighted, threads, monkeypatch):
-    """A few steps by exact matrices, which no rows are copied for, are enough."""
+    """A few steps by exact matrices are enough, without conjugate gradients."""
     batch = squared(7, n=3000, d=9, weight=weighted, classes=classes)
     near = [one.w for one in solve_batch(batch, Auto(), job())]
     parts = [np.where(np.arange(3000) % 5 == f, 0.0, 1.0) for f in range(5)]
