@@ -99,7 +99,7 @@ class KernelProblem(MatrixProblem):
     kind: ClassVar[str] = "kernel"
     loss: Loss
     cost: Vector
-    # The block solver reads these from every problem; regression.py has other values.
+    # The block solver reads these from every problem; kernel_boxes.py has others.
     lower = centre = epsilon = total = lowest = 0.0
     two_sided, two_sums, sides = False, False, (1.0, 1.0)
 
@@ -231,7 +231,7 @@ class KernelProblem(MatrixProblem):
 
     def _sums(
         self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
-    ) -> Any:
+    ) -> core.KernelSums:
         """Return the sums over all rows at `s alpha` and `s bias`.
 
         They are the sums of alpha, ``|alpha|`` and ``delta alpha^2``, the losses and a
