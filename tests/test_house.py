@@ -180,7 +180,7 @@ ROOMS = {
     "papers": 3300,
     "plot": 1066,
     "problems": 6818,
-    "solvers": 11837,
+    "solvers": 11888,
     "training": 2389,
 }
 
