@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import linear_model as others
 from sklearn import metrics, svm
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -26,6 +27,7 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
+    LogisticRegression,
     NuSVR,
     OneClassSVM,
     html_report,
@@ -242,6 +244,70 @@ def test_labels_of_a_problem_without_bounds():
     assert PROVED not in checked(other, X, y).words
 
 
+@pytest.mark.cases(None)
+@pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::dualgap.DegenerateWarning"
+)
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        LogisticRegression(penalty="l2"),
+        LogisticRegression(l1_ratio=0.5),
+        LogisticRegression(C=1e-3, l1_ratio=1.0),
+        others.LogisticRegression(),
+        others.RidgeClassifier(),
+    ],
+    ids=repr,
+)
+def test_models_without_support_vectors(model, scaled):
+    X, y = cancer()
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    page = checked(model.fit(X, y), X, y, random_state=0)
+    check_classes(page, model, X, y)
+    last = model[-1] if scaled else model
+    for words in ("support vector", "have a loss", "balanced'"):
+        assert words not in page.words
+    empty = not np.any(last.coef_)
+    assert ("All features have the weight 0: use a larger C." in page.words) == empty
+    assert ("another threshold for predict_proba" in page.words) == empty
+
+
+@pytest.mark.parametrize("model", [others.Ridge(), others.HuberRegressor(max_iter=999)])
+def test_regression_of_scikit_learn(model):
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X)
+    words = checked(model.fit(X, y), X, y, random_state=0).words
+    assert "support vector" not in words
+    inside = "square of each residual"
+    if hasattr(model, "scale_"):
+        far = np.abs(y - model.predict(X)) > 1.35 * model.scale_
+        assert np.array_equal(far, model.outliers_)
+        inside = f"{percent(np.mean(~far))} of the residuals lie within ±epsilon scale_"
+    assert inside in words
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.9])
+def test_quantiles_that_a_penalised_bias_pulls(quantile):
+    """The dual variables add up to what the share lacks, which the sentence says."""
+    X, y = load_diabetes(return_X_y=True)
+    X, weight = scale(X), np.linspace(0.5, 2.0, len(y))
+    model = LinearSVR(loss="quantile", quantile=quantile, tol=1e-6)
+    with pytest.warns(dualgap.DegenerateWarning, match="bias is penalised") as caught:
+        model.fit(X, y, weight)
+    told = float(str(caught[0].message).split()[2]) / 100.0
+    below = np.average(y <= model.predict(X), weights=weight)
+    assert abs(below - told) < 0.02 < abs(below - quantile)
+    words = checked(model, X, y, sample_weight=weight).words
+    assert "use intercept_scaling=100, or kernel='linear' (SVR)" in words
+    assert f"D² {model.score(X, y):.3f}" in words
+    model.set_params(intercept_scaling=100.0).fit(X, y, weight)
+    below = np.average(y <= model.predict(X), weights=weight)
+    assert abs(below - quantile) < 0.02
+    assert "penalised" not in checked(model, X, y, sample_weight=weight).words
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", [svm.LinearSVC(), svm.SVC(), SGDClassifier()])
 def test_models_of_scikit_learn(model):
@@ -270,7 +336,7 @@ def test_regression(model):
     assert f"R² {r2:.3f}, mean absolute error {error:.4g}." in page.words
     inside = percent(np.mean(np.abs(y - predicted) <= 5.0))
     assert f"{inside} of the residuals lie within ±epsilon = ±5." in page.words
-    assert ("worse than the mean" in page.words) == (r2 < 0)
+    assert ("worse than a constant (R²" in page.words) == (r2 < 0)
     own = getattr(model, "certificate_", None)
     check_certificate(page, own or dualgap.certify(model, X, y, random_state=0))
 

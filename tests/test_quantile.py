@@ -223,6 +223,7 @@ def test_a_warm_start_needs_the_same_quantiles():
         model.set_params(quantile=0.5).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 @both
 def test_a_search_chooses_the_least_pinball_loss(estimator):
     """R^2 judges the mean: it prefers a model whose quantile is wrong."""

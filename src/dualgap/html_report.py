@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
+from sklearn.metrics import confusion_matrix, mean_absolute_error
 from sklearn.utils.validation import column_or_1d
 
 from .certificate import Certificate, percent
@@ -29,7 +29,7 @@ from .estimators.fitted import refuse_other_rows
 from .estimators.input import check_array
 from .kernels.functions import refuse_items
 from .models import certify
-from .models.linear import constant_remarks
+from .models.linear import degenerate_remarks
 from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps
 from .problems.reductions import refuse_labels
@@ -108,7 +108,7 @@ def report(
     Parameters
     ----------
     model : estimator
-        A fitted estimator of dualgap, or an SVM of scikit-learn that :func:`certify`
+        A fitted estimator of dualgap, or a model of scikit-learn that :func:`certify`
         accepts, alone or in a pipeline or search.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training rows.
@@ -162,7 +162,7 @@ def report(
     names = _column_names(given, before, feature_names)
     colour, badge = _verdict(certificate)
     advice = _remarks_on_the_fit(model, certificate, colour)
-    advice += constant_remarks(model, X, y, certificate, options.get("sample_weight"))
+    advice += degenerate_remarks(model, X, y, certificate, options.get("sample_weight"))
     if getattr(model, "kernel", None) != "precomputed":
         advice += _remarks_on_columns(X, names)
     with warnings.catch_warnings():
@@ -186,6 +186,10 @@ def report(
         "rows too: cross_val_score, or dualgap score."
     )
     steps = "".join(f"<li>{_safe(item)}</li>" for item in advice)
+    if "alpha" in model.get_params():  # the inverse of C
+        steps = steps.replace("larger C", "smaller alpha").replace(
+            "lower C", "raise alpha"
+        )
     sections["Next steps"] = f"<ul>{steps}</ul>"
     titled = {title: text for title, text in sections.items() if text}
     n, d = np.shape(X)
@@ -334,9 +338,11 @@ def _classification(
     least = int(np.argmin(recalls))
     small = rows[least] < n / len(classes)
     if recalls[least] < 0.5 and small and getattr(model, "class_weight", "") is None:
+        biased = "class_weight='balanced' gives small classes more weight"
+        remedy = "choose another threshold for predict_proba; class weights bias it"
         advice.append(
             f"Only {_share(recalls[least])} of the rows of class {names[least]} are "
-            "found: class_weight='balanced' gives small classes more weight."
+            f"found: {remedy if hasattr(model, 'predict_proba') else biased}."
         )
     quality = (
         f"Accuracy <b>{_share(accuracy)}</b>, balanced accuracy "
@@ -396,23 +402,24 @@ def _margins(model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]) -> str
         model = copy.copy(model)  # one score per class, the votes of its pairs
         model.decision_function_shape = "ovr"
     scores = np.array(model.decision_function(X), np.float64)
-    if binary := scores.ndim == 1:
+    note, binary = "Rows below 0 are misclassified.", scores.ndim == 1
+    edge = binary and _support(model, 1)[1]  # beyond a margin of 1 there is no loss
+    if binary:
         margins = np.where(y == classes[1], scores, -scores)
         label = "margin y f(x)"
-        note = "Rows below 0 are misclassified; rows below 1 have a loss."
+        note += " Rows below 1 have a loss." if edge else ""
     else:
         own = np.arange(len(y)), np.searchsorted(classes, y)
         margins = scores[own]
         scores[own] = -np.inf
         margins -= scores.max(axis=1)
         label = "score of the true class − best score of another class"
-        note = "Rows below 0 are misclassified."
 
     def draw(ax: Axes) -> None:
         MarginDisplay(margins, support=getattr(model, "support_", None)).plot(ax=ax)
         ax.set_xlabel(label)
-        if not binary:
-            ax.lines[1].remove()  # 1 has no meaning for a difference of scores
+        if not edge:
+            ax.lines[1].remove()
 
     return _picture(draw, note)
 
@@ -422,19 +429,21 @@ def _regression(
 ) -> tuple[str, str]:
     targets, predicted = column_or_1d(y), np.ravel(model.predict(X))
     quantile = getattr(model, "loss", "") == "quantile"
-    r2 = r2_score(targets, predicted)
+    score, kind = model.score(X, targets), "D²" if quantile else "R²"
     # scikit-learn's SVR has an attribute nu, which is no parameter.
     nu = model.get_params().get("nu")
     vectors, _ = _support(model, len(targets))
-    if r2 < 0.0:
+    if score < 0.0:
         advice.append(
-            "The predictions are worse than the mean of the targets (R² < 0): "
-            "standardise the columns, or try a larger C."
+            f"The predictions are worse than a constant ({kind} < 0): standardise the "
+            "columns, or try a larger C, or intercept_scaling where the model has it."
+            * hasattr(model, "intercept_scaling")
         )
     if vectors >= SETTINGS.most * len(targets) and not quantile:
         wider = "larger epsilon" if nu is None else "smaller nu"
         advice.append(f"Nearly every row is a support vector: try a {wider}.")
     ends_of_tube: tuple[float, ...] = (0.0,)
+    note = "The loss is the square of each residual."
     if quantile:
         below = _share(np.mean(targets <= predicted))
         q = float(np.ravel(model.quantile)[0])
@@ -443,19 +452,18 @@ def _regression(
         )
     elif nu is not None:  # the model does not keep the epsilon that it chose
         note = f"At the optimum at most nu = {nu:g} of the rows lie outside the tube."
-    else:
-        epsilon = model.epsilon
+    elif hasattr(model, "epsilon"):
+        epsilon, name = model.epsilon, "epsilon"
+        if hasattr(model, "scale_"):  # Huber's regression
+            epsilon, name = epsilon * model.scale_, "epsilon scale_"
         ends_of_tube = (-epsilon, epsilon)
         inside = np.mean(np.abs(targets - predicted) <= epsilon)
-        note = f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}."
+        note = f"{_share(inside)} of the residuals lie within ±{name} = ±{epsilon:g}."
     error = mean_absolute_error(targets, predicted)
-    quality = f"R² <b>{r2:.3f}</b>, mean absolute error <b>{error:.4g}</b>."
+    quality = f"{kind} <b>{score:.3f}</b>, mean absolute error <b>{error:.4g}</b>."
     ends = f"<p>Targets from {targets.min():.6g} to {targets.max():.6g}.</p>"
     return quality, ends + _histogram(
-        targets - predicted,
-        ends_of_tube,
-        "residual y − f(x)",
-        note,
+        targets - predicted, ends_of_tube, "residual y − f(x)", note
     )
 
 
@@ -476,10 +484,11 @@ def _one_class(
 
 
 def _support(model: BaseEstimator, n: int) -> tuple[int, str]:
-    """Return the number of support vectors, 0 if unknown, and a sentence about it."""
+    """Return the number of support vectors, 0 if unknown, and a sentence if any."""
     counts = getattr(model, "n_support_", None)
     if counts is None and not hasattr(model, "support_"):
-        return 0, "The model does not keep its support vectors."
+        svm = hasattr(model, "loss") or hasattr(model, "kernel")  # others have none
+        return 0, "The model does not keep its support vectors." if svm else ""
     vectors = int(len(model.support_) if counts is None else np.sum(counts))
     return vectors, f"{vectors:,} support vectors, {_share(vectors / n)} of the rows."
 

@@ -277,7 +277,8 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
             If neither `tol` nor `atol` was proved. The message tells what was.
         DegenerateWarning
             If rounding decides predictions, because a constant model is optimal, or all
-            rows lie on the boundary of a novelty detector.
+            rows lie on the boundary of a novelty detector; or if a penalised bias keeps
+            predictions far from their quantile.
         """
         return self._fit(X, y, sample_weight)
 

@@ -178,6 +178,13 @@ class LogisticRegression(
     def _read(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> TrainingData:
+        if self.penalty != "deprecated":
+            tell(
+                f"'penalty' was deprecated in scikit-learn 1.8: instead of penalty="
+                f"{self.penalty!r} use l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a "
+                "number between for 'elasticnet'",
+                FutureWarning,
+            )
         if self._ratio() > 0.0:
             refuse_store(X, "l1_ratio above 0", "give an array, or l1_ratio=0")
         return classified(self, X, y, sample_weight)
@@ -229,14 +236,6 @@ class LogisticRegression(
         Raises ValueError if they contradict each other.
         """
         ratio = l1_ratio_of(self)
-        if self.penalty == "deprecated":
-            return ratio
-        tell(
-            f"'penalty' was deprecated in scikit-learn 1.8: instead of penalty="
-            f"{self.penalty!r} use l1_ratio=0 for 'l2', l1_ratio=1 for 'l1', and a "
-            "number between for 'elasticnet'",
-            FutureWarning,
-        )
         if self.l1_ratio not in (0.0, ratio):
             raise ValueError(
                 f"penalty={self.penalty!r} contradicts l1_ratio={self.l1_ratio!r}; "

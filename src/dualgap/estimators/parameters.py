@@ -410,6 +410,10 @@ _ANSWERS = {
     "max_epochs": {"max_rounds": "use max_rounds", "": "use max_iter"},
     "max_iter": {"max_rounds": "use max_rounds, or time_limit in seconds"},
     "nu": {"epsilon": "use C and epsilon", "": "use C"},
+    "penalize_intercept": {
+        "intercept_scaling": "raise intercept_scaling, or use SVR(kernel='linear'), "
+        "whose bias is free"
+    },
     "penalty": {"": _SQUARED},
     "probability": {
         "nu class_weight": _CALIBRATE_NU,

@@ -38,6 +38,33 @@ from .input import ROWS, TrainingData, check_array
 from .kernels import KernelSingle, LinearSingle, Targets
 from .parameters import Flag, NonNegative, Positive, Quantiles
 
+#: Error of a share, as a part of the smaller tail, from which fits and reports warn.
+_FAR = 0.2
+
+
+def pulled_sentence(model: LinearSVR, cost: float) -> str:
+    """Return a sentence if the penalty of the bias keeps shares far from quantiles.
+
+    At the optimum the dual variables add up to ``intercept_/intercept_scaling**2``, and
+    to `cost`, the summed costs, times the share that is missing below a prediction.
+    """
+    quantiles, scaling = (
+        np.ravel(cast("ArrayLike", model.quantile)),
+        model.intercept_scaling,
+    )
+    missing = model.intercept_ / (scaling**2 * cost)
+    worst = np.abs(missing) / np.minimum(quantiles, 1.0 - quantiles)
+    if model.loss != "quantile" or not model.fit_intercept or worst.max() <= _FAR:
+        return ""
+    k = int(worst.argmax())
+    share = np.clip(quantiles[k] - missing[k], 0.0, 1.0)
+    return (
+        f"about {100.0 * share:.3g} % of the targets are at or below the predictions "
+        f"of quantile {quantiles[k]:g}, because the bias is penalised; use "
+        f"intercept_scaling={100.0 * scaling:g}, or kernel='linear' (SVR), whose bias "
+        "is free"
+    )
+
 
 class QuantileColumns(Targets, CertainDecisions):
     """Mixin of regressors with a prediction for each quantile of a list."""
@@ -155,7 +182,8 @@ class LinearSVR(QuantileColumns, LinearSingle):
         Whether to fit a bias: the weight of a constant feature, penalised like the
         other weights.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. A larger value penalises the bias less.
+        Value of the constant feature. A larger value penalises the bias less, which
+        quantiles of targets far from 0 need.
     solver : str, default="auto"
         Training method: "dcd", dual coordinate descent [1]_; for the squared loss
         "newton" [2]_; for the other losses "smoothing-newton", the same on a smoothed
@@ -266,6 +294,10 @@ class LinearSVR(QuantileColumns, LinearSingle):
     def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
         self._set(self._attributes(data, batch, found.w))
         self._keep_duals(found)
+
+    def _chance(self, batch: SingleBatch, found: Solutions) -> str:
+        cost = float(batch.problem(0).cost.sum())
+        return pulled_sentence(self, cost) if found.certificate.certified else ""
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ..certificate import Certificate
 from ..data.columns import StoredColumns
 from ..data.types import MatrixLike
-from ..estimators import LinearSVC, LogisticRegression
+from ..estimators import LinearSVC, LinearSVR, LogisticRegression
 from ..estimators.fitted import (
     LinearTerms,
     binary_of,
@@ -27,7 +27,14 @@ from ..estimators.fitted import (
     linear_problems,
     terms_of_linear,
 )
-from ..estimators.input import ROWS, check_array, multilabelled, weights
+from ..estimators.input import (
+    ROWS,
+    check_array,
+    checked_weights,
+    multilabelled,
+    weights,
+)
+from ..estimators.regression import pulled_sentence
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
 from ..problems.constant import constant_sentence
@@ -124,22 +131,29 @@ def certify_linear(terms: LinearTerms, on: TrainedOn) -> Certificate:
     return parts[0] if batch.joint else Certificate.total(parts, batch.names)
 
 
-def constant_remarks(
+def degenerate_remarks(
     model: BaseEstimator,
     X: MatrixLike,
     y: ArrayLike | None,
     certificate: Certificate,
     sample_weight: ArrayLike | None,
 ) -> list[str]:
-    """Return a sentence if linear models of classes are no better than a constant.
+    """Return a sentence if a constant is as good, or a bias is pulled from a quantile.
 
     The certificate is about the model on its training rows.
     """
+    if isinstance(model, LinearSVR) and certificate.certified:
+        weight = checked_weights(sample_weight, X)
+        rows = np.shape(X)[0] if weight is None else float(weight.sum())
+        return _told(pulled_sentence(model, model.C * rows))
     scheme = getattr(model, "multi_class", "ovr")
     linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
     binary = linear and hasattr(model, "classes_") and scheme != "crammer_singer"
-    if y is None or not binary or l1_ratio_of(model) > 0.0:
+    if y is None or not binary:
         return []
+    if l1_ratio_of(model) > 0.0 or not hasattr(model, "loss"):
+        empty = abs(model.coef_).max() == 0.0
+        return ["All features have the weight 0: use a larger C."] if empty else []
     terms = linear_terms(model, np.shape(X)[0])
     batch = binary_of(terms, check_array(X, **ROWS), y, terms.C, sample_weight, None)
     models = [one.w for one in linear_problems(terms, batch)]
@@ -147,12 +161,15 @@ def constant_remarks(
     # A model without a target that is far from the optimum is told about as that.
     tol = _NEAR if math.isnan(certificate.tol) else certificate.tol
     weight, by_pairs = model.class_weight, isinstance(model, LinearSVC)
-    sentence = constant_sentence(
-        batch, models, bounds, tol, certificate.atol, weight, by_pairs=by_pairs
+    return _told(
+        constant_sentence(
+            batch, models, bounds, tol, certificate.atol, weight, by_pairs=by_pairs
+        )
     )
-    if not sentence:
-        return []
-    return [f"{sentence[0].upper()}{sentence[1:]}."]
+
+
+def _told(sentence: str) -> list[str]:
+    return [f"{sentence[0].upper()}{sentence[1:]}."] if sentence else []
 
 
 def logistic_terms(model: BaseEstimator) -> LinearTerms:
@@ -166,10 +183,11 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
     check_is_fitted(model)
     name, two = type(model).__name__, len(model.coef_) == 1
     l1 = l1_ratio_of(model)
-    if hasattr(model, "Cs") or not model.C < math.inf:
+    if (several := hasattr(model, "Cs")) or not model.C < math.inf:
+        single = "C=C_[0]" if several else "a large C, such as 1e6, for no penalty"
         raise ValueError(
             f"{name} has no single finite C, so its objective has no certificate; "
-            "train LogisticRegression with C=C_"
+            f"train LogisticRegression with {single}"
         )
     scaled = model.solver == "liblinear" and model.fit_intercept
     if scaled and not l1:

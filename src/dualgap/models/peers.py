@@ -147,7 +147,8 @@ def write_liblinear(
     model = own(model)
     check_is_fitted(model)
     refuse_labels(model, "write_liblinear")
-    if hasattr(model, "kernel") or not hasattr(model, "coef_"):
+    svm = hasattr(model, "loss") and hasattr(model, "intercept_scaling")
+    if not (svm or isinstance(model, LinearOneClassSVM)):
         kernel = hasattr(model, "_fitted_kernel")
         remedy = "use write_libsvm" if kernel else "give a linear SVM"
         raise _other_kind(model, "LIBLINEAR", "linear", remedy)

@@ -252,10 +252,11 @@ def constant_sentence(
 
 
 class DegenerateWarning(UserWarning):
-    """Warning that rounding decides predictions, though the optimum is proved.
+    """Warning that a proved optimum may be of no use.
 
     The best model of a class against the rest can be a constant, most often with
-    ``loss="hinge"``. All rows can lie on the boundary of a novelty detector.
+    ``loss="hinge"``; rounding then decides, as where all rows lie on the boundary of a
+    novelty detector. A penalised bias can keep predictions far from their quantile.
     """
 
 
