@@ -24,7 +24,7 @@ from dualgap import (
     OneClassSVM,
 )
 from dualgap.certificate import relative_gap
-from dualgap.model_selection import GridSearchCV, svc_path, svm_path
+from dualgap.model_selection import GridSearchCV, l1_path, svc_path, svm_path
 from dualgap.models import shapley_values
 from dualgap.plot import (
     COLORS,
@@ -124,6 +124,10 @@ def test_paths_of_coefficients_norms_and_gaps():
     np.testing.assert_array_equal(line.get_ydata(), path.relative_gaps[[1, 2, 0]])
     X, y = load_iris(return_X_y=True)
     several = svm_path(X, y, [0.1, 1.0])
+    with_zeros = l1_path(X, y, Cs=3)
+    lines = PathDisplay.from_path(with_zeros, y="gaps").ax_.lines
+    gaps = [[part.relative_gap for part in c] for c in with_zeros.certificates]
+    assert np.array_equal(np.array([line.get_ydata() for line in lines]).T, gaps)
     lines = PathDisplay.from_path(several, positive=2).ax_.lines
     np.testing.assert_array_equal(lines[0].get_ydata(), several.coefs[:, 2, 0])
 

@@ -84,6 +84,8 @@ INSTEAD = {
     **dict.fromkeys(("PassiveAggressiveClassifier", "Perceptron"), _BATCHES),
     **dict.fromkeys(("SVM", "SVMClassifier", "SVClassifier", "CSVC"), _KERNEL),
     **dict.fromkeys(("LinearSVM", "LinearSVMClassifier"), "use LinearSVC"),
+    "HuberRegressor": "use LinearSVR, which is as robust, or keep scikit-learn's and "
+    "certify it",
     "QuantileRegressor": "use LinearSVR(loss='quantile', quantile=q), which penalises "
     "the square of the weights, or SVR for kernels",
     **dict.fromkeys(("SVMRegressor", "EpsilonSVR"), "use SVR"),

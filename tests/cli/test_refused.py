@@ -59,6 +59,7 @@ TRAIN = """
 --decision-function => dualgap predict --scores writes decision values
 --max-epochs 5 => use --max-iter
 --kernal rbf => Did you mean --kernel?
+--loss logistic => quantile, squared_epsilon_insensitive; Python has LogisticRegr
 --kernel precomputed => is invalid; give rbf, laplacian
 --kernel linear --gamma 1 => not linear
 --kernel rbf --degree 2 => --degree is for --kernel poly

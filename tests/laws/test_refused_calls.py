@@ -116,6 +116,13 @@ def text(folder: Path, content: str) -> Path:
     return folder / "rows"
 
 
+def words() -> Any:
+    """Return the rows as a table whose second column holds a word."""
+    table = pytest.importorskip("pandas").DataFrame(X, columns=[*"abcdefgh"], dtype="O")
+    table.loc[3, ["a", "b"]] = "1", "never"
+    return table
+
+
 def scaled(scale: float) -> Any:
     model = others.HuberRegressor().fit(X, TARGET)
     model.scale_ = scale
@@ -231,6 +238,8 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
         *(({"loss": "quantile", "quantile": value},
            "is not a number or a list of numbers") for value in ([[0.5]], ["a"])),
         ({"loss": "quantile", "quantile": [0.5, 0.5]}, "has a value twice"),
+        *(({"quantile": value}, "has no effect with loss='epsilon_insensitive'; use")
+          for value in (0.9, [0.5], [0.5, 0.9])),
     ]),
     ([fit(LinearSVR, TARGET)], {}, [
         ({"solver": "newton"}, "use solver='dcd'"),
@@ -297,8 +306,13 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
         ({"model": of(others.LogisticRegression, penalty=None)}, "penalty=None"),
         ({"model": of(others.LogisticRegression, solver="liblinear")},
          "penalises the intercept"),
-        ({"model": of(others.LogisticRegression, C=INF)}, "no single finite C"),
-        ({"model": of(others.LogisticRegressionCV, Cs=2, cv=2)}, "no single finite C"),
+        ({"model": of(others.LogisticRegression, C=INF)},
+         "no single finite C, .* a large C, such as 1e6"),
+        ({"model": of(others.LogisticRegressionCV, Cs=2, cv=2)},
+         r"no single finite C, .* with C=C_\[0\]"),
+        *(({"model": np.zeros(8), "C": 1.0, "intercept": 0.0, "y": y, "loss": "hubr"},
+           "loss='hubr' is unknown; use one of 'hinge', .* 'quantile' or a record")
+          for y in (TWO, TARGET)),
         ({"model": of(others.LogisticRegression), "y": renamed(TWO)},
          "give the training labels"),
         ({"model": np.zeros(8), "loss": "logistic"}, "C is missing"),
@@ -406,6 +420,11 @@ labels = of(LinearSVC, "labels")
 CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
     ValueError: [
         # -------------------------------------------------------------- estimators
+        *((lambda _, use=use: use(words()), "string to float: 'never' in column 'b' of "
+           "X; encode columns of words, .*OneHotEncoder")
+          for use in (
+              lambda t: SVC().fit(t, TWO),
+              lambda t: LinearSVC().fit(t[4:].astype(float), TWO[4:]).predict(t))),
         (lambda _: LogisticRegression(warm_start=True).fit(X, TABLE).fit(X, TWO),
          "set warm_start=False"),
         (lambda _: LogisticRegression(warm_start=True).fit(X, TABLE).fit(
@@ -574,6 +593,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
                r"CalibratedClassifier\(SVC\(\.\.\.\)\) in the pl"))),
         (lambda _: calibrated(LinearSVC(), MASKED, NAMES), "X is a MaskedArray"),
         (lambda _: NuSVC(C=1.0), "NuSVC has no parameter 'C': use nu"),
+        (lambda _: LinearSVR(penalize_intercept=False),
+         r"has no parameter 'penalize_intercept': raise intercept_scaling, or use SVR"),
         (lambda _: NuSVC(probability=True), r"CalibratedClassifierCV\(model, ens"),
         (lambda _: NuSVR(epsilon=0.1), "'epsilon': leave it out; nu chooses it"),
         (lambda _: LinearSVC().fit(X, TWO, until=X),
@@ -596,6 +617,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
          "LogisticRegression has no proof file"),
         (lambda at: write_libsvm(linear(), at / "m"),
          "type LinearSVC, .* kernel models; use write_liblinear"),
+        (lambda at: write_liblinear(fitted(LogisticRegression), at / "m"),
+         "type LogisticRegression, but LIBLINEAR's files are for linear models"),
         (lambda at: write_liblinear(kernel(), at / "m"),
          "type SVC, .* linear models; use write_libsvm"),
         (lambda at: write_libsvm(fitted(LinearSVCCV, Cs=(1.0,)), at / "m"),

@@ -130,6 +130,8 @@ def reader(name: str, words: Sequence[str], intervals: Sequence[Range]) -> Reade
         told = [", ".join(shown)] * bool(words) + [_in_words(i) for i in intervals]
         near = nearest(text, words, name) if words else None
         hint = f". Did you mean {near!r}?" if near else ""
+        if name == "loss" and text.startswith("log"):
+            hint = "; Python has LogisticRegression, train --probability probabilities"
         raise ValueError(f"give {' or '.join(told)}{hint}")
 
     return read

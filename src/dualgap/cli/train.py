@@ -79,7 +79,8 @@ Model:
     LIBLINEAR, -s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 of
     LIBLINEAR, -s 2 of LIBSVM). [default: classification]
   --lambda X
-    Weight of the norm, instead of --C: C = 1/(lambda n) for n examples.
+    Weight of the norm, instead of --C: C = 1/(lambda n) for n examples, whatever
+    their --weight.
   --probability --proba -b
     Fit probabilities for predict --proba, to five more models, each trained without a
     fifth of DATA. After Ctrl-C the model has none.

@@ -259,9 +259,14 @@ class SingleTerms:
 def losses_of(model: BaseEstimator) -> list[ResidualLoss]:
     """Return the losses of a regressor: one, or one for each quantile."""
     name = getattr(model, "loss", "epsilon_insensitive")
+    given = getattr(model, "quantile", 0.5)
     if name != "quantile":
+        if np.size(given) != 1 or given != 0.5:
+            raise ValueError(
+                f"quantile={given!r} has no effect with loss={name!r}; use "
+                "loss='quantile'"
+            )
         return [RESIDUAL_LOSSES[name](model.epsilon)]
-    given = model.quantile
     quantiles = np.asarray(given)
     if quantiles.ndim > 1 or (quantiles.size and quantiles.dtype.kind not in "fiu"):
         raise ValueError(

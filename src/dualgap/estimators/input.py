@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
@@ -126,10 +127,28 @@ def validated(
     if rows and (named or _are_plain_labels(y, X.shape[0])):
         estimator.n_features_in_ = X.shape[1]
         return X if named else (X, y)
-    found = validate_data(estimator, X, y, **ROWS, **options)
+    with _text_named(X):
+        found = validate_data(estimator, X, y, **ROWS, **options)
     if "feature_names_in_" in vars(estimator):
         _refuse_missing(found if named else found[0], estimator.feature_names_in_)
     return found
+
+
+@contextmanager
+def _text_named(X: Any) -> Iterator[None]:
+    """Name the first column with text of a table in scikit-learn's error."""
+    try:
+        yield
+    except ValueError as error:
+        word = str(error).partition("could not convert string to float: ")[2]
+        for name in getattr(X, "columns", ()):
+            if word and word in map(repr, X[name]):
+                error.args = (
+                    f"{error} in column {name!r} of X; encode columns of words, for "
+                    "example by sklearn.preprocessing.OneHotEncoder",
+                )
+                break
+        raise
 
 
 def _refuse_missing(X: MatrixLike, names: NDArray[np.generic]) -> None:
@@ -157,14 +176,15 @@ def rows_to_predict(
     if not finite and _is_plain(estimator, X, reset=False):
         return X
     try:
-        return validate_data(
-            estimator,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=ROWS["dtype"],
-            ensure_all_finite=finite,
-        )
+        with _text_named(X):
+            return validate_data(
+                estimator,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=ROWS["dtype"],
+                ensure_all_finite=finite,
+            )
     except ValueError as error:
         names = getattr(estimator, "feature_names_in_", ())
         if "feature names should match" in str(error) and any("=" in n for n in names):

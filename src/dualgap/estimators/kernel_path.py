@@ -25,7 +25,7 @@ from .base import tell
 from .folds import Fold, FoldFit, run, why_ended
 from .input import checked_weights, refuse_masks, validated
 from .parameters import KERNELS
-from .path import warn_of_path
+from .path import gaps_of, warn_of_path
 from .search import grid_of
 from .svc import SVC
 
@@ -82,9 +82,7 @@ class SVCPath:
     @property
     def relative_gaps(self) -> Vector:
         """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, n_pairs)."""
-        gaps = [[part.relative_gap for part in c.parts] for c in self.certificates]
-        found = np.array(gaps)
-        return found[:, 0] if found.shape[1] == 1 else found
+        return gaps_of(self.certificates)
 
     @property
     def nbytes(self) -> int:

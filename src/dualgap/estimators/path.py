@@ -38,6 +38,12 @@ B = TypeVar("B", bound=Batch)
 _REACH = 1000.0
 
 
+def gaps_of(certificates: Sequence[Certificate]) -> Vector:
+    """Return the relative gaps of all problems, (n_Cs, m), of one without its axis."""
+    gaps = np.array([[part.relative_gap for part in c.parts] for c in certificates])
+    return gaps[:, 0] if gaps.shape[1] == 1 else gaps
+
+
 class SVMPath(NamedTuple):
     """Result of :func:`svm_path`: one model per C, each with its certificate."""
 
@@ -54,8 +60,7 @@ class SVMPath(NamedTuple):
     @property
     def relative_gaps(self) -> Vector:
         """``(P - D)/D`` of every problem, shape (n_Cs,) or (n_Cs, m)."""
-        gaps = [[part.relative_gap for part in c.parts] for c in self.certificates]
-        return np.array(gaps)[:, 0] if len(gaps[0]) == 1 else np.array(gaps)
+        return gaps_of(self.certificates)
 
 
 def svm_path(
@@ -278,6 +283,11 @@ class L1Path(NamedTuple):
     zeros: NDArray[np.bool_]
     #: Largest C, up to rounding, at which all weights are 0.
     least: float
+
+    @property
+    def relative_gaps(self) -> Vector:
+        """``(P - D)/D`` of every problem, shape (n_Cs,) or (n_Cs, m)."""
+        return gaps_of(self.certificates)
 
 
 def l1_path(

@@ -296,7 +296,7 @@ class LinearSVR(QuantileColumns, LinearSingle):
         self._keep_duals(found)
 
     def _chance(self, batch: SingleBatch, found: Solutions) -> str:
-        cost = float(batch.problem(0).cost.sum())
+        cost = float(cast(RegressionProblem, batch.problem(0)).cost.sum())
         return pulled_sentence(self, cost) if found.certificate.certified else ""
 
     def _fitted_problems(

@@ -35,6 +35,7 @@ from ..estimators.input import (
     weights,
 )
 from ..estimators.regression import pulled_sentence
+from ..losses import LOSSES, RESIDUAL_LOSSES
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
 from ..problems.constant import constant_sentence
@@ -80,6 +81,12 @@ def coefficients(
     class_weight: Any,
 ) -> LinearTerms:
     """Return given coefficients together with the problem that the caller describes."""
+    known = (*LOSSES, "logistic", *RESIDUAL_LOSSES)
+    if isinstance(loss, str) and loss not in known:
+        raise ValueError(
+            f"loss={loss!r} is unknown; use one of {', '.join(map(repr, known))} or a "
+            "record such as Pinball(quantile=0.9)"
+        )
     try:
         coef = np.atleast_2d(np.asarray(model, dtype=np.float64))
     except (TypeError, ValueError):

@@ -161,7 +161,7 @@ class ConvergenceDisplay(Display):
                 values = history["primal"], history["dual"]
                 color = self._curve(ax, history, x, values[0], f"{label}, P", None, "-")
                 self._curve(ax, history, x, values[1], f"{label}, D", color, "--")
-        name = {"gap": "proved relative gap (P − D)/D", "objective": "objective"}[y]
+        name = {"gap": "relative gap (bold: proved)", "objective": "objective"}[y]
         ax.set(xlabel=_AXES[x], ylabel=name, yscale="log")
         ax.grid(True, which="major", alpha=0.3)
         ax.legend(loc="upper right")
@@ -279,8 +279,8 @@ class PathDisplay(Display):
 
         Parameters
         ----------
-        path : SVMPath
-            Result of :func:`svm_path`.
+        path : SVMPath or L1Path
+            Result of :func:`svm_path` or :func:`l1_path`.
         y : {"coefs", "norm", "gaps"}, default="coefs"
             Vertical axis; see :meth:`plot`.
         positive : int, default=0
@@ -295,7 +295,7 @@ class PathDisplay(Display):
         if not hasattr(path, "coefs"):
             raise TypeError(
                 f"path is of type {type(path).__name__}, which has no coefs to draw; "
-                "give a result of svm_path"
+                "give a result of svm_path or l1_path"
             )
         coefs = path.coefs if path.coefs.ndim == 2 else path.coefs[:, positive]
         display = cls(path.Cs, coefs=coefs, relative_gaps=path.relative_gaps)
