@@ -311,7 +311,7 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
         ({"model": of(others.LogisticRegressionCV, Cs=2, cv=2)},
          r"no single finite C, .* with C=C_\[0\]"),
         *(({"model": np.zeros(8), "C": 1.0, "intercept": 0.0, "y": y, "loss": "hubr"},
-           "loss='hubr' is unknown; use one of 'hinge', .* 'quantile' or a record")
+           "loss='hubr' is unknown; use one of 'hinge', .* 'quantile'$")
           for y in (TWO, TARGET)),
         ({"model": of(others.LogisticRegression), "y": renamed(TWO)},
          "give the training labels"),
@@ -527,7 +527,9 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
         (lambda at: write_libsvm(fitted(SVR, "targets", loss="quantile"), at / "m"),
          "'quantile' is not supported by LIBSVM"),
         (lambda _: certify(np.zeros(8), X, TARGET, 1.0, loss="quantile"),
-         "give loss=Pinball"),
+         "give quantile=0.9"),
+        (lambda _: certify(np.zeros(8), X, TARGET, 1.0, quantile=0.9),
+         r"quantile=0\.9 needs loss='quantile'; give both"),
         (lambda _: certify(np.zeros(8), X, TARGET, 1.0, loss=Pinball(0.1), epsilon=0.5),
          "contradicts"),
         (lambda at: write_liblinear(linear(), at / "m"), "whole numbers"),

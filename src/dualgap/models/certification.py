@@ -30,7 +30,7 @@ from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
 from ..estimators.input import checking
 from ..estimators.parameters import Jobs
 from ..estimators.svc import KernelClassifier
-from ..losses import RESIDUAL_LOSSES, Loss, ResidualLoss
+from ..losses import RESIDUAL_LOSSES, Loss, Pinball, ResidualLoss
 from ..problems.reductions import certificate_of
 from ..training.batch import begin, seeds_of
 from .linear import (
@@ -66,6 +66,7 @@ _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
         "loss": [str, Loss, ResidualLoss, None],
         "epsilon": [Interval(Real, 0, None, closed="left"), None],
         "nu": [Interval(Real, 0, 1, closed="right"), None],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
         "penalize_intercept": ["boolean", None],
         "class_weight": [dict, str, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -84,6 +85,7 @@ def certify(
     loss: str | Loss | ResidualLoss | None = None,
     epsilon: float | None = None,
     nu: float | None = None,
+    quantile: float | None = None,
     penalize_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
     class_weight: Any = None,
@@ -133,6 +135,8 @@ def certify(
     nu : float, optional
         For coefficients of a one-class SVM, on the scale of LIBSVM and LIBLINEAR.
         If `nu` is given, the coefficients are taken for a one-class SVM.
+    quantile : float, optional
+        For coefficients of a regression with ``loss="quantile"``.
     penalize_intercept : bool, optional
         For given coefficients: True if the intercept is part of the norm, as in
         LIBLINEAR; False or None if not, as in the textbook SVM and Spark.
@@ -185,6 +189,10 @@ def certify(
                 f"{name} is the estimator {type(value).__name__}; the model comes "
                 "first: certify(model, X, y)"
             )
+    if quantile is not None:
+        if loss != "quantile":
+            raise ValueError(f"quantile={quantile!r} needs loss='quantile'; give both")
+        loss = Pinball(quantile)
     seed = seeds_of(random_state, 1)[0]
     stop = begin(time_limit)
     given = {

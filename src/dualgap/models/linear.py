@@ -84,8 +84,7 @@ def coefficients(
     known = (*LOSSES, "logistic", *RESIDUAL_LOSSES)
     if isinstance(loss, str) and loss not in known:
         raise ValueError(
-            f"loss={loss!r} is unknown; use one of {', '.join(map(repr, known))} or a "
-            "record such as Pinball(quantile=0.9)"
+            f"loss={loss!r} is unknown; use one of {', '.join(map(repr, known))}"
         )
     try:
         coef = np.atleast_2d(np.asarray(model, dtype=np.float64))

@@ -261,8 +261,7 @@ def coefficient_terms(
             )
     elif isinstance(record, Pinball):
         raise ValueError(
-            "loss='quantile' needs its quantile; give loss=Pinball(quantile=...) of "
-            "dualgap.losses"
+            "loss='quantile' needs its quantile; for example, give quantile=0.9"
         )
     else:
         record = type(record)(0.0 if epsilon is None else epsilon)
