@@ -136,6 +136,8 @@ def test_quantiles(kernel):
     assert figures["targets_at_or_below"] == np.mean(y <= predicted)
     assert "r2" not in figures
     assert "targets at or below" in told.stdout
+    pulled = call("train", "data", "other", *how, "--C", "0.01").stderr
+    assert ("use --intercept-scaling 100, or --kernel linear" in pulled) != bool(kernel)
     told = refused("prove", "data", "model", "proof")
     assert "quantile has no proof file; dualgap certify proves the gap" in told
     assert "within" in call("certify", "data", "model").stdout

@@ -420,10 +420,11 @@ labels = of(LinearSVC, "labels")
 CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
     ValueError: [
         # -------------------------------------------------------------- estimators
-        *((lambda _, use=use: use(words()), "string to float: 'never' in column 'b' of "
-           "X; encode columns of words, .*OneHotEncoder")
+        *((lambda _, use=use: use(words()), "string to float: 'never' in column 'b'; "
+           "encode columns of words, .*OneHotEncoder")
           for use in (
-              lambda t: SVC().fit(t, TWO),
+              lambda t: SVC().fit(t, TWO), lambda t: svm_path(t, TWO),
+              lambda t: certify(fitted(SVC), t, TWO),
               lambda t: LinearSVC().fit(t[4:].astype(float), TWO[4:]).predict(t))),
         (lambda _: LogisticRegression(warm_start=True).fit(X, TABLE).fit(X, TWO),
          "set warm_start=False"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature
@@ -127,28 +126,10 @@ def validated(
     if rows and (named or _are_plain_labels(y, X.shape[0])):
         estimator.n_features_in_ = X.shape[1]
         return X if named else (X, y)
-    with _text_named(X):
-        found = validate_data(estimator, X, y, **ROWS, **options)
+    found = validate_data(estimator, X, y, **ROWS, **options)
     if "feature_names_in_" in vars(estimator):
         _refuse_missing(found if named else found[0], estimator.feature_names_in_)
     return found
-
-
-@contextmanager
-def _text_named(X: Any) -> Iterator[None]:
-    """Name the first column with text of a table in scikit-learn's error."""
-    try:
-        yield
-    except ValueError as error:
-        word = str(error).partition("could not convert string to float: ")[2]
-        for name in getattr(X, "columns", ()):
-            if word and word in map(repr, X[name]):
-                error.args = (
-                    f"{error} in column {name!r} of X; encode columns of words, for "
-                    "example by sklearn.preprocessing.OneHotEncoder",
-                )
-                break
-        raise
 
 
 def _refuse_missing(X: MatrixLike, names: NDArray[np.generic]) -> None:
@@ -176,15 +157,14 @@ def rows_to_predict(
     if not finite and _is_plain(estimator, X, reset=False):
         return X
     try:
-        with _text_named(X):
-            return validate_data(
-                estimator,
-                X,
-                reset=False,
-                accept_sparse="csr",
-                dtype=ROWS["dtype"],
-                ensure_all_finite=finite,
-            )
+        return validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=ROWS["dtype"],
+            ensure_all_finite=finite,
+        )
     except ValueError as error:
         names = getattr(estimator, "feature_names_in_", ())
         if "feature names should match" in str(error) and any("=" in n for n in names):
@@ -554,7 +534,8 @@ Check = TypeVar("Check", bound=Callable[..., object])
 def _naming(check: Check, *names: str) -> Check:
     """Return a check that raises a ValueError instead of an OverflowError.
 
-    `names` are the arguments of the check that hold numbers.
+    It names the column of a table that holds a word. `names` are the arguments of the
+    check that hold numbers.
     """
     arguments = signature(check)
 
@@ -562,6 +543,17 @@ def _naming(check: Check, *names: str) -> Check:
     def named(*args: object, **options: object) -> object:
         try:
             return check(*args, **options)
+        except ValueError as error:
+            given = arguments.bind(*args, **options).arguments
+            word = str(error).partition("could not convert string to float: ")[2]
+            table = given.get(names[0])
+            for column in getattr(table, "columns", ()) if word else ():
+                if word in map(repr, table[column]):
+                    raise ValueError(
+                        f"{error} in column {column!r}; encode columns of words, for "
+                        "example by sklearn.preprocessing.OneHotEncoder"
+                    ) from None
+            raise
         except OverflowError:
             given = arguments.bind(*args, **options).arguments
             for name in names:
