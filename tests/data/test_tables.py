@@ -121,10 +121,8 @@ def test_numbers_are_names_beside_the_name_of_the_labels(label: str) -> None:
 def test_decimal_commas_and_thousands() -> None:
     table = read('a,y\n"1,5",0\n"2,25",1\n', decimal=",")
     assert table.rows.X.tolist() == [[1.5], [2.25]]
-    assert read("1,5;2,5;3,5\n1;2,5;0,5\n", label="3").rows.X.tolist() == [
-        [1.5, 2.5],
-        [1, 2.5],
-    ]
+    table = read("1,5;2,5;3,5\n1;2,5;0,5\n", label="3")
+    assert table.rows.X.tolist() == [[1.5, 2.5], [1, 2.5]]
     for text, words in (
         ('a,y\n"1,000",0\n"2,500",1\n', "column 'a': '1,000' has thousands sep"),
         ('a,y\n1,0\n"2,500",1\n', r"line 3, column 1 \('a'\): '2,500' has thousands"),
@@ -148,12 +146,8 @@ def test_words_with_numbers_in_them_are_words() -> None:
     assert table.features.names == sorted(f"a={word}" for word in words)
 
 
-@pytest.mark.parametrize(
-    ("first", "named"), [(",a,y", 2), ("b,a,y", 2), ("Unnamed: 0,a,y", 2)]
-)
-def test_row_numbers_are_no_feature_unless_they_are_asked_for(
-    first: str, named: int
-) -> None:
+@pytest.mark.parametrize("first", [",a,y", "b,a,y", "Unnamed: 0,a,y"])
+def test_row_numbers_are_no_feature_unless_they_are_asked_for(first: str) -> None:
     text = f"{first}\n5,1,0\n2,3,1\n"
     table = read(text)
     index = not first.startswith("b")
@@ -239,9 +233,8 @@ def test_missing_values_are_filled_or_left_out(kind: str) -> None:
     with pytest.raises(ValueError, match="the value is missing; fill it with missing="):
         read(content, kind)
     known = read(content, kind, missing="mean").features
-    assert read("a,w\n?,\n", known=known, needs_label=False).rows.X.tolist() == [
-        [2, 1, 0]
-    ]
+    table = read("a,w\n?,\n", known=known, needs_label=False)
+    assert table.rows.X.tolist() == [[2, 1, 0]]
     for mode in ("drop", None):
         text = content if mode else "a,w,y\n1,u,0\n2,v,1\n"
         known = read(text, kind if mode else "csv", missing=mode).features
@@ -283,6 +276,7 @@ def test_the_most_frequent_of_several_is_the_smallest() -> None:
         ("0,1,2\n4,5,.6\n", {"label": "1"}, [[4, 0.6]], [5]),
         ("1,2,3\n4,5,.6\n", {"label": "1"}, [[2, 3], [5, 0.6]], [1, 4]),
         ("0,1,z\n4,5,6\n", {"label": "z"}, [[4, 5]], [6]),  # digits for names
+        ("0,.5,1\n2.5,.6,0\n", {"label": "1"}, [[0.5, 1], [0.6, 0]], [0, 2.5]),
         ("a,b,c\n4,5,6\n", {"label": "b", "columns": ["c"]}, [[6]], [5]),
         ("a,b,c\n4,5,6\n", {"label": "2", "columns": ["3", "a"]}, [[6, 4]], [5]),
         ('"a, b",c,y\n4,5,6\n', {"columns": ["a, b"]}, [[4]], [6]),

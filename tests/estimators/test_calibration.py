@@ -297,14 +297,10 @@ def test_damaged_files_are_refused(change, message, tmp_path):
 def test_steps_of_a_file_rise(table, ends):
     from dualgap.models.files import set_calibration
 
-    X, y = rows(2)
-    given = {
-        "isotonic": np.array(table),
-        "ends": np.array(ends),
-        "folds": np.array([5]),
-    }
+    given = {"isotonic": np.array(table), "ends": np.array(ends)}
+    given["folds"] = np.array([5])
     with pytest.raises(ValueError, match="steps of the calibration"):
-        set_calibration(LinearSVC().fit(X, y), given)
+        set_calibration(LinearSVC().fit(*rows(2)), given)
 
 
 def test_limits_of_the_folds():

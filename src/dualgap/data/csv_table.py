@@ -227,12 +227,13 @@ class CsvTable(TableFile):
         """Whether numbers in the first row are names: 0, 1, 2, ... or years."""
         rows = [row for row in rest if len(row) == len(first)]
         columns = list(zip(first, *rows, strict=True))
-        numbers = [column for column in columns if column[0].isdecimal()]
-        start = int(numbers[0][0]) if numbers else 0
-        counted = [*range(start, start + len(numbers))]
-        if 0 < start < 1000 or [int(name) for name, *_ in numbers] != counted:
+        numbers = [column for column in columns if self.is_number(column[0])]
+        names = [name for name, *_ in numbers]
+        start = int(names[0]) if names and names[0].isdecimal() else 0
+        counted = [str(k) for k in range(start, start + len(names))]
+        if 0 < start < 1000 or names != counted:
             return False
-        again = any(name in own for name, *own in columns if not name.isdecimal())
+        again = any(name in own for name, *own in columns if name not in counted)
         # Rows of small whole numbers may count too.
         least = 5 if all(map(str.isdecimal, chain(*numbers))) else 3
         return bool(rows) and not again and 1 < len(numbers) and least <= len(columns)
@@ -382,10 +383,8 @@ def _separator(head: Sequence[str]) -> str:
     for line in some[1:]:
         if first.count('"') % 2:  # a name of several lines
             first += line
-    for line in (
-        first,
-        some[-1] if len({len(line.split()) for line in some}) > 1 else "",
-    ):
+    uneven = len({len(line.split()) for line in some}) > 1
+    for line in (first, some[-1] if uneven else ""):
         best = max(SEPARATORS, key=line.count)
         if best in line:
             return best
