@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import load_model, save_model
+from dualgap import LinearSVR, load_model, save_model
 from dualgap.estimators.base import DEFINING
 
 from .subjects import NAMES, SUBJECTS, X, every, values
@@ -121,6 +121,14 @@ def test_new_parameters_are_about_the_next_fit(name: str, tmp_path: Path) -> Non
             same = (tmp_path / "after").read_bytes()
             assert same == (tmp_path / "before").read_bytes(), (parameter, value)
         model.set_params(**{parameter: given[parameter]})
+
+
+def test_arrays_that_change_are_about_the_next_fit() -> None:
+    quantile = np.array([0.2, 0.8])
+    model = LinearSVR(loss="quantile", quantile=quantile).fit(X, (X**2).sum(axis=1))
+    before = told(model)
+    quantile[:] = 0.8, 0.2
+    assert told(model) == before
 
 
 @pytest.mark.cases(15)

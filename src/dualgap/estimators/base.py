@@ -72,6 +72,7 @@ DEFINING = frozenset(
         "penalize_intercept", "penalty", "quantile", "solver",
     )
 )  # fmt: skip
+_CONTAINERS = dict, list, np.ndarray
 
 
 def _alone(model: BaseEstimator) -> bool:
@@ -396,7 +397,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         """Keep the parameters of this fit; containers may change and are copied."""
         own = vars(self).items()
         self._fitted = {
-            name: copy.copy(value) if isinstance(value, (dict, list)) else value
+            name: copy.copy(value) if isinstance(value, _CONTAINERS) else value
             for name, value in own
             if name in DEFINING
         }
@@ -545,7 +546,7 @@ def warn_of_models(name: str, found: Sequence[tuple[str, Certificate]]) -> None:
 def own(model: BaseEstimator) -> BaseEstimator:
     """Return dualgap's estimator of a patched model; any other model as it is.
 
-    It has the parameters of its fit.
+    dualgap's own have the parameters of their fit.
     """
     convert = getattr(model, "_as_own", None)
     return getattr(model, "_as_fitted", model) if convert is None else convert()
