@@ -441,6 +441,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
         *((lambda _, given=given: LinearSVC(**given).fit(X, NAMES, coef_init=X[:3]),
            "cannot start from coef_init; use .*, or leave coef_init out")
           for given in (JOINT, {"solver": "dcd"})),
+        (lambda _: LinearSVC().fit(X, NAMES, intercept_init=1.0),
+         r"intercept_init has shape \(\), but these data need \(3,\)"),
         (lambda _: LinearSVC(multi_class="ovo", warm_start=True).fit(X, NAMES)
          .set_params(multi_class="ovr").fit(X, NAMES),
          "did not have multi_class='ovr'"),

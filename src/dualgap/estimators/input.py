@@ -495,9 +495,8 @@ def first_model(
     for word, (given, shape) in expected.items():
         table = np.zeros(shape)
         if given is not None:
-            table = check_array(
-                given, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=word
-            )
+            options = {"ensure_2d": False, "allow_nd": True, "ensure_min_samples": 0}
+            table = check_array(given, dtype=np.float64, input_name=word, **options)
         if table.shape not in (shape, shape[1:] if problems == 1 else shape):
             remedy = "give the values of a model of the same classes and features"
             if name == PREVIOUS:
