@@ -171,12 +171,12 @@ def test_files_are_short():
 #: Most lines of the rooms that are to become smaller. They may only fall.
 ROOMS = {
     "answers": 2329,
-    "cli": 4143,
-    "data": 5826,
+    "cli": 4140,
+    "data": 5825,
     "distributed": 2624,
-    "estimators": 11312,
+    "estimators": 11250,
     "kernels": 1627,
-    "models": 6249,
+    "models": 6215,
     "papers": 3300,
     "plot": 1066,
     "problems": 6819,

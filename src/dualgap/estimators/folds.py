@@ -3,9 +3,8 @@
 All folds of linear classifiers are one batch, in which held-out rows have the cost 0.
 All folds of kernel models with the same kernel are trained together, or share its
 values, if memory holds these and reading them costs less than computing them in every
-fit. Otherwise each fold is a
-batch of its own rows, which goes along the values of C. Every way gives the fits of its
-folds at one C after the other.
+fit. Otherwise each fold is a batch of its own rows, which goes along the values of C.
+Every way gives the fits of its folds at one C after the other.
 """
 
 from __future__ import annotations

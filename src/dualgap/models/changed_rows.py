@@ -44,7 +44,6 @@ from .leave_one_out import problems_of
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 
-#: No epochs.
 #: Training rows of one block of products with the new rows.
 _ROWS = 256
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -47,7 +47,6 @@ from .linear import linear_terms
 T = TypeVar("T", Proof, "_Smaller")
 
 _Compressed = tuple[TrainingData, LinearBatch | KernelBatch, list[Solution]]
-#: No epochs.
 #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
 _MOST_PIVOTS = 5000
 
