@@ -1,20 +1,23 @@
-"""Calls of the command line, and the files that they read."""
+"""Calls of the command line, the files that they read, and Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dualgap import cli
+from dualgap.training.loop import Loop
 
 
 def write(
@@ -69,3 +72,17 @@ def refused(*arguments: str, status: int = 1) -> str:
         assert result.stderr.startswith("dualgap: ")
         assert result.stderr.count("\n") == 1
     return result.stderr
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, runs: int) -> list[int]:
+    """Press Ctrl-C as the loop begins this run; the list grows with the runs."""
+    run, begun = Loop.run, list[int]()
+
+    def interrupting(*given: Any, **named: Any) -> Any:
+        begun.append(1)
+        if len(begun) == runs:
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(*given, **named)
+
+    monkeypatch.setattr(Loop, "run", interrupting)
+    return begun

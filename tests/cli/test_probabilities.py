@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +15,8 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from dualgap import SVC, CalibratedClassifier, LinearSVC, calibrated, load_model
 from dualgap.data import load_svmlight
-from dualgap.training.loop import Loop
 
-from .running import call, write
+from .running import call, interrupt, write
 
 #: The loop trains each problem.
 DESCENT = ("--solver", "dcd", "--loss", "hinge")
@@ -86,15 +83,7 @@ def test_all_commands_judge_the_labels_of_the_largest_probability(labels):
 def test_ctrl_c_leaves_a_model_without_probabilities(runs, monkeypatch):
     """In the fit of the model, after one that checks options, and in the first fold."""
     write("data", [-1, 1])
-    run, begun = Loop.run, []
-
-    def interrupting(*given, **named):
-        begun.append(1)
-        if len(begun) == runs:
-            os.kill(os.getpid(), signal.SIGINT)
-        return run(*given, **named)
-
-    monkeypatch.setattr(Loop, "run", interrupting)
+    begun = interrupt(monkeypatch, runs)
     done = call("train", "data", "model", "--probability", *DESCENT, status=130)
     assert "the model has no probabilities" in done.stderr
     assert len(begun) == runs

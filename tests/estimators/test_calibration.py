@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 
 import numpy as np
 import pytest
@@ -38,7 +36,8 @@ from dualgap.estimators.calibrators import (
 from dualgap.estimators.folds import FoldFit, Folds
 from dualgap.kernels.functions import resolve_gamma
 from dualgap.solvers import SmoothingNewton
-from dualgap.training.loop import Loop
+
+from ..cli.running import interrupt
 
 METHODS = ["sigmoid", "isotonic", "temperature"]
 #: Models whose folds are trained together, over shared values, or each by itself.
@@ -321,15 +320,7 @@ def test_ctrl_c_keeps_the_best_model(runs, monkeypatch):
     """In the fit of the model, and in that of the first fold."""
     X, y = rows(2)
     model = CalibratedClassifier(LinearSVC(solver="dcd")).fit(X, y)
-    run, begun = Loop.run, []
-
-    def interrupting(*given, **named):
-        begun.append(1)
-        if len(begun) == runs:
-            os.kill(os.getpid(), signal.SIGINT)
-        return run(*given, **named)
-
-    monkeypatch.setattr(Loop, "run", interrupting)
+    begun = interrupt(monkeypatch, runs)
     with pytest.raises(KeyboardInterrupt, match="has no probabilities"):
         model.fit(X, y)
     assert len(begun) == runs
