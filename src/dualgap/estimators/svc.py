@@ -399,10 +399,8 @@ class SVC(CertainLabels, KernelClassifier):
         job: Job | None = None,
     ) -> KernelBatch:
         """Return the problems, if need be over the kernel matrix of all rows."""
-        solver, threads = (
-            get_kernel_solver(self.solver),
-            1 if job is None else job.threads,
-        )
+        solver = get_kernel_solver(self.solver)
+        threads = 1 if job is None else job.threads
         made: type[KernelBatch] = KernelBatch
         options: Parameters = {**self._room(solver, threads)}
         if isinstance(solver, Nystroem):
