@@ -27,7 +27,7 @@ class FeatureSettings:
 
     #: Most words of a column that becomes features without being named.
     most_words: int = 100
-    #: Words that occur once from which a column is none, if nearly all rows have one.
+    #: Fewest words that occur once for which a column of almost only these is refused.
     alone: int = 20
     #: Part of the entries below which encoded rows are sparse.
     dense: float = 0.3

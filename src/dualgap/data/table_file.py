@@ -120,7 +120,7 @@ class TableFileSettings:
     shown: int = 5
     #: Columns that it lists to be left out.
     listed: int = 30
-    #: Rows of a table without names whose first column may number them.
+    #: Fewest rows of a table without names whose first column may number them.
     numbered: int = 20
 
 
