@@ -275,6 +275,3 @@ def test_rows_of_one_class_cost_nothing(loss, sign):
         assert solution.certificate.primal == solution.certificate.dual == 0.0
         assert problem.primal(solution.w) == 0.0
         assert not solution.alpha.any()
-
-
-# --- the estimator ---------------------------------------------------------------

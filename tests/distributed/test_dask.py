@@ -366,10 +366,7 @@ def test_a_model_travels_without_its_client(client):
     [
         (lambda X, y: (X, y[:-1]), "y has 59 entries and X has 60 rows"),
         (lambda X, y: (da.from_array(X, 20), X), "y has 2 dimensions; expected one"),
-        (
-            lambda *_: (UNKNOWN, Y),
-            r"in memory .* X\.compute_chunk_sizes\(\) first",
-        ),
+        (lambda *_: (UNKNOWN, Y), r"in memory .* X\.compute_chunk_sizes\(\) first"),
         (lambda *_: (FRAME, Y), "y is in memory .* give y as a collection"),
         (lambda *_: (UNKNOWN, da.from_array(Y, 6)), "y has 2 blocks and X has 3"),
         (lambda *_: (FRAME, SERIES.repartition(npartitions=2)), "y has 2 blocks and"),
@@ -397,7 +394,7 @@ def test_bad_input_is_refused(client, make, message):
 
 @pytest.mark.long
 def test_other_kinds_are_refused(client):
-    with pytest.raises(TypeError, match="X is a str"):
+    with pytest.raises(TypeError, match="X is a str; give a Dask array"):
         LinearSVC(client=client).fit("rows", [1, -1])
     with pytest.raises(ValueError, match="local_epochs=0"):
         LinearSVC(client=client, local_epochs=0).fit(*data(60))

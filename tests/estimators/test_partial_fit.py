@@ -424,7 +424,8 @@ def test_after_fit_the_same_rows_are_one_more_epoch(solver, classes):
 
 def test_after_fit_other_rows_are_refused(tmp_path):
     X, y = data()
-    model = LinearSVC(random_state=0).fit(X, y)
+    model = learn(LinearSVC(random_state=0), batches(X, y), [0, 1]).fit(X, y)
+    assert np.array_equal(model.coef_, LinearSVC(random_state=0).fit(X, y).coef_)
     for other in [(X[:-1], y[:-1]), (2 * X, y), (X, 1 - y), (X[::-1], y[::-1])]:
         with pytest.raises(ValueError, match="must start with the rows passed to fit"):
             model.partial_fit(*other)

@@ -311,10 +311,11 @@ def test_the_certificate_is_that_of_the_smaller_model(loss):
     assert found.rounding == pytest.approx(proof.rounding, rel=1e-3)
 
 
-def test_several_classes_weights_and_files(tmp_path):
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_several_classes_weights_and_files(multi_class, tmp_path):
     X, y = load_iris(return_X_y=True)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    model = LinearSVC(class_weight="balanced", tol=1e-6, random_state=0)
+    model = LinearSVC(class_weight="balanced", tol=1e-6, multi_class=multi_class)
     model.fit(X, y, weight)
     smaller = compress(model, X, y, tol=0.1, sample_weight=weight)
     assert all(c.relative_gap <= 0.1 for c in smaller.certificate_)

@@ -163,7 +163,7 @@ def reproduce(
     Parameters
     ----------
     name : str
-        The paper: a name in `MODULES`.
+        The paper: a name in `PAPERS`.
     tables, sets : sequence of str, optional
         Tables and figures to measure, and data sets by name or files of svmlight text;
         all of the published page by default.
