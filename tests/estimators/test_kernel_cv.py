@@ -407,6 +407,9 @@ def test_folds_read_a_table_only_if_computing_the_values_costs_more():
     for Cs, walks in ([1.0], 3), (np.geomspace(0.1, 100.0, 20), 1):
         assert len(narrow.walks(SVC(gamma=0.05), np.asarray(Cs))) == walks
         assert (narrow.table is None) == (walks == 3)
+    near = folds_of(3200, 20)
+    near.duals = np.zeros((1, 3200))  # as in a calibration
+    assert len(near.walks(SVC(gamma=0.05), np.array([1.0]))) == 1
     wide = Points.of(np.zeros((3200, 300)))
     values = 2 * (3200 * 2 / 3) ** 2
     assert not table_pays(wide, kernel, values)

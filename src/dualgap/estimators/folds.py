@@ -352,9 +352,10 @@ class Folds:
         """Whether reading kernel values costs less than computing them in every fit.
 
         A fit computes about as many values as its matrix has. Fits of the same kernel
-        that were separate so far count as well.
+        that were separate so far count as well. Folds near a model share its start.
         """
-        if self.table is not None and self.table[0] == kernel:
+        known = self.table is not None and self.table[0] == kernel
+        if known or self.duals is not None:
             return True
         values = float(Cs * sum(map(_values_of, own)))
         if self.computed is not None and self.computed[0] == kernel:
