@@ -76,8 +76,10 @@ def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     return weight * np.bincount(rows, minlength=len(weight))
 
 
-#: Classes whose pairs are always trained with all folds together.
+#: Classes whose pairs are always trained with all folds together,
 _FEW_CLASSES = 5
+#: and values of C beyond which all are: starts from the last value save more then.
+_FEW_VALUES = 10
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,7 @@ class Folds:
                 return [partial(self._linear, model, own, Cs)]
         every = range(len(self.splits))
         kernel = None
-        if isinstance(model, (SVC, SVR)) and not self._few(model):
+        if isinstance(model, (SVC, SVR)) and not self._few(model, len(Cs)):
             kernel = self._kernel(model)
         own = [] if kernel is None else self.data(model)
         if kernel is not None and self._table_pays(kernel, own, len(Cs)):
@@ -363,12 +365,14 @@ class Folds:
         self.computed = kernel, values
         return table_pays(self.points, kernel, values)
 
-    def _few(self, model: SVC | SVR) -> bool:
+    def _few(self, model: SVC | SVR, Cs: int) -> bool:
         """Whether one call to the core solves many pairs of classes of a fold.
 
         It takes less time than the loop over the pairs of all folds.
         """
-        if not isinstance(model, SVC) or len(np.unique(self.y)) <= _FEW_CLASSES:
+        if not isinstance(model, SVC) or Cs > _FEW_VALUES:
+            return False
+        if len(np.unique(self.y)) <= _FEW_CLASSES:
             return False
         most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
         solver = get_kernel_solver(model.solver)
@@ -534,12 +538,8 @@ class Folds:
             for f, (found, values) in enumerate(each):
                 X, y = self.tests[f]
                 data, batch = own[f], partial(_fold_batch, model, own[f], kernel, C)
-                fits.append(
-                    FoldFit(
-                        *(f, now, data, batch, found, X, y, seconds, values),
-                        self.seen,
-                    )
-                )
+                of_fold = f, now, data, batch, found, X, y, seconds, values, self.seen
+                fits.append(FoldFit(*of_fold))
             yield fits
             begun = time.perf_counter()
 
