@@ -904,7 +904,12 @@ def test_ctrl_c_in_a_search_keeps_what_was_trained(
 
     monkeypatch.setattr(place, interrupting)
     words = (*line.split(), "--C", "1,2", "--json")
-    first, second = json.loads(call(*words, status=130).stdout)["models"]
+    result = call(*words, status=130)
+    first, second = json.loads(result.stdout)["models"]
+    assert "The command was interrupted: " in result.stderr
+    assert "that was tried" not in result.stderr  # no advice from half of a search
+    if "model" in line:
+        assert "interrupted: 1 of 2 rows are missing." in result.stderr
     assert first["relative_gap"] <= 1e-3
     assert second["relative_gap"] is None or second["relative_gap"] > 1e-3
     assert ("model" in line) == os.path.exists("model")

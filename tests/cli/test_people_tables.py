@@ -334,6 +334,14 @@ def test_rows_with_gaps_are_left_out_but_not_in_prediction() -> None:
     np.testing.assert_array_equal(load_model("m").coef_, load_model("n").coef_)
     assert "m is within" in call("certify", "t.csv", "m").stdout
     assert "the value is missing; fill it" in refused("predict", "t.csv", "m")
+    text = "a,w,y\n1,1,2.5\n2,,3.5\n3,1,\n4,1,5.5\n,1,2.5\n6,1,2.5\n"
+    for kind in ("regression", "classification"):  # labels and weights are dropped too
+        Path("t.csv").write_text(text)
+        words = ("--task", kind, "--label", "y", "--weight", "w", "--missing", "drop")
+        told = call("train", "t.csv", "m", *words).stderr
+        assert "3 rows with missing values left out" in told
+        call("certify", "t.csv", "m")
+        text = text.replace("2.5", "two").replace("5.5", "five")
 
 
 def test_weights_are_a_column_or_a_file() -> None:

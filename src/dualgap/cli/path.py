@@ -154,7 +154,9 @@ def path(o: Values) -> int:
     # The gap of a model that was not trained in time is NaN.
     tol = parameters.get("tol", 1e-3)
     proved = all(row["relative_gap"] <= tol for row in rows)
-    return exit_status(proved, interrupted(*found.certificates))
+    cut_short = interrupted(*found.certificates)
+    _tell_unfinished(rows, "relative_gap", cut_short)
+    return exit_status(proved, cut_short)
 
 
 def tune(o: Values) -> int:
@@ -204,10 +206,25 @@ def tune(o: Values) -> int:
 
         draw(PathDisplay.from_estimator(found), o.picture)
     _show(o, rows, facts | {"certified": proved}, examples)
-    for key in ("C", "gamma", "epsilon"):
-        if advice := _beyond(key, rows, found.best_params_):
-            print(advice, file=sys.stderr)
+    if not _tell_unfinished(rows, "mean_score", cut_short):
+        for key in ("C", "gamma", "epsilon"):
+            if advice := _beyond(key, rows, found.best_params_):
+                print(advice, file=sys.stderr)
     return exit_status(proved, cut_short)
+
+
+def _tell_unfinished(
+    rows: Sequence[Mapping[str, float]], key: str, cut_short: bool
+) -> bool:
+    """Print and return whether the command ended before all rows were complete."""
+    left = sum(row[key] != row[key] for row in rows)  # NaN
+    if left or cut_short:
+        why = "interrupted" if cut_short else "ended by --time-limit"
+        told = (
+            f"{left} of {len(rows)} rows are missing" if left else "all rows are there"
+        )
+        print(f"The command was {why}: {told}.", file=sys.stderr)
+    return left > 0 or cut_short
 
 
 def _chosen(o: Values) -> tuple[str, Parameters, Parameters]:

@@ -122,7 +122,7 @@ def read_table(
             count, blocks = sum(len(block[0]) for block in held), _emptied(held)
         if not count:
             raise ValueError(f"{name} has no rows; give a file with data")
-        encoder = Encoder(known, layout, weight)
+        encoder = Encoder(known, layout, weight, training)
         rows = joined(map(encoder.rows, blocks), count)
     said = [*table.left_out(layout), *(known.said() if learns else []), *encoder.said()]
     rows = rows._replace(y=_known_labels(name, rows.y))
@@ -162,7 +162,7 @@ def _known_labels(
     """Return labels; None if all of them are missing."""
     if y is None:
         return None
-    gaps = y == "" if y.dtype.kind == "U" else np.isnan(y)
+    gaps = _gaps_of(y)
     if gaps.all():
         return None
     if gaps.any():
@@ -173,6 +173,11 @@ def _known_labels(
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{name} has a label that is infinite; replace it")
     return y
+
+
+def _gaps_of(y: NDArray[np.generic]) -> NDArray[np.bool_]:
+    """Return which labels or weights are missing."""
+    return y == "" if y.dtype.kind == "U" else np.isnan(y)
 
 
 def known_wants(
@@ -192,19 +197,19 @@ def known_wants(
         )
         for j, column in zip(layout.features, known.columns, strict=True)
     }
-    return wants | _other_wants(table, layout, needs_label)
+    return wants | _other_wants(table, layout, needs_label, drops)
 
 
 def _other_wants(
-    table: TableFile, layout: Layout, needs_label: bool
+    table: TableFile, layout: Layout, needs_label: bool, drops: bool
 ) -> dict[int, Want]:
-    """Return how to read labels and weights."""
-    found = {}
+    """Return how to read labels and weights; `drops` leaves rows without them out."""
+    found, remedy = {}, None if drops else _FILL
     if layout.label is not None:
         text = True if isinstance(table, CsvTable) else None
-        found[layout.label] = Want(text, _FILL if needs_label else None)
+        found[layout.label] = Want(text, remedy if needs_label else None)
     if layout.weight is not None:
-        found[layout.weight] = Want(False, _FILL)
+        found[layout.weight] = Want(False, remedy)
     return found
 
 
@@ -244,7 +249,8 @@ class TableLearner:
             j: Want(word, remedy, learns=True)
             for j, word in zip(layout.features, self.words, strict=True)
         }
-        wants |= _other_wants(table, layout, needs_label)
+        drops = self.options.missing == "drop"
+        wants |= _other_wants(table, layout, needs_label, drops)
         self.places, self.faults = layout.features, table.faults
         try:
             for block in table.blocks(wants, size):
@@ -383,7 +389,11 @@ class Encoder:
     """Makes rows of features from blocks of columns, and counts what it changes."""
 
     def __init__(
-        self, known: Features, layout: Layout, weight: Given | None = None
+        self,
+        known: Features,
+        layout: Layout,
+        weight: Given | None = None,
+        training: bool = True,
     ) -> None:
         if weight is not None and layout.weight is not None:
             raise ValueError(
@@ -391,6 +401,7 @@ class Encoder:
                 "one out"
             )
         self.known, self.layout, self.weight = known, layout, weight
+        self.drops = known.missing == "drop" and training
         self.unknown: Counter[str] = Counter()
         self.dropped = 0
 
@@ -407,11 +418,13 @@ class Encoder:
         if self.weight is not None:
             weight = self.weight.numbers(len(block[0]))
         assert not isinstance(weight, Words)
-        if known.missing == "drop":
+        if self.drops:
             gaps = np.isnan(X.data if sparse.issparse(X) else X)
             if sparse.issparse(X):
                 gaps = sparse.csr_matrix((gaps, X.indices, X.indptr), X.shape)
             kept = np.asarray(gaps.sum(axis=1)).ravel() == 0
+            for other in (y, weight):
+                kept &= True if other is None else ~_gaps_of(other)
             self.dropped += int((~kept).sum())
             X = X[kept]
             y = None if y is None else y[kept]
