@@ -236,6 +236,8 @@ class Proof:
                     part.support.append((sign * a, own, z))
                     part.doubt += 2 * abs(a) if self.kernel == "rbf" else 0
         for i, ((label, *alpha), row) in enumerate(rows):
+            if i % 500 == 499 and sys.stderr.isatty():  # with a kernel this is slow
+                print(f"row {i + 1} of {self.n}", end="\r", file=sys.stderr)
             same = not others or self.is_row(next(others, None), label, row)
             require(same, f"row {i + 1} is not row {i + 1} of DATA")
             require(self.residual or -1 < label < len(self.labels), "no such class")
@@ -295,15 +297,21 @@ def check(proof: Proof, data: bytes | None = None) -> list[tuple[Fraction, Fract
 def main() -> None:
     """Check the proof that the command line names, and exit."""
     paths = list(map(Path, sys.argv[1:]))
-    usage = len(paths) not in (1, 2) or {"-h", "--help"} & {*sys.argv}
+    if {"-h", "--help"} & {*sys.argv}:
+        sys.exit(print((__doc__ or "").replace("`", "")))
     try:
-        if usage or any(map(Path.is_char_device, paths)):
+        if len(paths) not in (1, 2) or any(map(Path.is_char_device, paths)):
             raise OSError("usage: dualgap-check PROOF [DATA], which are files")
         content, *data = map(Path.read_bytes, paths)
-        found = check(proof := Proof(content), *data)
-    except (OSError, MemoryError) as error:
-        print("dualgap-check:", str(error) or "too little memory", file=sys.stderr)
-        sys.exit(2)
+        proof = Proof(content)
+        if data and proof.data == b"none":
+            raise OSError("PROOF names no DATA of svmlight text to compare; omit DATA")
+        found = check(proof, *data)
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        stopped = isinstance(error, KeyboardInterrupt)
+        told = "interrupted" if stopped else str(error) or "too little memory"
+        print("dualgap-check:", re.sub(r"\[.*?\] ", "", told), file=sys.stderr)
+        sys.exit(130 if stopped else 2)
     except FAILURES as error:
         print(f"NOT VALID: {error}")
         sys.exit(1)
@@ -320,9 +328,8 @@ def main() -> None:
         least, most = (shown(f(part.costs), 2**proof.exponent_cost) for f in (min, max))
         print(f"part {part.positive} {part.negative}: costs {least} to {most}")
         p, d = (shown(*bound.as_integer_ratio(), 9) for bound in bounds)
-        print(
-            f"P = {p}, D = {d}, (P - D)/D <=", f"{gap}e-9" if gap >= 0 else "infinity"
-        )
+        ratio = f"{gap}e-9" if gap >= 0 else "infinity"
+        print(f"P = {p}, D = {d}, (P - D)/D <= {ratio}")
     print(f"VALID: the claims hold exactly; {rows}.")
 
 

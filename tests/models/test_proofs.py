@@ -554,7 +554,7 @@ def test_unbalanced_dual_variables_are_refused(tmp_path):
 
 def test_the_checker_is_one_short_file_of_plain_python():
     text = CHECKER.read_text("utf-8")
-    assert len(text.splitlines()) <= 330
+    assert len(text.splitlines()) <= 337
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -593,11 +593,20 @@ def test_the_lone_file_says_valid_or_not(files, tmp_path):
     assert run("proof")[1].endswith("no DATA was given to compare.\n")
     assert run("bad")[:2] == (1, "NOT VALID: the checksum does not match\n")
     assert run("proof", "bad")[0] == 1
-    for wrong in ([], ["absent"], ["--help"], ["proof", "data", "more"]):
+    unnamed = re.sub(rb"\ndata .*", b"\ndata none", files[0])
+    (tmp_path / "unnamed").write_bytes(sealed(unnamed))
+    assert run("unnamed")[0] == 0
+    for wrong, words in (
+        ([], "usage: dualgap-check PROOF"), (["absent"], "No such file or directory"),
+        (["proof", "data", "more"], "usage: "),
+        (["unnamed", "data"], "PROOF names no DATA of svmlight text to compare; omit"),
+    ):  # fmt: skip
         status, output, error = run(*wrong)
         assert (status, output) == (2, "")
-        assert error.startswith("dualgap-check: ")
-    assert "usage: " in run("--help")[2]
+        assert error.startswith(f"dualgap-check: {words}")
+    status, output, error = run("--help")
+    assert (status, error) == (0, "")
+    assert "says whether the claims of PROOF hold" in output
 
 
 def test_sizes_beyond_float64_are_printed(tmp_path, monkeypatch, capsys):
@@ -642,3 +651,13 @@ def test_the_program_in_this_process(files, tmp_path, monkeypatch, capsys):
                 dualgap_check.main()
             assert left.value.code == status
     assert "VALID" in capsys.readouterr().out
+
+    def stopped(content):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["dualgap-check", "proof"])
+    monkeypatch.setattr(dualgap_check, "Proof", stopped)
+    with pytest.raises(SystemExit) as left:
+        dualgap_check.main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "dualgap-check: interrupted\n"

@@ -139,8 +139,8 @@ def certify(o: Values) -> None:
     print(f"{o.model}{number} is {reach(worst)}." + f" Worst: {worst.name}." * several)
     if worst.relative_gap >= 0.1:
         print(
-            "Such a large distance usually means that the model was trained with other "
-            "data or options: check DATA and the options.",
+            "Such a large distance means that training ended far from the optimum, or "
+            "that it had other data or options: check DATA and the options.",
             file=sys.stderr,
         )
     if o.verbose:

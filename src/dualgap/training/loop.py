@@ -35,6 +35,8 @@ class LoopSettings:
     rounded: float = 1.25
     #: Seconds for the final proof after a fit was stopped.
     grace: float = 0.1
+    #: For a fit that ran out of time without any proof: this multiple of its time.
+    first_grace: float = 1.0
 
 
 class Loop:
@@ -212,8 +214,8 @@ class Loop:
         """Return the solution with the best proof, after a final proof if needed.
 
         A fit that was interrupted or ran out of time has `settings.grace` seconds for
-        the final proof. If it then has no proof at all, it returns the current model
-        with an infinite gap.
+        the final proof, and more if it ran out of time without any. If it then has no
+        proof at all, it returns the current model with an infinite gap.
         """
         done = self.broken or self.progress.proved or status is Status.CERTIFIED
         if state is not None and not done:
@@ -250,8 +252,12 @@ class Loop:
     def last_proof(self, status: Status, state: State) -> Status:
         """Prove the last iterate; return the status, which lack of time may change."""
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            settings = self.settings
+            grace = settings.grace
+            if self.best is None and status is Status.TIME_LIMIT:
+                grace = max(grace, settings.first_grace * self.progress.clock.seconds)
             state.stop = core.Stop()
-            state.stop.set_deadline(self.settings.grace)
+            state.stop.set_deadline(grace)
         exact = self.prove(state)
         if exact is not None:
             self.progress.record(state, exact.primal, exact.dual, True)

@@ -378,3 +378,15 @@ def test_svc_keeps_and_saves_a_model_without_a_proof(monkeypatch, tmp_path):
     np.testing.assert_array_equal(
         loaded.decision_function(X), model.decision_function(X)
     )
+
+
+@pytest.mark.parametrize(("factor", "known"), [(0.0, False), (1e9, True)])
+def test_a_fit_out_of_time_has_as_long_again(factor, known, monkeypatch):
+    settings, stop = LoopSettings(grace=1e-9, first_grace=factor), core.Stop()
+    monkeypatch.setattr(Loop, "settings", settings)
+    solution = solve(
+        problem("hinge"), BlockSolver(), tol=1e-9, stop=stop,
+        on_epoch=lambda info: stop.set_deadline(-1.0),
+    )  # fmt: skip
+    assert solution.certificate.status is Status.TIME_LIMIT
+    assert (solution.certificate.relative_gap < math.inf) == known
