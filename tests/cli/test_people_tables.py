@@ -239,6 +239,11 @@ def test_inspect_counts_missing_values() -> None:
     assert f"missing    workclass: {gaps['workclass']}; train needs" in told.stdout
     assert "filled" not in told.stderr
     assert "missing" not in call("inspect", "t.csv", "--columns", "age,hours").stdout
+    Path("d.csv").write_text("day,a,y\n2026-01-31,1,p\n2026-02-01,,q\n")
+    told = call("inspect", "d.csv")  # a date is told, and the rest described
+    assert "'2026-01-31' is a date" in told.stderr
+    assert "features   1, a\n" in told.stdout
+    assert "a: 1; train needs --missing" in told.stdout
 
 
 def test_too_many_words_are_refused_with_the_columns_to_leave_out() -> None:

@@ -48,7 +48,7 @@ def test_a_table_is_proved_by_the_rows_in_the_proof() -> None:
     Path("data.csv").write_text("\n".join(["y,a,b", *lines]) + "\n")
     call("train", "data.csv", "model", "--label", "y", "--quiet")
     result = call("prove", "data.csv", "model", "-o", "proof")
-    assert "cannot read data.csv" in result.stderr
+    assert "data.csv is not a file of plain svmlight" in result.stderr
     assert result.stdout.endswith("Next: dualgap-check proof\n")
     assert checked("proof") == 1
 

@@ -49,6 +49,7 @@ TRAIN = """
 --kernel rbv => Did you mean 'rbf'?
 --kernel cosine => give rbf, laplacian, linear, poly, sigm
 -s 3 => No such option: -s; choose the problem with --task, --loss
+-s 7 => -s 0, 6 and 7 are dualgap.LogisticRegression in Python
 -t 2 => 1 poly, 2 rbf
 -e 0.1 => --tol
 -w1 2 => --class-weight
@@ -147,6 +148,9 @@ predict data model --standardize => --standardize; it belongs to dualgap train, 
 convert data new --format sparse => --format sparse is invalid; give auto, csr, dense.
 convert data new --memory lots => --memory lots is invalid; give a size, such as 500MB o
 convert data => STORE is missing; the usage is: dualgap convert
+train '' new => DATA is empty; give the path of a file
+train data '' => MODEL is empty; give the path of a file
+score data model --weight w => train and the commands about training weigh examples
 trian => No such command: trian. Did you mean train?
 train data => MODEL is missing; the usage is: dualgap train [OPTIONS] DATA MODEL
 train data new --class-weight 2=3 => data has no label 2; its labels are -1, 1
@@ -203,6 +207,7 @@ train t.csv new --several-labels => t.csv is not svmlight text; leave --several-
 train unlabelled new --several-labels => unlabelled has no labels
 train t.csv new --label z => no label column 'z'
 train t.csv new --task one-class --label z => no label column 'z'
+train ten.csv new --label z => f, ..., i, j, kind
 train t.csv new --zero-based => is a table, not svmlight text
 train t.csv new --task regression => has labels that are not numbers
 train t.csv - => cannot be '-'
@@ -288,6 +293,7 @@ inspect data --verify => is not a store
 inspect empty => no examples
 inspect t.csv --label c => no label column 'c'
 convert missing new => missing
+convert - new => save the input to a file, or give svmlight text as /dev/stdin
 convert data store => --overwrite
 convert data new --memory 1KB => --memory 1000
 convert t.csv new --labels c => --labels c is for .npy and .npz
@@ -303,6 +309,7 @@ TEXTS = {
     "spoilt": "1 1:2\n-1 1:x\n", "commas": "1,2 1:2\n", "unlabelled": " 1:1\n 2:1\n",
     "zero": "1 0:1\n", "none": "0 2:1\n0 2:2\n", "several": "a,b 1:1\nb 2:1\na 1:2\n",
     "t.csv": "a,b,kind\n1,2,no\n2,1,yes\n3,1,no\n", "gap.csv": "a,y\n1,2\n,3\n",
+    "ten.csv": "a,b,c,d,e,f,g,h,i,j,kind\n1,2,3,4,5,6,7,8,9,0,x\n",
     "two.csv": "a,b\n1,2\n,3\n", "few.csv": "a,y\n1,p\n2,q\n3,p\n",
     "sorted.csv": "a,w,y\n1,0,p\n2,1,q\n3,1,p\n4,1,q\n5,0,p\n",
     "hues.csv": "a,hue,label\n1,red,-1\n2,blue,1\n3,gold,1\n4,pink,1\n5,grey,-1\n",

@@ -218,7 +218,23 @@ def test_a_linear_model_takes_its_scaling_along() -> None:
     np.testing.assert_allclose(folded.decision_function(X), values, rtol=1e-9)
     call("train", "t.csv", "k", "--standardize", "--kernel", "rbf", "--label", "kind")
     told = refused("export", "k", "out.libsvm")
-    assert "train without --standardize" in told
+    assert "export it to .onnx, or train without --standardize on a file" in told
+
+
+@pytest.mark.parametrize("more", [(), ("--probability",)])
+def test_a_kernel_model_has_its_scaling_in_onnx(more: tuple[str, ...]) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    X, _ = table()
+    words = ("--standardize", "--kernel", "rbf", "--label", "kind", *more)
+    call("train", "t.csv", "k", *words)
+    call("export", "k", "out.onnx")
+    session = runtime.InferenceSession("out.onnx")
+    found = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})
+    model = load_model("k")
+    np.testing.assert_array_equal(found[0], model.predict(frame(X)))
+    exact = model.predict_proba if more else model.decision_function
+    values = np.asarray(exact(frame(X)))
+    np.testing.assert_allclose(found[1].reshape(values.shape), values, atol=1e-4)
 
 
 def test_a_pipeline_is_saved_as_it_is() -> None:

@@ -2,7 +2,8 @@
 
 Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or files;
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted
-by Ctrl-C (the model is written if that ended its training, or a search for it).
+by Ctrl-C (the model is written if that ended its training, or a search for it); 141 the
+reader of the output has closed it.
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. A module
@@ -15,6 +16,7 @@ fields of the estimators as options), ``data.py`` (files), ``predict.py`` (figur
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +34,7 @@ __all__ = ["COMMANDS", "INTERRUPTED", "NOT_CERTIFIED", "command_of", "main", "ru
 
 NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
+CLOSED = 141  # and by SIGPIPE
 
 #: The commands, in the order of their use, and what they do.
 COMMANDS = {
@@ -104,7 +107,7 @@ def run(words: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader of the output has closed it
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return CLOSED
     except (OSError, ValueError, ImportError, MemoryError) as error:
         if debug:
             raise
@@ -157,7 +160,9 @@ def _sentence(error: Exception) -> str:
     from .options import in_options
 
     if isinstance(error, OSError) and error.strerror:
-        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        place = "the output" if error.errno == errno.ENOSPC else ""
+        place = place if error.filename is None else os.fsdecode(error.filename)
+        name = f"{place}: " if place else ""
         return f"{name}{error.strerror}"
     prefix = "out of memory: " if isinstance(error, MemoryError) else ""
     return in_options(f"{prefix}{error}")

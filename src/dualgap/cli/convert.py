@@ -21,7 +21,7 @@ from .data import (
     weights_in,
 )
 from .fields import whole
-from .options import WEIGHTS, Options
+from .options import WEIGHTS, Options, in_options
 from .parser import Argument, Values
 from .report import print_json
 
@@ -82,6 +82,11 @@ def convert(o: Values) -> None:
 
     if o.store == DASH:
         raise ValueError("a store cannot be '-'; give a path, such as ./-")
+    if DASH in o.inputs:
+        raise ValueError(
+            "convert reads files, not standard input (-), because tables are read "
+            "twice; save the input to a file, or give svmlight text as /dev/stdin"
+        )
     for path in o.inputs:
         refuse_model(path)
     said = _said_of(o.inputs[0], table_options(o))
@@ -171,13 +176,18 @@ def inspect(o: Values) -> None:
     needed = o.label is not None
     try:
         examples = read_data(o, needs_label=needed)
-    except TableError:
-        if o.missing is not None or not os.path.isfile(o.data):
+    except TableError as error:
+        dates = error.unusable if o.columns is None else ""
+        if not (dates or o.missing is None) or not os.path.isfile(o.data):
             raise
-        o.missing = "most-frequent"
+        if dates:  # and other columns that are no features
+            print(f"{in_options(str(error))}.", file=sys.stderr)
+            o.columns = dates
+        given, o.missing = o.missing, o.missing or "most-frequent"
         examples = read_data(o, needs_label=needed)
         # The user did not ask to fill them.
-        said = [one for one in examples.said if "missing values filled" not in one]
+        filled = "missing values filled"
+        said = [one for one in examples.said if given or filled not in one]
         examples = replace(examples, said=said)
     if o.verify:
         if not is_store(o.data):

@@ -22,6 +22,8 @@ from .predict import is_novelty
 from .report import in_json, print_details, print_json, reach, worst_of
 
 if TYPE_CHECKING:
+    import onnx
+
     from ..data.model_file import Scalar
     from ..data.scaling import Scaling
     from .data import Model
@@ -179,8 +181,9 @@ def prove(o: Values) -> None:
     print(f"Next: dualgap-check {output}{f' {data}' if comparable else ''}")
     if not comparable:
         print(
-            f"dualgap-check cannot read {data}; it reads plain svmlight text. The "
-            "proof is about the numbers in the proof file, which dualgap read from it.",
+            f"The proof names no DATA, because {examples.path} is not a file of plain "
+            "svmlight text. It is about the numbers in the proof file, which dualgap "
+            "read from there.",
             file=sys.stderr,
         )
 
@@ -297,8 +300,9 @@ def export(o: Values) -> None:
     check_files(o)
     trained = read_model(o.model, {})
     whole, fitted = trained.model, uncalibrated(trained.model)
-    if trained.scaling is not None:
-        fitted = _without_scaling(o.model, fitted, trained.scaling)
+    scaling = trained.scaling
+    if scaling is not None and not (format_ == "onnx" and hasattr(fitted, "kernel")):
+        fitted, scaling = _without_scaling(o.model, fitted, scaling), None
     format_ = format_ or ("libsvm" if hasattr(fitted, "kernel") else "liblinear")
     if whole is not fitted and format_ == "onnx":
         whole.estimator_ = fitted  # without the scaling
@@ -307,7 +311,7 @@ def export(o: Values) -> None:
     if format_ != "onnx" and labels is not None and labels.dtype.kind in "UO":
         words, fitted = labels.tolist(), copy.copy(fitted)
         fitted.classes_ = np.arange(1, len(words) + 1)
-    _write(fitted, output, format_, trained.notes.get("columns"))
+    _write(fitted, output, format_, trained.notes.get("columns"), scaling)
     if o.json:
         facts = {"model": o.model, "output": output, "format": format_}
         print_json(facts | ({"labels": words} if words else {}))
@@ -328,8 +332,9 @@ def _without_scaling(name: str, model: Model, scaling: Scaling) -> Model:
     """Fold the scaling of the columns into a linear model."""
     if hasattr(model, "kernel"):
         raise ValueError(
-            f"{name} is a kernel model trained with --standardize, which cannot be "
-            "exported; train without --standardize"
+            f"{name} is a kernel model trained with --standardize, which a LIBSVM file "
+            "cannot hold; export it to .onnx, or train without --standardize on a file "
+            "whose columns you have scaled (svm-scale does so)"
         )
     folded = copy.copy(model)
     folded.coef_ = model.coef_ / scaling.scale
@@ -351,10 +356,36 @@ def _format_of(output: str) -> str | None:
     return _EXTENSIONS[extension]
 
 
-def _write(model: Model, output: str, format_: str, columns: Scalar) -> None:
+def _put_before(proto: onnx.ModelProto, scaling: Scaling) -> None:
+    """Scale the columns before a graph of ONNX."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph, scale = proto.graph, scaling.scale
+    mean = np.zeros_like(scale) if scaling.mean is None else scaling.mean
+    constants = {"column_means": mean, "column_scales": scale}
+    for name, values in constants.items():
+        graph.initializer.append(numpy_helper.from_array(values, name))
+    X, nodes = graph.input[0].name, [*graph.node]
+    for node in nodes:
+        node.input[:] = ["scaled" if name == X else name for name in node.input]
+    del graph.node[:]
+    graph.node.extend(
+        [
+            helper.make_node("Cast", [X], ["unscaled"], to=TensorProto.DOUBLE),
+            helper.make_node("Sub", ["unscaled", "column_means"], ["centred"]),
+            helper.make_node("Div", ["centred", "column_scales"], ["scaled"]),
+            *nodes,
+        ]
+    )
+
+
+def _write(
+    model: Model, output: str, format_: str, columns: Scalar, scaling: Scaling | None
+) -> None:
     """Write a model in a format, or refuse a model that the format cannot hold.
 
-    ONNX has a place for the description of the columns.
+    ONNX has a place for the description of the columns, and for a scaling.
     """
     import dualgap
 
@@ -362,6 +393,8 @@ def _write(model: Model, output: str, format_: str, columns: Scalar) -> None:
         from ..data.atomic import write_atomically
 
         proto = dualgap.to_onnx(model)
+        if scaling is not None:
+            _put_before(proto, scaling)
         if isinstance(columns, str):
             proto.metadata_props.add(key="dualgap.columns", value=columns)
         with write_atomically(output) as file:

@@ -181,6 +181,8 @@ class Command:
                 )
             taken = places[: 1 + spare * argument.many]
             del places[: len(taken)]
+            if "" in taken:
+                raise UsageError(f"{argument.place} is empty; give the path of a file.")
             one = taken[0] if taken else None
             values[argument.name] = taken if argument.many else one
         if places:
@@ -259,7 +261,7 @@ FOREIGN = {
     "-s": "choose the problem with --task, --loss and --multi-class; LIBLINEAR's -s 3 "
     "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 4 is --multi-class "
     "crammer_singer, -s 5 is --penalty l1, -s 11 to 13 --task regression, -s 21 --task "
-    "one-class",
+    "one-class; -s 0, 6 and 7 are dualgap.LogisticRegression in Python alone",
     "-t": "choose the kernel with --kernel: -t 0 is linear, 1 poly, 2 rbf, 3 sigmoid",
     "-e": "set the relative duality gap with --tol; -e of LIBLINEAR and "
     "LIBSVM is another measure",
@@ -280,6 +282,8 @@ FOREIGN = {
     "--threads": "use --n-jobs",
     "--scale": "use --standardize",
     "--target": "use --label",
+    "--weight": "only dualgap train and the commands about training weigh examples; "
+    "leave it out",
 }
 FOREIGN |= dict.fromkeys(
     ("--proba", "--probability", "--probabilities", "--predict-proba"), FOREIGN["-b"]

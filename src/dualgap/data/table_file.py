@@ -99,11 +99,12 @@ class TableError(ValueError):
             rest = len(every) - SETTINGS.shown
             more = [f"{rest} other columns"] if rest > 0 else []
             parts.append(" and ".join([*every[: SETTINGS.shown], *more]) + told)
+        #: Names of the columns that have to be left out, for an argument.
+        self.unusable = _listed(f"-{name}" for name in left_out)
         begin = first.begin if len(faults) == 1 else f"{first.begin.rstrip(',: ')}: "
         text = begin + "; and ".join(parts)
         if len(left_out) <= SETTINGS.listed:
-            columns = _listed(f"-{name}" for name in left_out)
-            text = text.replace("columns=...", f"columns={columns!r}")
+            text = text.replace("columns=...", f"columns={self.unusable!r}")
         super().__init__(text)
 
 
@@ -251,7 +252,9 @@ class TableFile(ABC):
         if self.names is None:
             return f"1 to {self.count}"
         names = [self.title(j) for j in range(self.count)]
-        return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        if len(names) > 10:  # the last one is often the label
+            names = [*names[:6], "...", *names[-3:]]
+        return ", ".join(names)
 
     def layout(self, options: TableOptions, needs_label: bool) -> Layout:
         """Return where the columns are that options name."""
