@@ -509,8 +509,13 @@ def test_a_certificate_of_one_problem_is_its_own_part():
 #: Primal and dual values, the relative gap (None: none is within any), and the message.
 NO_BOUND = "No bound on the objective is known yet"
 GAPS = [
-    (3.0, 2.0, 0.5, "Within 50 % of the optimum, if these are its training rows"),
-    (5.0, 2.0, 1.5, "Possibly 150 % above the optimum, if these are its training rows"),
+    (3.0, 2.0, 0.5, "Within 50 % of the optimum, if it was trained on these rows"),
+    (
+        5.0,
+        2.0,
+        1.5,
+        "Possibly 150 % above the optimum, if it was trained on these rows",
+    ),
     *((3.0, dual, math.inf, NO_BOUND) for dual in (0.0, -1.0, -math.inf)),
     *((value, value, 0.0, "Within 0 % of") for value in (0.0, 2.0)),
     (1.0, 1.0 + EPS, -EPS, "Within 0 % of"),  # rounding below zero, as it is
@@ -560,7 +565,7 @@ def test_message_has_the_numbers():
     assert converged.message == "Converged: within 3.1 % of the optimum (target 5 %)."
     no_fit = replace(certificate, status=None, tol=math.nan)
     assert no_fit.message == (
-        "Within 3.1 % of the optimum, if these are its training rows and weights."
+        "Within 3.1 % of the optimum, if it was trained on these rows and weights."
     )
 
 

@@ -324,7 +324,7 @@ class Certificate:
             reach += f" ({self.target})"
         if self.status is None:  # certify cannot know the rows of the training
             if self.relative_gap < math.inf:
-                reach += ", if these are its training rows and weights"
+                reach += ", if it was trained on these rows and weights"
             return f"{reach[0].upper()}{reach[1:]}."
         if self.certified:
             return f"{self.status.value}: {reach}."

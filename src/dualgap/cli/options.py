@@ -333,8 +333,8 @@ Data:
   --weight COLUMN
     Column of the weights of the examples in a table.
   --one-hot COLUMN,...
-    Columns of a table with words that look like numbers. [default: columns of at most
-    100 words]
+    Columns of a table whose values are categories, though they look like numbers or
+    are more than 100 words. [default: columns of at most 100 words]
   --missing mean|most-frequent|drop
     Fill missing values of a table with the mean of the column, or its most frequent
     value (always for words), or drop the rows. [default: refuse them]
