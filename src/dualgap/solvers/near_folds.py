@@ -38,7 +38,7 @@ class NearFoldsSettings:
 
     #: Fewest columns: calls for blocks of narrower rows cost more than products.
     narrowest: int = 64
-    #: Fewest active rows of a class per column; with fewer, those of a fold differ.
+    #: Fewest active rows of a class per column; with fewer, a fold has others.
     rows_per_column: float = 3.0
     #: Passes over the rows that other methods make for a problem.
     passes: float = 4.0
@@ -58,7 +58,7 @@ SETTINGS = NearFoldsSettings()
 
 
 def near_models(solver: Solver, batch: LinearBatch, job: Limits) -> bool:
-    """Whether the problems, such as those of folds, may step together from `near`."""
+    """Whether the problems, of folds for example, may step together from `near`."""
     ovr = isinstance(batch.reduction, OneVsRest)
     if len(batch.near) != batch.count or len(job.models) != len(batch):
         return False

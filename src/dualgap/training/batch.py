@@ -88,7 +88,7 @@ class Job:
     checkpoint: str | None = None
     checkpoint_every: float = 60.0
     clock: Clock = field(default_factory=Clock)
-    #: Models to start from, such as those of another C, one per problem, or none.
+    #: Models to start from, of another C for example, one per problem, or none.
     models: Sequence[Vector] = ()
     #: Trains a problem without a proof where its kernel matrix is indefinite.
     unproved: Callable[[int], Solution] | None = None

@@ -74,8 +74,9 @@ _SLACK = 1.0 + 1e-6
 class BlockSettings:
     """Tuning constants of `BlockSolver`."""
 
-    #: First size of a working set below each limit of `row_limits`, and above.
+    #: First sizes of a working set below each of these limits, and above.
     first_sizes: tuple[int, ...] = (256, 512, 1024, 2048)
+    #: Rows from which on a working set begins larger.
     row_limits: tuple[int, ...] = (3000, 8000, 50_000)
     #: Rows of the largest working set, whose matrix takes 64 MB.
     largest_size: int = 4096
