@@ -76,10 +76,17 @@ def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     return weight * np.bincount(rows, minlength=len(weight))
 
 
-#: Classes whose pairs are always trained with all folds together,
-_FEW_CLASSES = 5
-#: and values of C beyond which all are: starts from the last value save more then.
-_FEW_VALUES = 10
+@dataclass(frozen=True)
+class FoldSettings:
+    """Tuning constants of folds that train all pairs together."""
+
+    #: Classes whose pairs are always trained with all folds together,
+    few_classes: int = 5
+    #: and values of C beyond which all are: starts from the last value save more then.
+    few_values: int = 10
+
+
+SETTINGS = FoldSettings()
 
 
 @dataclass(frozen=True)
@@ -370,9 +377,9 @@ class Folds:
 
         It takes less time than the loop over the pairs of all folds.
         """
-        if not isinstance(model, SVC) or Cs > _FEW_VALUES:
+        if not isinstance(model, SVC) or Cs > SETTINGS.few_values:
             return False
-        if len(np.unique(self.y)) <= _FEW_CLASSES:
+        if len(np.unique(self.y)) <= SETTINGS.few_classes:
             return False
         most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
         solver = get_kernel_solver(model.solver)

@@ -545,7 +545,7 @@ def _naming(check: Check, *names: str) -> Check:
         except ValueError as error:
             given = arguments.bind(*args, **options).arguments
             word = str(error).partition("could not convert string to float: ")[2]
-            table = given.get(names[0])
+            table = given.get(names[0], ())
             for column in getattr(table, "columns", ()) if word else ():
                 if word in map(repr, table[column]):
                     raise ValueError(
