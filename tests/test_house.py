@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4212,
     "data": 5841,
     "distributed": 2624,
-    "estimators": 11319,
+    "estimators": 11307,
     "kernels": 1627,
     "models": 6247,
     "papers": 3300,

@@ -76,17 +76,9 @@ def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     return weight * np.bincount(rows, minlength=len(weight))
 
 
-@dataclass(frozen=True)
-class FoldSettings:
-    """Tuning constants of folds that train all pairs together."""
-
-    #: Classes whose pairs are always trained with all folds together,
-    few_classes: int = 5
-    #: and values of C beyond which all are: starts from the last value save more then.
-    few_values: int = 10
-
-
-SETTINGS = FoldSettings()
+#: Classes whose pairs are always trained with all folds together, and values of C
+#: beyond which all are: starts from the last value save more then.
+FEW = (5, 10)
 
 
 @dataclass(frozen=True)
@@ -373,13 +365,9 @@ class Folds:
         return table_pays(self.points, kernel, values)
 
     def _few(self, model: SVC | SVR, Cs: int) -> bool:
-        """Whether one call to the core solves many pairs of classes of a fold.
-
-        It takes less time than the loop over the pairs of all folds.
-        """
-        if not isinstance(model, SVC) or Cs > SETTINGS.few_values:
-            return False
-        if len(np.unique(self.y)) <= SETTINGS.few_classes:
+        """Whether the core solves the pairs of a fold faster than a loop over folds."""
+        classes = len(np.unique(self.y))
+        if not isinstance(model, SVC) or classes <= FEW[0] or Cs > FEW[1]:
             return False
         most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
         solver = get_kernel_solver(model.solver)
