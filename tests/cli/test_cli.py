@@ -828,6 +828,19 @@ def test_data_from_a_pipe() -> None:
     np.testing.assert_array_equal(load_model("piped").coef_, expected)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_under_the_output_is_told() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dualgap", "predict", "data", "model", "--scores"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "dualgap: the output: No space left on device\n" in done.stderr
+
+
 @pytest.mark.long
 @POSIX
 def test_a_reader_that_had_enough() -> None:

@@ -212,6 +212,7 @@ train t.csv new --zero-based => is a table, not svmlight text
 train t.csv new --task regression => has labels that are not numbers
 train t.csv - => cannot be '-'
 train gap.csv new => line 3, column 1 ('a'): the value is missing
+train unsure.csv new --label y => fill it, or leave such rows out with --missing drop
 train two.csv new => name it with --label ...
 train picture.csv new => is not a data file; give svmlight text, CSV
 train peer new => DATA comes before MODEL
@@ -310,6 +311,7 @@ TEXTS = {
     "zero": "1 0:1\n", "none": "0 2:1\n0 2:2\n", "several": "a,b 1:1\nb 2:1\na 1:2\n",
     "t.csv": "a,b,kind\n1,2,no\n2,1,yes\n3,1,no\n", "gap.csv": "a,y\n1,2\n,3\n",
     "ten.csv": "a,b,c,d,e,f,g,h,i,j,kind\n1,2,3,4,5,6,7,8,9,0,x\n",
+    "unsure.csv": "a,y\n1,p\n2,\n3,q\n",
     "two.csv": "a,b\n1,2\n,3\n", "few.csv": "a,y\n1,p\n2,q\n3,p\n",
     "sorted.csv": "a,w,y\n1,0,p\n2,1,q\n3,1,p\n4,1,q\n5,0,p\n",
     "hues.csv": "a,hue,label\n1,red,-1\n2,blue,1\n3,gold,1\n4,pink,1\n5,grey,-1\n",

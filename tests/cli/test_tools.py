@@ -255,6 +255,8 @@ def test_models_of_liblinear(kind: int, loss: str, bias: int) -> None:
     assert c["primal"] >= best.dual * (1 - 1e-12)
     assert 0 <= c["relative_gap"] < 0.5
     assert "is a file of LIBLINEAR" in refused("certify", "data", "m")
+    told = call("certify", "data", "m", "--C", "1e-6").stderr
+    assert "training ended far from the optimum, or that it had other data" in told
     labels, *_ = liblinear.predict([], X, model, "-q")
     assert call("predict", "data", "m").stdout.split() == [f"{k:g}" for k in labels]
 

@@ -652,10 +652,18 @@ def test_the_program_in_this_process(files, tmp_path, monkeypatch, capsys):
             assert left.value.code == status
     assert "VALID" in capsys.readouterr().out
 
+    X = np.arange(600.0)[:, None] % 7
+    model = LinearSVC(loss="hinge").fit(X, X[:, 0] > 3)
+    write_proof(model, X, X[:, 0] > 3, tmp_path / "proof")
+    monkeypatch.setattr(sys, "argv", ["dualgap-check", "proof"])
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda told=terminal: told)
+        dualgap_check.main()
+        assert capsys.readouterr().err == "row 500 of 600\r" * terminal
+
     def stopped(content):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys, "argv", ["dualgap-check", "proof"])
     monkeypatch.setattr(dualgap_check, "Proof", stopped)
     with pytest.raises(SystemExit) as left:
         dualgap_check.main()

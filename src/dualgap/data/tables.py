@@ -40,6 +40,7 @@ TABLES = ("csv", "parquet", "arrow")
 #: Rows to read at a time.
 ROWS = 2**16
 _FILL = "fill it or drop the row"
+_DROP = "fill it, or leave such rows out with missing='drop'"
 _ASK = "missing='mean' or 'most-frequent', or leave such rows out with 'drop'"
 
 
@@ -197,14 +198,14 @@ def known_wants(
         )
         for j, column in zip(layout.features, known.columns, strict=True)
     }
-    return wants | _other_wants(table, layout, needs_label, drops)
+    return wants | _other_wants(table, layout, needs_label, None if drops else _FILL)
 
 
 def _other_wants(
-    table: TableFile, layout: Layout, needs_label: bool, drops: bool
+    table: TableFile, layout: Layout, needs_label: bool, remedy: str | None
 ) -> dict[int, Want]:
-    """Return how to read labels and weights; `drops` leaves rows without them out."""
-    found, remedy = {}, None if drops else _FILL
+    """Return how to read labels and weights; without a remedy they may be missing."""
+    found = {}
     if layout.label is not None:
         text = True if isinstance(table, CsvTable) else None
         found[layout.label] = Want(text, remedy if needs_label else None)
@@ -249,8 +250,8 @@ class TableLearner:
             j: Want(word, remedy, learns=True)
             for j, word in zip(layout.features, self.words, strict=True)
         }
-        drops = self.options.missing == "drop"
-        wants |= _other_wants(table, layout, needs_label, drops)
+        remedy = None if self.options.missing == "drop" else _DROP
+        wants |= _other_wants(table, layout, needs_label, remedy)
         self.places, self.faults = layout.features, table.faults
         try:
             for block in table.blocks(wants, size):
