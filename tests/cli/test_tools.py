@@ -123,6 +123,7 @@ def test_a_kernel_is_tuned() -> None:
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*at or below the predictions of quantile")
 def test_a_regression_is_tuned(kernel, model, options, grid) -> None:
     """The score of a quantile is that of the pinball loss."""
     rng = np.random.default_rng(1)
