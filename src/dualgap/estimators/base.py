@@ -383,10 +383,6 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         """Return a sentence if rounding decides predictions, with a remedy."""
         return ""
 
-    def _set(self, attributes: Fitted) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
     def _attributes(
         self, data: TrainingData, batch: B, models: Sequence[Vector]
     ) -> Fitted:

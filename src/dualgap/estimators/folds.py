@@ -119,7 +119,7 @@ class FoldFit:
         """Return the fitted estimator, which knows its values at the held-out rows."""
         model = copy.copy(self.model)
         rows = self.data.X
-        model._set({**self.seen, "n_features_in_": rows.shape[1]})
+        model.__dict__.update(self.seen, n_features_in_=rows.shape[1])
         model._keep(self.data, self.batch(), self.found)
         model._note_parameters()
         model.certificate_ = self.found.certificate

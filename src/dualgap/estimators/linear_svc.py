@@ -442,7 +442,7 @@ class LinearSVC(
         return {"classes_": data.classes, "coef_": coef, "intercept_": intercept}
 
     def _keep(self, data: TrainingData, batch: LinearBatch, found: Solutions) -> None:
-        self._set(self._attributes(data, batch, found.w))
+        self.__dict__.update(self._attributes(data, batch, found.w))
         self._forget_stream()
         if data.table is not None:
             self._labels = "sparse" if issparse(data.y) else "dense"

@@ -341,7 +341,7 @@ class LogisticRegression(
     def _keep(
         self, data: TrainingData, batch: SingleBatch | LabelsBatch, found: Solutions
     ) -> None:
-        self._set(self._attributes(data, batch, found.w))
+        self.__dict__.update(self._attributes(data, batch, found.w))
         self.__dict__.pop("_labels", None)
         if data.table is not None:
             self._labels = "sparse" if issparse(data.y) else "dense"

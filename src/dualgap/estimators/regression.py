@@ -292,12 +292,14 @@ class LinearSVR(QuantileColumns, LinearSingle):
         }
 
     def _keep(self, data: TrainingData, batch: SingleBatch, found: Solutions) -> None:
-        self._set(self._attributes(data, batch, found.w))
+        self.__dict__.update(self._attributes(data, batch, found.w))
         self._keep_duals(found)
 
     def _chance(self, batch: SingleBatch, found: Solutions) -> str:
+        if self.loss != "quantile" or not found.certificate.certified:
+            return ""
         cost = float(cast(RegressionProblem, batch.problem(0)).cost.sum())
-        return pulled_sentence(self, cost) if found.certificate.certified else ""
+        return pulled_sentence(self, cost)
 
     def _fitted_problems(
         self, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None, whole: bool = False

@@ -205,6 +205,9 @@ class _Exponential(_Scaled):
 
     gamma: Gamma = "scale"
 
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
+
     @property
     def positive(self) -> bool:
         return True
