@@ -205,7 +205,7 @@ def test_float32_rounds_and_labels_that_are_no_whole_numbers_stay(tmp_path):
     [
         (b"1 1:1\n1 2:x\n", {}, r"bad, line 2, column 5"),
         (b"1 1:1\n" * 40_000 + b"1 2:x\n", {}, r"bad, line 40001, column 5"),
-        (b"", {}, "has no rows"),
+        (b"", {}, "has no examples"),
         (b"1 1:1\n", {"zero_based": False, "n_features": 1, "seed": -1}, "seed=-1"),
         (b"1 9:1\n", {"n_features": 3}, "n_features=3, but the inputs have 9"),
         (b"1 9:1\n", {"memory": 100}, "memory=100"),
