@@ -174,14 +174,14 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2624,
-    "estimators": 11305,
+    "estimators": 11306,
     "kernels": 1630,
     "models": 6247,
     "papers": 3300,
     "plot": 1066,
     "problems": 6819,
     "solvers": 11889,
-    "training": 2395,
+    "training": 2396,
 }
 
 

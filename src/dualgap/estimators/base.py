@@ -125,7 +125,8 @@ class Parameters(ParameterHints, CertificateHTMLMixin, BaseEstimator):
     max_iter : int, default=10000
         Largest number of epochs, for each problem.
     time_limit : float, optional
-        Seconds for the whole fit, all problems together.
+        Seconds for the whole fit, all problems together. A problem without a proof by
+        then gets as long again for one.
     random_state : int, RandomState instance or None, default=0
         Seed of the order of the rows. The same int gives the same model, bit for bit,
         for the same `n_jobs`. None draws a new seed for every fit.

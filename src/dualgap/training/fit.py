@@ -63,7 +63,8 @@ def solve(
     max_iter : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
-        Seconds, including those spent in `on_epoch`.
+        Seconds, including those spent in `on_epoch`. A fit without a proof by then gets
+        as long again for one.
     random_state : int, default=0
         Seed, from 0 to 2**64 - 1. The same seed gives the same model, bit for bit.
     warm : ndarray of shape (n,), optional
