@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2624,
-    "estimators": 11306,
+    "estimators": 11307,
     "kernels": 1630,
     "models": 6247,
     "papers": 3300,

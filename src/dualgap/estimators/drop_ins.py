@@ -124,6 +124,7 @@ def _with_attributes(own: BaseEstimator, model: BaseEstimator) -> BaseEstimator:
         if name.endswith("_") and name[0] != "_" and not hasattr(type(own), name):
             setattr(own, name, value)
     own.n_iter_ = int(np.max(own.n_iter_))
+    own._note_parameters()
     return own
 
 
