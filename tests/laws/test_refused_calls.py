@@ -470,12 +470,6 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
          "no column of X has to do with y"),
         (lambda _: svc_path(X, TWO, [1.0], kernel=lambda A, B: A @ B.T).save("file"),
          "is a function"),
-        *((lambda _, given=given: LinearSVC(**given).partial_fit(X, TWO), words)
-          for given, words in (
-              ({"class_weight": "balanced"},
-               r"'balanced' is not supported by partial_fit.*compute_class_weight"),
-              ({"penalize_intercept": False},
-               "penalize_intercept=False is not .* Use penalize_intercept=True"))),
         (lambda _: LinearSVC().fit(X, TWO).partial_fit(X, TWO).certify([(-X, TWO)]),
          "batch 0 was never learned"),
         # -------------------------------------------------------------- calibration

@@ -59,6 +59,20 @@ def _learns_in_batches(estimator: BaseEstimator) -> bool:
             f"multi_class={estimator.multi_class!r} is not supported by partial_fit, "
             "which learns each class against the rest; use multi_class='ovr'"
         )
+    if isinstance(estimator.class_weight, str):
+        raise AttributeError(
+            f"class_weight={estimator.class_weight!r} is not supported by partial_fit, "
+            "which does not know the rows to come. Give a dict, with the weights "
+            "that sklearn.utils.class_weight.compute_class_weight('balanced', "
+            "classes=classes, y=y) finds for a sample of y"
+        )
+    if not estimator.penalize_intercept:
+        raise AttributeError(
+            "penalize_intercept=False is not supported by partial_fit, whose steps "
+            "on single rows cannot keep sum_i alpha_i y_i = 0. Use "
+            "penalize_intercept=True; with intercept_scaling=10 it penalises the "
+            "bias a hundredth as much"
+        )
     return True
 
 
@@ -263,20 +277,6 @@ class PartialFit(Estimator[LinearBatch]):
     # ------------------------------------------------------------------- refusals
 
     def _check_step(self) -> None:
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not supported by partial_fit, "
-                "which does not know the rows to come. Give a dict, with the weights "
-                "that sklearn.utils.class_weight.compute_class_weight('balanced', "
-                "classes=classes, y=y) finds for a sample of y"
-            )
-        if not self.penalize_intercept:
-            raise ValueError(
-                "penalize_intercept=False is not supported by partial_fit, whose steps "
-                "on single rows cannot keep sum_i alpha_i y_i = 0. Use "
-                "penalize_intercept=True; with intercept_scaling=10 it penalises the "
-                "bias a hundredth as much"
-            )
         if self.checkpoint is not None:
             raise ValueError(
                 "checkpoint is not supported by partial_fit; set checkpoint=None, and "
