@@ -582,3 +582,4 @@ def test_shares_are_rounded_up():
     shares = [0.031, 2e-5, 0.5, 0.0, -1.0, 0.000451, 0.001, 1.12, 3e-8, 2.11e-14]
     texts = "3.1 0.002 50 0 0 0.046 0.1 120 0.000003 2.2e-12"
     assert [percent(x) for x in shares] == [f"{text} %" for text in texts.split()]
+    assert percent(math.inf) == percent(1e308) == "unknown"

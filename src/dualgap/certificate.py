@@ -486,7 +486,7 @@ COLUMNS = ("", "status", "within", "primal", "dual", "epochs", "seconds", "solve
 def cells_of(certificate: Certificate, name: str) -> list[str]:
     """Return the row of a certificate in a table with these `COLUMNS`."""
     c, gap = certificate, certificate.relative_gap
-    within = percent(gap) if gap < math.inf else "unknown"
+    within = percent(gap)
     if c.about:
         within += f" of the optimum of {c.about}"
     return [
@@ -533,8 +533,10 @@ def distance(gap: float, about: str = "") -> str:
 
 
 def percent(x: float, up: bool = True) -> str:
-    """Return a fraction in percent with two digits, rounded up by default."""
+    """Return percent with two digits, rounded up by default; "unknown" if infinite."""
     value = 100.0 * max(x, 0.0)
+    if value == math.inf:
+        return "unknown"
     if value == 0.0:
         return "0 %"
     places = 1 - math.floor(math.log10(value))

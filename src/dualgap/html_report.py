@@ -266,7 +266,7 @@ def _parts(certificate: Certificate) -> str:
         head += ["status", "epochs", "seconds", "solver"]
 
     def cells(c: Certificate, name: str) -> list[str]:
-        gap = percent(c.relative_gap) if c.relative_gap < math.inf else "unknown"
+        gap = percent(c.relative_gap)
         found = [name, gap, f"{c.primal:.9g}", f"{c.dual:.9g}"]
         if c.status is not None:
             found += [c.status.label, f"{c.epochs:,}", f"{c.seconds:.3g}", c.solver]
