@@ -435,7 +435,7 @@ class BlockSolver : public Box, private BlockTuning {
     computed_ += room + passing.size();
     clock_of_.add(Phase::kRows);
     for (const Index s : moved) moved_ += std::abs(by(s));
-    for (const float by : change) moved_by_cached_ += std::abs(by) / kScale;
+    for (const float c : change) moved_by_cached_ += std::abs(c) / kScale;
     for (Index s = 0; s < before.size(); ++s) c_[who_[s]] = inner_.c[s];
     spent_outside_ += static_cast<double>(n_) *
                       (static_cast<double>(moved.size()) +
