@@ -357,6 +357,15 @@ def test_dual_descent_reads_fewer_entries_of_text_than_newton(free):
         assert read["dcd"] < read["newton"]
 
 
+def test_weights_that_float32_cannot_hold_are_proved_in_float64():
+    X, codes = data(2)
+    problem = LogisticProblem(X.astype(np.float32), codes)
+    state = LogisticNewton().start(problem, core.Random(0), None)
+    w = np.full(problem.d, 0.1)
+    np.testing.assert_array_equal(state.rounded(w), w.astype(np.float32))
+    np.testing.assert_array_equal(state.rounded(1e40 * w), 1e40 * w)
+
+
 @unsanitized("it keeps freed memory")
 def test_a_fit_holds_few_numbers_for_each_row_and_class():
     """Scores before and after a step, its products with the rows, and residuals."""

@@ -105,7 +105,7 @@ class WeightsState(State):
     most_rejected: ClassVar[int] = 0
 
     def rounded(self, w: Vector) -> Vector:
-        """Return a model with the weights that are to be proved."""
+        """Return a model with the weights to prove, of a size that their type holds."""
         problem = cast(LogisticProblem, self.problem)
         single = problem.passes.kind == np.float32 and not problem.streamed
         # LinearSVC has weights in float64, as in scikit-learn.
@@ -114,7 +114,7 @@ class WeightsState(State):
         W = problem.table(w).copy()
         with np.errstate(over="ignore"):
             W[:, : problem.d] = W[:, : problem.d].astype(np.float32)
-        return W.ravel()
+        return W.ravel() if np.isfinite(W).all() else w
 
 
 @dataclass(kw_only=True)
