@@ -107,8 +107,8 @@ void bind_block(nb::module_ &m) {
             std::copy_n(self.sizes().begin(), self.n(), sized(out, self.n(), "out"));
           },
           "out"_a,
-          "out_i = sum of |change| k(x, x_i) over the other part of `moved`, for "
-          "kernels without negative values.")
+          "out_i = sum of |change k(x, x_i)| over the other part of `moved`, for "
+          "kernels whose values have one sign.")
       .def_prop_ro("drift", &BlockSolver::drift,
                    "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("violation", &of_scan<&BlockScan::violation>)

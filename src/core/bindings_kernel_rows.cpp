@@ -158,7 +158,7 @@ void bind_kernel_rows(nb::module_ &m) {
           },
           "out"_a,
           "Sums of `add_rows` are off by at most out_i S_i + a M, where S_i is the sum "
-          "of |coef| k(x, x_i), and M of |coef|. Returns a; out_i is infinite where no "
+          "of |coef k(x, x_i)|, and M of |coef|. Returns a; out_i is infinite where no "
           "bound is known.");
 }
 

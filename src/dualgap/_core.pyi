@@ -478,7 +478,7 @@ class KernelRows(RowSource):
 
     def sum_errors(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
         """
-        Sums of `add_rows` are off by at most out_i S_i + a M, where S_i is the sum of |coef| k(x, x_i), and M of |coef|. Returns a; out_i is infinite where no bound is known.
+        Sums of `add_rows` are off by at most out_i S_i + a M, where S_i is the sum of |coef k(x, x_i)|, and M of |coef|. Returns a; out_i is infinite where no bound is known.
         """
 
 class BlockProblem:
@@ -533,7 +533,7 @@ class BlockSolver:
 
     def sizes(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """
-        out_i = sum of |change| k(x, x_i) over the other part of `moved`, for kernels without negative values.
+        out_i = sum of |change k(x, x_i)| over the other part of `moved`, for kernels whose values have one sign.
         """
 
     @property

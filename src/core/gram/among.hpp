@@ -9,11 +9,11 @@
 // thread computes every sum, in an order that does not depend on the number of threads.
 //
 // Cost       m^2/2 values in float64, 2 d flops and the exponential each
-// Rounding   a term passes at most m/6 + 30 roundings, as in add_times: it is added up
-//            with at most kRows others, or with a lane of kTogether panels; then come
-//            the sums of other blocks. A block has 1,440 points or more, so it saves
-//            240 of m/6 additions, and a row is added to once for eight columns or
-//            more.
+// Rounding   a term passes at most m/6 + 30 roundings, as in add_times. Added to a
+//            column, it passes kRows roundings with the others of its strip, and then
+//            one for every further strip. Added to a row, it passes at most 256 in a
+//            lane of kTogether panels, and then one for every panel at most. A block
+//            has 1,536 points or more, so these are at most 8 more than a sixth of it.
 #pragma once
 
 #include <algorithm>
@@ -38,26 +38,21 @@ struct AddBothTimes {
 
   template <class>
   struct At {
-    const double *coef;
-    double *out, *lanes;
-    V left, right, first, second;
+    AddTimes<double>::At<double> to_columns;
+    double *lanes;
+    V left, right;
     DUALGAP_INLINE void row(int r, V a, V b) {
-      const V weight = V::all(coef[r]);
-      first = fma(weight, a, first);
-      second = fma(weight, b, second);
+      to_columns.row(r, a, b);
       double *lane = lanes + r * V::kLanes;
       fma(b, right, fma(a, left, V::load(lane))).store(lane);
     }
-    DUALGAP_INLINE void end() {
-      first.add_to(out);
-      second.add_to(out + V::kLanes);
-    }
+    DUALGAP_INLINE void end() { to_columns.end(); }
   };
   template <class>
   DUALGAP_INLINE At<double> at(int offset) const {
     const double *c = of_columns + offset;
-    return {coef,        sums + offset, lanes, V::load(c), V::load(c + V::kLanes),
-            V::all(0.0), V::all(0.0)};
+    const AddTimes<double> to_columns{coef, sums};
+    return {to_columns.at<double>(offset), lanes, V::load(c), V::load(c + V::kLanes)};
   }
 };
 
@@ -108,8 +103,8 @@ class Among {
   }
 
  private:
-  // Points of a block at least, nearly; blocks of either kind at most, so that packing
-  // points again for every pair costs little.
+  // Points of a block at least, so that packing points again for every pair costs
+  // little; blocks of either kind at most.
   static constexpr Index kLeast = 1536, kMost = 64;
   // A whole number of strips and of panels.
   static constexpr Index kWhole = 96;
@@ -152,11 +147,10 @@ class Among {
     pack_block(a, strips);
     pack_block(b, panels);
     const Index d = points_.d();
-    // Panels that stay in the second-level cache; two or more, for a panel may have
-    // four columns, and no row may be added to more than once for six of them.
+    // Panels that stay in the second-level cache.
     constexpr Index kNear = 512 << 10;
     const Index bytes = static_cast<Index>(sizeof(double)) * kPanel * (d + 1);
-    const Index together = std::clamp<Index>(kNear / bytes, 2, kTogether);
+    const Index together = std::clamp<Index>(kNear / bytes, 1, kTogether);
     double *to_columns = sums_[a.rising ? 0 : 1].data() + b.at;
     double *to_rows = sums_[b.rising ? 0 : 1].data() + a.at;
     const double *of_rows = coef_.data() + a.at, *of_columns = coef_.data() + b.at;

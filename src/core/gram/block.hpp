@@ -140,7 +140,8 @@ class BlockSolver : public Box, private BlockTuning {
   // Sum of |change of c| since F was given; multiplies error bounds of kernel rows.
   double moved() const { return moved_; }
   // The part of this sum whose kernel rows were cached. For the other part,
-  // sizes()[i] is the sum of |change of c_r| k(x_r, x_i), if no value is negative.
+  // sizes()[i] is the sum of |change of c_r k(x_r, x_i)|, if all values of the kernel
+  // have one sign.
   double moved_by_cached() const { return moved_by_cached_; }
   const Vec &sizes() const { return sizes_; }
   // ||c - c'|| for the c' whose F was given; multiplies typical errors of kernel rows.
@@ -376,7 +377,7 @@ class BlockSolver : public Box, private BlockTuning {
   // Applies the change of the working set to F at all rows. Only kernel rows of changed
   // variables are needed. Cached rows are used, other rows are computed into the cache
   // as far as there is room, and the rest is added without being stored. Returns false
-  // if told to stop; F is not valid then.
+  // if told to stop; alpha and F are as before then.
   bool apply(const Vec &before, Poll &poll) {
     return std::visit([&](auto &cache) { return apply(before, cache, poll); }, cache_);
   }
@@ -430,13 +431,18 @@ class BlockSolver : public Box, private BlockTuning {
       for (const Order row : missing) cache.drop(row);
       return false;
     }
-    for (const double sign : {1.0, -1.0})
-      if (!pass(passing, row_of, by, sign, poll)) return false;
+    for (const bool rising : {true, false})
+      if (!pass(passing, row_of, by, rising, poll)) return false;
     computed_ += room + passing.size();
     clock_of_.add(Phase::kRows);
     for (const Index s : moved) moved_ += std::abs(by(s));
     for (const float c : change) moved_by_cached_ += std::abs(c) / kScale;
     for (Index s = 0; s < before.size(); ++s) c_[who_[s]] = inner_.c[s];
+    for (const Vec &sums : sums_)
+      for (Index j = 0; j < std::min(n_, sums.size()); ++j) {
+        F_[j] += sums[j];
+        sizes_[j] += std::abs(sums[j]);
+      }
     spent_outside_ += static_cast<double>(n_) *
                       (static_cast<double>(moved.size()) +
                        rows_.cost() * static_cast<double>(room + passing.size()));
@@ -450,27 +456,22 @@ class BlockSolver : public Box, private BlockTuning {
     return true;
   }
 
-  // Adds the kernel rows of these places whose change has this sign, without storing
-  // them, to F and to the sizes.
+  // Computes the sums of the kernel rows of these places whose change is positive, or
+  // of the others, without storing rows. Nothing else changes, so it may be stopped.
   template <class RowOf, class By>
-  bool pass(const Vector<Index> &places, const RowOf &row_of, const By &by, double sign,
+  bool pass(const Vector<Index> &places, const RowOf &row_of, const By &by, bool rising,
             Poll &poll) {
     Vector<Order> rows;
     Vec coef;
     for (const Index s : places)
-      if (sign * by(s) > 0.0) {
+      if ((by(s) > 0.0) == rising) {
         rows.push_back(row_of(s));
         coef.push_back(by(s));
       }
-    if (rows.empty()) return true;
-    sums_.assign(F_.size(), 0.0);
-    if (!rows_.add_rows(rows.data(), coef.data(), rows.size(), sums_.data(), poll))
-      return false;
-    for (Index j = 0; j < n_; ++j) {
-      F_[j] += sums_[j];
-      sizes_[j] += sign * sums_[j];
-    }
-    return true;
+    Vec &sums = sums_[rising ? 0 : 1];
+    sums.assign(rows.empty() ? 0 : F_.size(), 0.0);
+    return rows.empty() ||
+           rows_.add_rows(rows.data(), coef.data(), rows.size(), sums.data(), poll);
   }
 
   // Doubles q if inner steps are cheap compared with kernel rows. Larger working sets
@@ -525,7 +526,8 @@ class BlockSolver : public Box, private BlockTuning {
   Index cache_bytes_;
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
   double moved_ = 0.0, moved_by_cached_ = 0.0;
-  Vec sums_, sizes_;
+  std::array<Vec, 2> sums_;  // of the rows that a step adds without storing them
+  Vec sizes_;
   Vector<char> seen_;    // whether a row was needed before; empty if all are cached
   Vec exact_;            // the c whose F was given
   Vector<Order> order_;  // a random order of the rows

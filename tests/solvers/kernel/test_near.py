@@ -22,6 +22,7 @@ from dualgap.kernel import (
 )
 from dualgap.kernels.gram import Gram, row_source
 from dualgap.problems.base import ApproximateScores, Claim, KernelHint
+from dualgap.solvers.kernel.base import RowErrors
 from dualgap.training import solve
 
 from .data import resting
@@ -149,6 +150,25 @@ def problem_of(kind, rng, n=900, **options):
         X, y, 5.0, kernel=RBF(0.1), loss=kind, penalize_intercept=kind != "hinge",
         sample_weight=rng.integers(0, 3, n), **options,
     )  # fmt: skip
+
+
+def test_a_step_that_is_stopped_leaves_what_is_near():
+    """Wherever rows without a place in the cache are being added."""
+    X = np.random.default_rng(13).standard_normal((6000, 60))
+    y = np.where(X[:, 0] > 0.4 * np.abs(X[:, 1]), 1, -1)
+    problem = KernelProblem(
+        X, y, 5.0, kernel=RBF(0.01), loss="hinge", penalize_intercept=False,
+        cache_size=1,
+    )  # fmt: skip
+    solver, stopped = BlockSolver(q=1000), 0
+    state = solver.start(problem, core.Random(0), None)
+    for step in range(40):
+        stop, before = core.Stop(), state.block.steps
+        stop.set_deadline(2e-4 * (step + 1))
+        solver.step(state, stop)
+        stopped += state.block.steps == before
+        assert as_near_as_it_says(problem, state)
+    assert stopped > 0
 
 
 KINDS = ["hinge", "squared_hinge", "regression", "one class"]
@@ -329,6 +349,21 @@ def test_no_sum_is_farther_off_than_its_terms_allow(kind):
         assert (abs(sums - K @ c) <= allowed).all()
         smaller.append(allowed < bound * reach)
     assert np.mean(smaller) > 0.9 or kind == "far"
+
+
+def test_bounds_of_sums_of_differences_from_one_are_not_negative():
+    """Rows of K - 1, whose values are not positive, of points in two distant groups."""
+    rng = np.random.default_rng(12)
+    X = np.concatenate([np.full(90, 0.25), np.full(90, -0.25)])[:, None]
+    X = X + 1e-3 * rng.standard_normal((180, 2))
+    source = row_source(Gram(X, RBF(1.0)))
+    source.precise = source.shifted = True
+    c = rng.standard_normal(180)
+    c -= c.mean()
+    errors = RowErrors.of(source)
+    sums, off = errors.times(c, np.arange(180), core.Stop())
+    assert (off >= errors.rest * abs(c).sum()).all()
+    assert (abs(sums - exact_values(X, 1.0) @ c) <= off).all()
 
 
 def test_other_kernels_have_no_bound_on_sums():

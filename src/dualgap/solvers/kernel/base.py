@@ -143,7 +143,7 @@ class RowErrors(NamedTuple):
             rows = np.flatnonzero(used).astype(np.uint32)
             if not self.source.add_rows(rows, c[used], targets, out, stop):
                 raise core.StoppedError
-        off = self.of_sums(sums[0] - sums[1], float(np.abs(c).sum()), at)
+        off = self.of_sums(np.abs(sums).sum(axis=0), float(np.abs(c).sum()), at)
         return sums.sum(axis=0), off
 
 
