@@ -404,27 +404,31 @@ def test_the_values_of_separate_fits_are_those_of_their_matrices():
 
 def test_folds_read_a_table_only_if_computing_the_values_costs_more():
     narrow, kernel = folds_of(3200, 20), RBF(0.05)
-    for Cs, walks in ([1.0], 3), (np.geomspace(0.1, 100.0, 20), 1):
-        assert len(narrow.walks(SVC(gamma=0.05), np.asarray(Cs))) == walks
+    many = np.geomspace(0.1, 100.0, 20)
+    for Cs, kernels, walks in (np.ones(1), 10, 3), (many, 1, 3), (many, 10, 1):
+        narrow.kernels, narrow.computed = kernels, None
+        assert len(narrow.walks(SVC(gamma=0.05), Cs)) == walks
         assert (narrow.table is None) == (walks == 3)
     near = folds_of(3200, 20)
     near.duals = np.zeros((1, 3200))  # as in a calibration
     assert len(near.walks(SVC(gamma=0.05), np.array([1.0]))) == 1
     wide = Points.of(np.zeros((3200, 300)))
     values = 2 * (3200 * 2 / 3) ** 2
-    assert not table_pays(wide, kernel, values)
-    assert table_pays(wide, kernel, 3 * values)
-    assert not table_pays(narrow.points, kernel, 3 * values)
-    assert table_pays(narrow.points, kernel, 1e4 * values)
+    assert not table_pays(wide, kernel, values, 100)
+    assert table_pays(wide, kernel, 3 * values, 100)
+    assert not table_pays(wide, kernel, 3 * values, 1)  # touches memory for one kernel
+    assert not table_pays(narrow.points, kernel, 3 * values, 100)
+    assert table_pays(narrow.points, kernel, 1e4 * values, 1)
     sparse = Points.of(csr_matrix(([1.0], [0], [0, 1, *[1] * 3199]), (3200, 300)))
-    assert not table_pays(sparse, kernel, 3 * values)
-    assert table_pays(Points.of(np.zeros((3000, 2))), kernel, values)
-    assert table_pays(wide, Precomputed(), 1.0)
+    assert not table_pays(sparse, kernel, 3 * values, 100)
+    assert table_pays(Points.of(np.zeros((3000, 2))), kernel, values, 1)
+    assert table_pays(wide, Precomputed(), 1.0, 1)
 
 
 def test_separate_fits_of_a_kernel_add_up():
     """Values of epsilon share a table once all their fits have made up for it."""
     found, kernel, shares = folds_of(3200, 300), RBF(0.01), []
+    found.kernels = 100
     for _ in range(4):
         shares.append(found._table_pays(kernel, found.data(SVR()), 1))
     assert shares == [False, True, True, True]

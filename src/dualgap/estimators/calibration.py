@@ -122,7 +122,7 @@ def held_out_values(
         model.kernel = model._kernel_record().resolve(X)
     stop = begin(model.time_limit)
     points = Points.of(X, model._constant)
-    folds = Folds(points, y, weight, splits, stop, model._threads, seen, near, duals)
+    folds = Folds(points, y, weight, splits, stop, model._threads, 1, seen, near, duals)
     values: dict[int, Vector] = {}
     proofs: list[tuple[str, Certificate]] = []
 

@@ -237,7 +237,7 @@ def _start(
     own: KernelBatch = batch
     table = dense_table(duals)[:, own.order]
 
-    def signed(k: int, problem: Problem) -> Vector:
+    def signed(k: int, problem: Problem) -> Vector | None:
         return own.begin(k, problem, own.C, own.entries(table, k) * own.signs(k))
 
     return signed
@@ -257,6 +257,8 @@ class Folds:
     splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
     stop: core.Stop
     threads: int = 1
+    #: Number of kernels, or other parameters besides C, of the search.
+    kernels: int = 1
     seen: Parameters = field(default_factory=dict)
     #: Models of all rows of a linear classifier, one per problem, near which the folds
     #: begin where their problems share passes; none for a cold start.
@@ -362,7 +364,7 @@ class Folds:
         if self.computed is not None and self.computed[0] == kernel:
             values += self.computed[1]
         self.computed = kernel, values
-        return table_pays(self.points, kernel, values)
+        return table_pays(self.points, kernel, values, self.kernels)
 
     def _few(self, model: SVC | SVR, Cs: int) -> bool:
         """Whether the core solves the pairs of a fold faster than a loop over folds."""

@@ -295,7 +295,8 @@ class SearchPlan:
             if self.rows is None:
                 X, y, seen = model._seen(X, y)
                 points = Points.of(X, model._constant)
-                self.rows = Folds(points, y, weight, self.splits, stop, threads, seen)
+                own = points, y, weight, self.splits, stop, threads, len(self.groups)
+                self.rows = Folds(*own, seen)
             return self.rows.walks(model, Cs)
         if not self.apart:
             self.apart = [

@@ -251,7 +251,7 @@ class Search(Parameters):
             self.classes_ = labelled(self.class_weight, X, y, sample_weight).classes
         splits = list(check_cv(self.cv, y, classifier=classifies).split(X, y, groups))
         points = Points.of(X, self._template()._constant)
-        folds = Folds(points, y, weight, splits, stop, self._threads)
+        folds = Folds(points, y, weight, splits, stop, self._threads, len(others))
         folds.refuse_weightless(classifies)
         results = self._certified(folds, Cs)
         if results is None:

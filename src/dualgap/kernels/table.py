@@ -37,6 +37,8 @@ class KernelTableSettings:
     #: Cost of making a value of a table, besides its computation, in features. Measured
     #: with 4,500 to 7,494 rows of 16 to 300 features, and 2 to 10 classes.
     making: int = 600
+    #: Cost of a value's memory at its first use; other kernels use it again.
+    touching: int = 1500
     #: What a value of a table saves each fit besides its computation, in features: the
     #: folds share their steps. Measured with these rows, and 1 to 5 values of C.
     sharing: int = 50
@@ -185,16 +187,18 @@ def shared_matrix(
     return Gram(points, kernel, cache_size / threads)
 
 
-def table_pays(points: Points, kernel: Kernel, values: float) -> bool:
+def table_pays(points: Points, kernel: Kernel, values: float, kernels: int) -> bool:
     """Return whether fits that need many kernel values should read them from a table.
 
     `values`: kernel values that the fits compute without a table, all together.
+    `kernels`: number of kernels of the search.
     """
     n = points.X.shape[0]
     if kernel.form is None or n <= SETTINGS.always:
         return True
     cost = operations(points.X)
-    return values * (cost + SETTINGS.sharing) > n**2 * (cost + SETTINGS.making)
+    table = cost + SETTINGS.making + SETTINGS.touching / kernels
+    return values * (cost + SETTINGS.sharing) > n**2 * table
 
 
 def whole_table(

@@ -79,14 +79,14 @@ class Batch(ABC):
     def prepare(self) -> None:  # noqa: B027
         """Make what the problems share, before threads train them."""
 
-    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
+    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector | None:
         """Return dual variables to start problem k from, given duals of another C."""
-        return alpha
+        return self.along(k, problem, [(C, alpha)])
 
     def along(
         self, k: int, problem: Problem, past: list[tuple[float, Vector]]
-    ) -> Vector:
-        """Return dual variables to start from, given duals of two other C."""
+    ) -> Vector | None:
+        """Return dual variables to start from, given duals of two other C, or None."""
         return along(self.C, past, problem.loss.curvature > 0.0)
 
     def for_path(self) -> Batch:
@@ -286,7 +286,7 @@ class LinearBatch(Batch):
 
     def along(
         self, k: int, problem: Problem, past: list[tuple[float, Vector]]
-    ) -> Vector:
+    ) -> Vector | None:
         if self.joint:
             return self.begin(k, problem, *past[-1])
         return super().along(k, problem, past)

@@ -452,10 +452,7 @@ class KernelBatch(Batch):
 
     def weights_of(self, k: int) -> Vector:
         """Return the weights of the rows of problem k."""
-        i, j = self.reduction.subjects[k]
-        return np.concatenate(
-            [self.weight[self.rows_of(i)], self.weight[self.rows_of(j)]]
-        )
+        return self.weight[self.place(k)]
 
     def problem(self, k: int) -> KernelProblem:
         self.prepare()
@@ -490,11 +487,12 @@ class KernelBatch(Batch):
 
     def along(
         self, k: int, problem: Problem, past: list[tuple[float, Vector]]
-    ) -> Vector:
+    ) -> Vector | None:
+        """Return a start for this C; None for a small pair if the others are far."""
+        few = len(self.names) > 1 and problem.n_duals <= SETTINGS.cold_rows
+        if few and self.C > SETTINGS.far * past[-1][0]:
+            return None
         return extrapolated(cast(KernelProblem, problem), self.C, past)
-
-    def begin(self, k: int, problem: Problem, C: float, alpha: Vector) -> Vector:
-        return extrapolated(cast(KernelProblem, problem), self.C, [(C, alpha)])
 
 
 class NuBatch(KernelBatch):

@@ -337,3 +337,25 @@ def test_sums_of_a_certificate_are_those_of_numpy():
         }
         for name, value in expected.items():
             np.testing.assert_allclose(getattr(sums, name), value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
+def test_small_pairs_start_cold_where_C_rises_far(sizes):
+    """A single problem starts from the last solution however far that is."""
+    batch, cold = classes(1, sizes), {}
+    found = solved(batch)
+    for C in (0.1, 1.0, 2.0, 2.1, 100.0):
+        now = batch.at(C)
+        starts = [
+            now.begin(k, now.problem(k), 1.0, alpha)
+            for k, alpha in enumerate(found.alpha)
+        ]
+        cold[C] = {start is None for start in starts}
+    several = len(sizes) > 2
+    assert cold == {
+        0.1: {False},
+        1.0: {False},
+        2.0: {False},
+        2.1: {several},
+        100.0: {several},
+    }
