@@ -96,7 +96,9 @@ def run(words: Sequence[str]) -> int:
     """Run a command line, and return its exit status."""
     debug = "--debug" in words
     try:
-        return _run(list(words)) or 0
+        status = _run(list(words)) or 0
+        sys.stdout.flush()  # a closed pipe or a full disk is noticed here
+        return status
     except KeyboardInterrupt:
         _tell("dualgap: interrupted")
         return INTERRUPTED
@@ -135,9 +137,7 @@ def _run(words: list[str]) -> int | None:
     if _HELP & set(rest):
         print(command.help())
         return 0
-    status = function(command.parse(rest))
-    sys.stdout.flush()  # a closed pipe is noticed here
-    return status
+    return function(command.parse(rest))
 
 
 def _overview() -> str:
