@@ -2,6 +2,7 @@
 
     python benchmarks/probe.py [classes ...]
     python benchmarks/probe.py --search [classes ...]
+    python benchmarks/probe.py --logistic [classes ...]
 
 Rows are like embeddings: class means plus noise with a power-law covariance, so that
 the classes overlap; 50,000 rows of 768 columns in float32, 10 and 100 classes, C = 1.
@@ -17,7 +18,9 @@ time and accuracy compare.
 10 and 5 folds, with a loop over its 50 fits. Passes are multiply-adds of matrix
 products over all models, in units of one product of all rows with each model. Their
 seconds bound what a search with these passes can take; `dcd` and products with copies
-of active rows are not among them.
+of active rows are not among them. `--logistic` takes these rows too, and compares
+LogisticRegression at its default tol with scikit-learn's solvers. These have the first
+of max_iter = 5, 10, 20, ... with which `certify` proves them to the same tol.
 """
 
 from __future__ import annotations
@@ -164,6 +167,42 @@ def searches(counts: list[int]) -> None:
             )
 
 
+def logistic(way: str, classes: int) -> None:
+    """Print the seconds, the proved gap and the iterations of a logistic model."""
+    from sklearn.linear_model import LogisticRegression as Peer
+
+    from dualgap import LogisticRegression, certify
+
+    warnings.simplefilter("ignore")
+    X, y = embeddings(classes, *SEARCH)
+    for limit in 5 * 2 ** np.arange(9):
+        model: Any = LogisticRegression()
+        if way != "dualgap":
+            model = Peer(solver=way, tol=1e-12, max_iter=int(limit))
+        model.fit(X[:200], y[:200] % 3)  # imports what the fit uses
+        seconds, _ = timed(model.fit, X, y)
+        gap = certify(model, X, y).relative_gap
+        if gap <= 1e-3:
+            break
+    print(json.dumps([seconds, gap, int(np.max(model.n_iter_))]))
+
+
+def logistics(counts: list[int]) -> None:
+    print("| classes | solver | seconds | of dualgap's | gap | iterations |\n"
+          "|---|---|---|---|---|---|")  # fmt: skip
+    for classes in counts:
+        # newton-cholesky has a matrix of the weights of all classes
+        ways = ["dualgap", "lbfgs", "saga", "newton-cg", "newton-cholesky"]
+        ways = ways[: 5 if classes <= 10 else 4]
+        found = {way: apart(__file__, "--logistics", way, classes) for way in ways}
+        for way, (seconds, gap, steps) in found.items():
+            times = seconds / found["dualgap"][0]
+            print(
+                f"| {classes} | {way} | {seconds:.2f} | {times:.1f} | {gap:.0e} | "
+                f"{steps} |"
+            )
+
+
 def main(counts: list[int]) -> None:
     print("| classes | way | seconds | times shared | memory / data | accuracy | P | "
           "worst gap |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
@@ -181,10 +220,15 @@ def main(counts: list[int]) -> None:
             )
 
 
+#: What one process measures, and what prints the tables of these.
+MEASURES = {"--one": one, "--searched": searched, "--logistics": logistic}
+TABLES = {"--search": searches, "--logistic": logistics}
+
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["--one"], ["--searched"]):
-        (one if sys.argv[1] == "--one" else searched)(sys.argv[2], int(sys.argv[3]))
-    elif sys.argv[1:2] == ["--search"]:
-        searches([int(count) for count in sys.argv[2:]] or [10, 100])
+    first, *rest = sys.argv[1:] or [""]
+    if first in MEASURES:
+        MEASURES[first](rest[0], int(rest[1]))
+    elif first in TABLES:
+        TABLES[first]([int(count) for count in rest] or [10, 100])
     else:
         main([int(count) for count in sys.argv[1:]] or [10, 100])
