@@ -17,6 +17,7 @@ class Status(Enum):
     CERTIFIED = "Converged"
     EPOCH_LIMIT = "Stopped at max_iter: raise it, scale the columns, or raise tol."
     STEP_LIMIT = "Stopped at max_steps of the solver: raise it, or raise tol."
+    SUPPORT_LIMIT = "Stopped at max_support: raise it, or raise tol."
     TIME_LIMIT = "Stopped at time_limit: raise it, or raise tol."
     INTERRUPTED = "Stopped by Ctrl-C or by a callback: the best model so far is kept."
     SAMPLED = (

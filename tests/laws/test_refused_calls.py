@@ -377,7 +377,10 @@ ARGUMENTS: list[tuple[list[Any], dict[str, Any], list[tuple[dict[str, Any], str]
         ({"model": of(SVC), "X": X[::-1], "y": TWO[::-1]},
          "does not contain the model's support"),
         ({"model": of(SVC), "tol": 0.0}, "tol"),
+        ({"model": of(SVC), "max_support": 0}, "max_support"),
+        ({"model": of(LinearSVC), "max_support": 9}, "max_support=9 is for SVC"),
     ]),
+
     ([shapley_values], {"X": X, "background": X}, [
         *(({"model": of(package.SVC, kernel="poly", coef0=1.0)},
            "kernel='poly' is not a product.*train with 'rbf'")

@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler, scale
 import dualgap.data
 from dualgap import SVC, LinearSVC, certify, compress, load_model, save_model
 from dualgap import save_model as save
+from dualgap.certificate import Status
 from dualgap.data import model_file as format_
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, Precomputed
 from dualgap.losses import SquaredHinge
@@ -357,6 +358,31 @@ def test_pairs_and_precomputed_kernels():
     fewer = compress(given, K, y, tol=0.1)
     assert all(c.relative_gap <= 0.1 for c in fewer.certificate_)
     assert (fewer.predict(K) == smaller.predict(X)).mean() > 0.99
+
+
+@pytest.mark.parametrize("most", [1, 20, 30, 10**6])
+def test_a_limit_of_support_vectors_leaves_a_proved_gap(most):
+    X, y = cancer()
+    model = SVC(gamma=0.02, random_state=0).fit(X, y)
+    smaller = compress(model, X, y, tol=0.05, max_support=most)
+    c = smaller.certificate_
+    assert len(smaller.support_) <= most
+    assert c.certified == (c.relative_gap <= 0.05) == (most == 10**6)
+    assert (c.status is Status.SUPPORT_LIMIT) == (not c.certified)
+    again = certify(smaller, X, y)
+    assert again.primal == pytest.approx(c.primal, rel=1e-9)
+    assert again.dual <= c.primal
+
+
+def test_many_support_vectors_are_replaced_by_a_few():
+    """More than are ordered by pivots, in a time in proportion to their number."""
+    X = np.random.default_rng(0).standard_normal((7000, 2))
+    y = np.random.default_rng(1).integers(0, 2, 7000)
+    model = SVC(gamma=0.5).fit(X, y)
+    assert len(model.support_) > 5000
+    smaller = compress(model, X, y, max_support=40)
+    assert len(smaller.support_) <= 40
+    assert smaller.certificate_.relative_gap < 0.02
 
 
 def test_more_to_spend_is_a_smaller_model():

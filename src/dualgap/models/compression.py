@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -49,11 +49,14 @@ T = TypeVar("T", Proof, "_Smaller")
 _Compressed = tuple[TrainingData, LinearBatch | KernelBatch, list[Solution]]
 #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
 _MOST_PIVOTS = 5000
+#: Support vectors of the first trial for an `SVC`.
+_FIRST = 32
 
 
 @checking(
     {
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_support": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [*get_args(Jobs)[1:]],
     }
 )
@@ -63,6 +66,7 @@ def compress(
     y: ArrayLike,
     *,
     tol: float = 1e-2,
+    max_support: int | None = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LinearSVC | SVC:
@@ -88,6 +92,9 @@ def compress(
     tol : float, default=1e-2
         Relative gap ``(P - D)/D`` of the new model, per class or pair. It must be at
         least the gap of the old model.
+    max_support : int, optional
+        Most support vectors of an `SVC`, per pair of classes. If so few do not allow
+        `tol`, the new model has this many, and its certificate tells its gap.
     sample_weight : array-like of shape (n_samples,), optional
         The sample weights that the model was fitted with.
     n_jobs : int, optional
@@ -106,15 +113,16 @@ def compress(
     ValueError
         If `tol` is smaller than the gap of the model, X and y are not its training
         data, or the model was trained with `Nystroem` or as Crammer and Singer's joint
-        problem.
+        problem, or `max_support` is given for a `LinearSVC`.
 
     Notes
     -----
     Bisection finds how many support vectors, dual variables or coefficients can go. A
     trial for a `LinearSVC` takes a pass or two over the data. A trial for an `SVC`
     fits a linear model over the m remaining vectors, with 4 bytes per row and vector,
-    as ``solver="nystroem"`` does. The new coefficients of an `SVC` are not dual
-    variables: they may have either sign.
+    as ``solver="nystroem"`` does, in a time in proportion to n m^2. Trials begin with
+    few vectors, whose number doubles until `tol` is reached. The new coefficients of
+    an `SVC` are not dual variables: they may have either sign.
 
     Examples
     --------
@@ -140,10 +148,17 @@ def compress(
         raise ValueError("model has no certificate; fit it first")
     if hasattr(model, "_items"):
         refuse_items("compress")
+    if max_support is not None and not isinstance(model, SVC):
+        raise ValueError(
+            f"max_support={max_support} is for SVC; a LinearSVC becomes smaller by tol"
+        )
     smaller: BaseEstimator = copy.copy(model)
-    compressed = _compressed_kernel if isinstance(model, SVC) else _compressed_linear
+    given = model, X, y, float(tol), sample_weight
     with limited(1):
-        data, batch, found = compressed(model, X, y, float(tol), sample_weight, n_jobs)
+        if isinstance(model, SVC):
+            data, batch, found = _compressed_kernel(*given, max_support)
+        else:
+            data, batch, found = _compressed_linear(*given, n_jobs)
     smaller._keep(data, batch, Solutions(found, batch.names))
     smaller.certificate_ = certificate_of(model, [one.certificate for one in found])
     if hasattr(smaller, "history_"):
@@ -178,7 +193,9 @@ def _refuse_less(gap: float, tol: float) -> None:
 
 def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
     """Return the old certificate with the bounds of the smaller model."""
-    return replace(old, bounds=new.bounds, tol=tol, atol=0.0, status=Status.CERTIFIED)
+    within = new.relative_gap <= tol
+    status = Status.CERTIFIED if within else Status.SUPPORT_LIMIT
+    return replace(old, bounds=new.bounds, tol=tol, atol=0.0, status=status)
 
 
 # ------------------------------------------------------------------------------ linear
@@ -244,7 +261,7 @@ def _compressed_kernel(
     y: ArrayLike,
     tol: float,
     sample_weight: ArrayLike | None,
-    n_jobs: int | None,
+    max_support: int | None,
 ) -> _Compressed:
     about = [c.about for c in model.certificate_ if c.about]
     if about:
@@ -259,7 +276,7 @@ def _compressed_kernel(
     batch = model._kernel_batch(points, model._fitted_kernel, data)
     coef, found = np.zeros(points.X.shape[0]), []
     for k, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
-        coef[pair.rows], bias, proof = _smaller_kernel(pair, tol)
+        coef[pair.rows], bias, proof = _smaller_kernel(pair, tol, max_support)
         own = batch.coef(k, coef[batch.order[batch.place(k)]])
         found.append(Solution(own, own, _renewed(old, proof, tol), bias))
     return data, batch, found
@@ -273,7 +290,10 @@ class _Smaller(NamedTuple):
     certificate: Certificate
 
 
-def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
+def _smaller_kernel(
+    pair: FittedProblem, tol: float, max_support: int | None
+) -> _Smaller:
+    """Return the model of the fewest support vectors within `tol`, or of the most."""
     problem = pair.problem
     dual = problem.certify(pair.alpha)
     whole = pair.certificate().with_dual_of(dual)
@@ -287,8 +307,8 @@ def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
         )
     order = _by_what_they_add(pair)
 
-    def spanned(dropped: int) -> _Smaller:
-        left = np.sort(order[: len(order) - dropped])
+    def spanned(count: int) -> _Smaller:
+        left = np.sort(order[:count])
         coef, bias = np.zeros(problem.n), pair.bias
         if sizes[left].any():  # else they span only 0
             linear = over(problem, left)
@@ -296,9 +316,21 @@ def _smaller_kernel(pair: FittedProblem, tol: float) -> _Smaller:
         proof = problem.certify_model(coef, bias).with_dual_of(dual)
         return _Smaller(coef, bias, proof)
 
-    start = _Smaller(pair.w, pair.bias, whole)
-    # At least one landmark must remain.
-    return _most(start, max(len(order) - 1, 0), spanned, tol)
+    best, enough = _Smaller(pair.w, pair.bias, whole), len(order)
+    most = enough if max_support is None else min(max_support, enough)
+    few, count = 0, min(_FIRST, most)
+    while count < enough:
+        found = spanned(count)
+        if found.certificate.relative_gap <= tol:
+            best, enough = found, count
+        elif count == most:
+            return found
+        else:
+            few, count = count, min(2 * count, most)
+    # Large numbers are found to 1 in 64, since each trial takes long.
+    step = max(enough // 64, 1)
+    steps = max(enough - few - 1, 0) // step
+    return _most(best, steps, lambda m: spanned(enough - m * step), tol)
 
 
 def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:
@@ -306,12 +338,13 @@ def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:
 
     They have the order of the pivots of a Cholesky factorisation of
     ``coef_i coef_j k_ij`` (Fine and Scheinberg, JMLR 2, 2001). More than
-    `_MOST_PIVOTS` support vectors are ordered by the size of their coefficients.
+    `_MOST_PIVOTS` support vectors have a random order: most of their coefficients are
+    equal, and few of many span about as much as the first pivots.
     """
     support = np.flatnonzero(pair.w)
     size = np.abs(pair.w[support])
     if len(support) > _MOST_PIVOTS:
-        return support[np.argsort(-size, kind="stable")]
+        return np.random.default_rng(0).permutation(support)
     K = pair.problem.gram.block(support, support).astype(np.float64)
     _, pivots, _, _ = dpstrf(np.asfortranarray(size[:, None] * K * size), lower=1)
     return support[pivots - 1]
