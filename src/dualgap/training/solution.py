@@ -136,7 +136,7 @@ class Solutions(Sequence[Solution]):
         """Proved bounds on the objective of each problem."""
         return [one.certificate.bounds for one in self._found]
 
-    @property
+    @cached_property
     def certificate(self) -> Certificate:
         """Certificate of all problems, with a part for each."""
         return Certificate.total([one.certificate for one in self._found], self.names)
