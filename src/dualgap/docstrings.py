@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field
 from weakref import WeakKeyDictionary
 
-_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Warns")
 _HEADING = r"\n\n(?=[A-Z][A-Za-z ]*\n---)"
 #: Docstrings as they were written.
 _WRITTEN: WeakKeyDictionary[type, str] = WeakKeyDictionary()
@@ -39,22 +39,39 @@ def complete_methods(cls: type, shared: str) -> None:
     """Complete the docstrings of public methods by entries that they share.
 
     `shared` has sections, as a docstring has. A parameter is for the methods that have
-    it.
+    it. A `fit` also shows the entries of the methods that it replaces.
     """
     for value in vars(cls).values():
         method = getattr(value, "__func__", value)  # of a class method
         if inspect.isfunction(method) and method.__doc__ and method.__name__[0] != "_":
-            own = inspect.signature(method).parameters
+            own = list(inspect.signature(method).parameters)
 
-            def fits(section: str, name: str, own: Container[str] = own) -> bool:
+            def fits(section: str, name: str, own: Sequence[str] = own) -> bool:
                 return section != "Parameters" or name in own
 
             text = inspect.cleandoc(method.__doc__)
-            method.__doc__ = _completed(text, [f"\n{shared.rstrip()}"], fits)
+            others = _replaced(cls) if method.__name__ == "fit" else []
+            others.append(f"\n{shared.rstrip()}")
+            method.__doc__ = _completed(text, others, fits, own)
 
 
-def _completed(text: str, others: list[str], fits: Callable[[str, str], bool]) -> str:
-    """Return a docstring with the entries of others that fit and that it lacks."""
+def _replaced(cls: type) -> list[str]:
+    """Return the docstrings of the package's `fit` in the bases of a class."""
+    found = [vars(base)["fit"] for base in cls.__mro__[1:] if "fit" in vars(base)]
+    own = [fit for fit in found if fit.__module__.startswith(f"{__package__}.")]
+    return [inspect.cleandoc(fit.__doc__ or "") for fit in own]
+
+
+def _completed(
+    text: str,
+    others: list[str],
+    fits: Callable[[str, str], bool],
+    order: Sequence[str] = (),
+) -> str:
+    """Return a docstring with the entries of others that fit and that it lacks.
+
+    `order`: parameters in the order of their entries; by default as in the texts.
+    """
     first, *parts = re.split(_HEADING, text)
     found = {name: f"{name}\n{'-' * len(name)}" for name in _SECTIONS}
     found |= {part.partition("\n")[0]: part for part in parts}
@@ -64,6 +81,13 @@ def _completed(text: str, others: list[str], fits: Callable[[str, str], bool]) -
             known = {name for own, _ in _entries(found[section]) for name in own}
             if known.isdisjoint(names) and fits(section, names[0]):
                 found[section] += f"\n{entry}"
+    if order:
+        entries = sorted(
+            _entries(found["Parameters"]),
+            key=lambda pair: order.index(pair[0][0].lstrip("*")),
+        )
+        head = "Parameters\n----------"
+        found["Parameters"] = "\n".join([head, *(entry for _, entry in entries)])
     return "\n\n".join([first, *(p for p in found.values() if p.count("\n") > 1)])
 
 

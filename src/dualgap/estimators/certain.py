@@ -255,28 +255,11 @@ class CertainLabels(CertainDecisions):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; with a precomputed kernel, the kernel matrix of shape
-            (n_samples, n_samples).
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k counts like k equal rows.
         until : Decided, optional
             Train beyond `tol` until given labels are certain; see
             :class:`dualgap.answers.Decided`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, X contains NaN or infinite values,
-            a class has no row with a positive weight, a warm start does not match the
-            data, or the kernel matrix is not positive semidefinite.
 
         Warns
         -----

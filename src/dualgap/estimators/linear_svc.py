@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import Tags
 
+from ..answers.ball import Decided
 from ..data.atomic import check_target
 from ..data.store import RowStore
 from ..data.types import MatrixLike
@@ -38,6 +39,7 @@ from ..training.batch import Job, Start
 from ..training.solution import Solutions
 from .base import Estimator, is_silent
 from .callbacks import Fitted
+from .certain import CertainLabels
 from .fitted import FittedProblem, binary_of, linear_problems, table_of, terms_of_linear
 from .input import (
     PREVIOUS,
@@ -51,7 +53,6 @@ from .input import (
     refuse_store,
     require_fitted,
 )
-from .near import FitsNear
 from .parameters import (
     ClassWeight,
     File,
@@ -63,11 +64,14 @@ from .parameters import (
 )
 from .partial_fit import PartialFit, rows_of_fit
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 @dataclass(eq=False, repr=False)
 class LinearSVC(
     PartialFit,
-    FitsNear,
+    CertainLabels,
     ProbabilityHints,
     LinearClassifierMixin,
     SparseCoefMixin,
@@ -319,6 +323,43 @@ class LinearSVC(
         if self.multi_class != "ovr":
             by = "a y of several columns, one per label"
             self._refuse("multi_class", by, "multi_class='ovr'")
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        until: Decided | None = None,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
+        """Train the model and prove its accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Training rows. A :class:`dualgap.data.RowStore` larger than its buffer is
+            read block by block in every epoch; memory then holds the model, the dual
+            variables and the buffer.
+        y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, numbers or strings. Optional for a store that has labels. Two
+            columns or more, of 0 and 1, are labels of which a row may have any number.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C, zero or positive: the integer k counts like k equal rows. If
+            both y and `sample_weight` are omitted, the weights of the store are used.
+        coef_init : array-like of the shape of ``coef_``, optional
+            Coefficients near the solution, as for scikit-learn's ``SGDClassifier``; of
+            one problem also of shape (n_features,). "newton", with a penalised bias,
+            and "proximal-newton" start from them, as does "auto" where it takes these.
+            The certificate holds as for any other fit.
+        intercept_init : array-like of the shape of ``intercept_``, optional
+            Intercepts of this start; zeros if omitted, like omitted coefficients.
+        """
+        first = coef_init, intercept_init
+        if until is None:
+            return self._fit(X, y, sample_weight, first=first)
+        return self._fit_until(X, y, sample_weight, until, first)
 
     def _batch(
         self, data: TrainingData, job: Job | None = None, *, copies: bool = True

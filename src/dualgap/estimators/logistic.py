@@ -295,30 +295,11 @@ class LogisticRegression(
         y : array-like or sparse matrix of shape (n_samples,) or (n_samples, n_labels)
             Class labels, numbers or strings, or a column of 0 and 1 per label. Optional
             for a store that has labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k counts like k equal rows.
         coef_init : array-like of the shape of ``coef_``, optional
             Coefficients to start from, as for scikit-learn's ``SGDClassifier``; of one
             problem also of shape (n_features,).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Intercepts to start from; zeros if omitted, like omitted coefficients.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or an argument is invalid, X contains NaN or infinite values,
-            a class has no row with a positive weight, or a warm start does not match
-            the data.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the relative gap `tol` was not proved. The message tells what was.
         """
         return self._fit(X, y, sample_weight, first=(coef_init, intercept_init))
 
