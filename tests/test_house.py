@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2624,
-    "estimators": 11236,
+    "estimators": 11220,
     "kernels": 1634,
     "models": 6280,
     "papers": 3300,

@@ -6,7 +6,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -206,6 +207,14 @@ class KernelModel(KernelParameters):
             raise AttributeError("coef_ is only available with kernel='linear'")
 
 
+class KernelRows(NamedTuple):
+    """Rows with a positive weight, their targets, if there are any, and weights."""
+
+    matrix: KernelMatrix
+    targets: NDArray[np.generic]
+    weight: Vector | None
+
+
 class SingleFit(Estimator[B]):
     """Base of estimators that solve a single problem."""
 
@@ -346,14 +355,8 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
     ] = "auto"
 
     @abstractmethod
-    def _problem(
-        self,
-        matrix: KernelMatrix,
-        targets: NDArray[np.generic] | None,
-        weight: Vector | None,
-        C: float,
-    ) -> Problem | Sequence[Problem]:
-        """Return the problem, or problems, of rows with these targets and weights."""
+    def _problem(self, rows: KernelRows, C: float) -> Problem | Sequence[Problem]:
+        """Return the problem, or problems, of rows."""
 
     def _rows_and_targets(
         self, X: MatrixLike, y: ArrayLike | None
@@ -384,15 +387,19 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
             matrix: KernelMatrix = Gram(points[kept], kernel, self.cache_size)
         else:
             matrix = whole if len(kept) == n else whole.subset(kept)
-        targets = None if data.y is None else data.y[kept]
-        some = None if weight is None else weight[kept]
-
-        def make(C: float) -> Problem | Sequence[Problem]:
-            return self._problem(matrix, targets, some, C)
-
-        name, C = type(self).__name__, getattr(self, "C", math.nan)
+        rows = KernelRows(
+            matrix,
+            np.empty(0) if data.y is None else data.y[kept],
+            None if weight is None else weight[kept],
+        )
+        make, name = partial(self._problem, rows), type(self).__name__
         return SingleKernelBatch(
-            make(C), name, make, points=points, place=kept, kernel=kernel
+            make(getattr(self, "C", math.nan)),
+            name,
+            make,
+            points=points,
+            place=kept,
+            kernel=kernel,
         )
 
     def _solver(self, batch: SingleKernelBatch, job: Job) -> Solver:

@@ -14,7 +14,6 @@ from ..data.columns import StoredColumns
 from ..data.types import Matrix, MatrixLike
 from ..kernel import KernelOneClass, Precomputed
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix as KernelMatrix
 from ..losses import Vector
 from ..problems.batch import SingleBatch
 from ..problems.one_class import OneClassProblem
@@ -22,7 +21,7 @@ from ..solvers import Solver, solver_for
 from ..training.batch import Job
 from ..training.solution import Solution, Solutions
 from .input import TrainingData
-from .kernels import KernelSingle, LinearSingle
+from .kernels import KernelRows, KernelSingle, LinearSingle
 from .parameters import Nu, ParameterHints
 
 #: A decision below this fraction of the offset counts as 0: it is within rounding.
@@ -282,14 +281,8 @@ class OneClassSVM(Novelty, KernelSingle):
 
     nu: Nu = 0.5
 
-    def _problem(
-        self,
-        matrix: KernelMatrix,
-        targets: NDArray[np.generic] | None,
-        weight: Vector | None,
-        C: float,
-    ) -> KernelOneClass:
-        return KernelOneClass(matrix, self.nu, sample_weight=weight)
+    def _problem(self, rows: KernelRows, C: float) -> KernelOneClass:
+        return KernelOneClass(rows.matrix, self.nu, sample_weight=rows.weight)
 
     @property
     def offset_(self) -> Vector:

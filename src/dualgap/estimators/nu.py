@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, cast
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from ..data.rows import Points
 from ..kernel import BlockSolver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix
-from ..losses import Vector
 from ..problems.kernel import KernelBatch, NuBatch
 from ..problems.kernel_nu import NuRegression
 from ..solvers import get_solver, solvers_of
 from ..training.batch import Job
 from ..training.solution import Solutions
 from .input import TrainingData
-from .kernels import KernelSingle, Targets
+from .kernels import KernelRows, KernelSingle, Targets
 from .parameters import Nu, Positive
 from .svc import KernelClassifier
 
@@ -180,12 +177,6 @@ class NuSVR(Targets, KernelSingle):
     nu: Nu = 0.5
     C: Positive = 1.0
 
-    def _problem(
-        self,
-        matrix: Matrix,
-        targets: NDArray[np.generic] | None,
-        weight: Vector | None,
-        C: float,
-    ) -> NuRegression:
-        y = cast("Vector", targets)
+    def _problem(self, rows: KernelRows, C: float) -> NuRegression:
+        matrix, y, weight = rows
         return NuRegression(matrix, y, C, self.nu, sample_weight=weight)

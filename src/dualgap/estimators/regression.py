@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
@@ -17,7 +17,6 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..kernel import KernelRegression
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix
 from ..losses import Vector
 from ..problems.batch import SingleBatch
 from ..problems.regression import RegressionProblem
@@ -35,7 +34,7 @@ from .fitted import (
     terms_of_regression,
 )
 from .input import ROWS, TrainingData, check_array
-from .kernels import KernelSingle, LinearSingle, Targets
+from .kernels import KernelRows, KernelSingle, LinearSingle, Targets
 from .parameters import Flag, NonNegative, Positive, Quantiles
 
 #: Error of a share, as a part of the smaller tail, from which fits and reports warn.
@@ -375,14 +374,8 @@ class SVR(QuantileColumns, KernelSingle):
     loss: Literal["epsilon_insensitive", "quantile"] = "epsilon_insensitive"
     quantile: Quantiles = 0.5
 
-    def _problem(
-        self,
-        matrix: Matrix,
-        targets: NDArray[np.generic] | None,
-        weight: Vector | None,
-        C: float,
-    ) -> Sequence[KernelRegression]:
-        y = cast("Vector", targets)
+    def _problem(self, rows: KernelRows, C: float) -> Sequence[KernelRegression]:
+        matrix, y, weight = rows
         return [
             KernelRegression(matrix, y, C, loss=loss, sample_weight=weight)
             for loss in losses_of(self)
