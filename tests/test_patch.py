@@ -215,7 +215,8 @@ def test_what_is_fitted_looks_like_scikit_learns(case: Any, container: Any) -> N
     ours, theirs = both(name, parameters, X, y)
     assert isinstance(ours, PLAIN[name])
     more = {"class_weight_"} if name == "LinearSVC" else set()
-    assert set(vars(ours)) - set(vars(theirs)) == {"certificate_", "history_", *more}
+    more |= {"certificate_", "history_", "_fitted"}
+    assert set(vars(ours)) - set(vars(theirs)) == more
     assert repr(ours) == repr(theirs)
     coef = {"coef_"} if hasattr(theirs, "coef_") else set()
     for attribute in {*vars(theirs), *coef}:
@@ -479,8 +480,9 @@ def test_searches_and_certify_know_the_models() -> None:
         search = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=2).fit(X, y)
         assert dualgap.certify(search, X, y).relative_gap <= 1e-3
         assert dualgap.certify(plain, X, y).relative_gap < 1.0
-        linear = sklearn.svm.LinearSVC().fit(X, y)
-    assert dualgap.certify(linear, X, y).relative_gap <= 1e-3
+        found = [sklearn.svm.LinearSVC().fit(X, y), sklearn.svm.SVC().fit(X, y)]
+    for model in found:  # also with other parameters for the next fit
+        assert dualgap.certify(model.set_params(C=70.0), X, y).relative_gap <= 1e-3
 
 
 SCRIPT = """

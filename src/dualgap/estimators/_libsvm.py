@@ -36,7 +36,7 @@ from .parameters import ClassWeight
 logger = logging.getLogger("dualgap")
 
 #: Fitted attributes that scikit-learn's classes do not have.
-_OWN = ("certificate_", "history_")
+_OWN = ("certificate_", "history_", "_fitted")
 #: Relative gap that a fit proves however large its tol is.
 _LARGEST_GAP = 1e-3
 #: Names of kernels that LIBSVM trains where their matrix is indefinite.
@@ -150,8 +150,8 @@ def train(
     parts = found.certificate_.parts
     if any(part.status is Status.INTERRUPTED for part in parts):
         raise KeyboardInterrupt
-    for name in _OWN:
-        setattr(model, name, getattr(found, name))
+    model.certificate_, model.history_ = found.certificate_, found.history_
+    model._fitted = model.get_params(deep=False)
     return found
 
 

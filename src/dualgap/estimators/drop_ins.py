@@ -7,6 +7,7 @@ model can be turned into dualgap's own estimator, for functions on fitted models
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import sys
 from abc import ABCMeta
@@ -133,6 +134,14 @@ def _labels(model: BaseEstimator, y: NDArray[np.generic]) -> NDArray[np.generic]
     return model.classes_[y.astype(np.intp)] if hasattr(model, "classes_") else y
 
 
+def _as_fitted(model: BaseEstimator) -> BaseEstimator:
+    """Return a copy of a drop-in with the parameters that its fit had."""
+    check_is_fitted(model)
+    fitted = copy.copy(model)
+    fitted.__dict__.update(vars(model).get("_fitted", {}))
+    return fitted
+
+
 class _LinearMachine:
     """A drop-in for a class that LIBLINEAR trains."""
 
@@ -191,8 +200,7 @@ class _LinearMachine:
 
     def _as_own(self) -> BaseEstimator:
         """Return dualgap's own estimator with the coefficients of this model."""
-        model: BaseEstimator = self
-        check_is_fitted(model)
+        model = _as_fitted(self)
         weights = by_label(model, getattr(model, "class_weight_", None))
         own = _with_attributes(model._counterpart(weights, 0), model)
         # scikit-learn's is the number 0.0 without an intercept.
@@ -364,15 +372,14 @@ class _KernelMachine(_base.BaseLibSVM):
 
     def _as_own(self) -> BaseEstimator:
         """Return dualgap's own estimator with the dual variables of this model."""
-        model: BaseEstimator = self
-        check_is_fitted(model)
+        model = _as_fitted(self)
         shape = {name: getattr(model, name) for name in ("degree", "gamma", "coef0")}
-        own = model._counterpart(kernel=model.kernel, **shape, **self._common())
+        own = model._counterpart(kernel=model.kernel, **shape, **model._common())
         own = _with_attributes(own, model)
         own.n_support_ = model.n_support_
         if sparse.issparse(own.dual_coef_):
             own.dual_coef_ = own.dual_coef_.toarray()
-        own._fitted_kernel = self._record()
+        own._fitted_kernel = model._record()
         if callable(model.kernel):  # scikit-learn keeps all training rows
             own._fitted_kernel = FunctionKernel(model.kernel)
             rows = model._BaseLibSVM__Xfit
@@ -437,14 +444,9 @@ class _KernelClassifier(_KernelMachine):
     """A drop-in for a classifier that LIBSVM trains."""
 
     def _as_own(self) -> BaseEstimator:
-        return (
-            super()
-            ._as_own()
-            .set_params(
-                decision_function_shape=self.decision_function_shape,
-                break_ties=self.break_ties,
-            )
-        )
+        shape, ties = self.decision_function_shape, self.break_ties
+        own = super()._as_own()
+        return own.set_params(decision_function_shape=shape, break_ties=ties)
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
         return n_support

@@ -47,10 +47,8 @@ def pulled_sentence(model: LinearSVR, cost: float) -> str:
     At the optimum the dual variables add up to ``intercept_/intercept_scaling**2``, and
     to `cost`, the summed costs, times the share that is missing below a prediction.
     """
-    quantiles, scaling = (
-        np.ravel(cast("ArrayLike", model.quantile)),
-        model.intercept_scaling,
-    )
+    quantiles = np.ravel(cast("ArrayLike", model.quantile))
+    scaling = model.intercept_scaling
     missing = model.intercept_ / (scaling**2 * cost)
     worst = np.abs(missing) / np.minimum(quantiles, 1.0 - quantiles)
     if model.loss != "quantile" or not model.fit_intercept or worst.max() <= _FAR:
