@@ -173,7 +173,7 @@ ROOMS = {
     "answers": 2329,
     "cli": 4212,
     "data": 5842,
-    "distributed": 2624,
+    "distributed": 2610,
     "estimators": 11220,
     "kernels": 1634,
     "models": 6280,

@@ -120,8 +120,6 @@ class DistributedLinearSVC(
     dual_coef_ : ndarray of shape (n_problems, n_rows), float64
         ``y_i alpha_i`` of the rows, in their order; only with `keep_duals`. Its dual
         value is at least ``certificate_.dual``.
-    n_features_in_ : int
-        Number of features seen by fit.
 
     See Also
     --------
@@ -200,22 +198,10 @@ class DistributedLinearSVC(
         sample_weight : Dask array or series, or array-like, optional
             Factors of C, zero or positive.
 
-        Returns
-        -------
-        LinearSVC
-            The fitted estimator.
-
         Raises
         ------
-        ValueError
-            If a parameter or an argument is invalid.
         dualgap.distributed.ClusterError
             If the cluster, or the data on it, are lost.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the relative gap `tol` was not proved. The message tells what was.
         """
         return self._fit(X, y, sample_weight)
 
