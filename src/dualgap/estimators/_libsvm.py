@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 
 from ..certificate import Bounds, Certificate, Status
 from ..data.types import MatrixLike
+from ..kernels.functions import Polynomial, Sigmoid
 from ..losses import Vector
 from ..problems.base import EMPTY
 from ..problems.kernel import KernelBatch
@@ -49,7 +50,7 @@ def trained_by_libsvm(batch: KernelBatch, k: int, tol: float, atol: float) -> So
     The certificate has the status "uncertified" and no bound. `tol` and `atol` are what
     the fit was to prove.
     """
-    kernel: Any = batch.kernel
+    kernel = cast(Polynomial | Sigmoid, batch.kernel)
     y, X = batch.signs(k), batch.points.X[batch.place(k)]
     model = originals.SVC(
         C=batch.C,

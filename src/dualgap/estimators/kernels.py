@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,7 +131,7 @@ class KernelModel(KernelParameters):
         _items: MatrixLike = field(init=False)
 
     def _kernel_record(self) -> Kernel:
-        given: Any = self.kernel
+        given = self.kernel
         if isinstance(given, Kernel):
             return given
         if isinstance(given, type):

@@ -7,16 +7,13 @@ from typing import Annotated, cast
 
 from sklearn.utils._param_validation import StrOptions
 
-from ..data.rows import Points
+from ..data.types import Parameters
 from ..kernel import BlockSolver
-from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix
 from ..problems.kernel import KernelBatch, NuBatch
 from ..problems.kernel_nu import NuRegression
 from ..solvers import get_solver, solvers_of
 from ..training.batch import Job
 from ..training.solution import Solutions
-from .input import TrainingData
 from .kernels import KernelRows, KernelSingle, Targets
 from .parameters import Nu, Positive
 from .svc import KernelClassifier
@@ -90,28 +87,11 @@ class NuSVC(KernelClassifier):
         str | BlockSolver, StrOptions(set(solvers_of("kernel-nu"))), BlockSolver
     ] = "auto"
 
-    def _kernel_batch(
-        self,
-        points: Points,
-        kernel: Kernel,
-        data: TrainingData,
-        whole: Matrix | None = None,
-        job: Job | None = None,
-    ) -> NuBatch:
+    def _kind_of_problems(
+        self, pairs: int, job: Job | None
+    ) -> tuple[type[NuBatch], BlockSolver, Parameters]:
         solver = cast(BlockSolver, get_solver(self.solver, "kernel-nu"))
-        batch = NuBatch(
-            points,
-            kernel,
-            data.classes,
-            data.codes,
-            data.costs,
-            1.0,
-            self._pairs(len(data.classes)),
-            nu=self.nu,
-            **self._room(solver, 1 if job is None else job.threads),
-        )
-        batch.refuse_infeasible()
-        return batch
+        return NuBatch, solver, {"nu": self.nu}
 
     def _chance(self, batch: KernelBatch, found: Solutions) -> str:
         # w = 0 is optimal for a pair, within the proved gap.

@@ -117,7 +117,6 @@ class KernelClassifier(
         points = points_of(data.X, record)  # before sorting: errors name rows of X
         return self._kernel_batch(points, record.resolve(points.X), data, job=job)
 
-    @abstractmethod
     def _kernel_batch(
         self,
         points: Points,
@@ -127,6 +126,32 @@ class KernelClassifier(
         job: Job | None = None,
     ) -> KernelBatch:
         """Return the problems, if need be over the kernel matrix of all rows."""
+        pairs = self._pairs(len(data.classes))
+        threads = 1 if job is None else job.threads
+        kind, solver, options = self._kind_of_problems(len(pairs), job)
+        options |= self._room(solver, threads)
+        batch = kind(
+            points,
+            kernel,
+            data.classes,
+            data.codes,
+            data.costs,
+            getattr(self, "C", 1.0),
+            pairs,
+            **options,
+        )
+        if isinstance(batch, LandmarkBatch) and isinstance(self.solver, str):
+            threads //= batch.at_a_time
+            batch.landmarks = batch.landmarks.one_of(len(batch), threads)
+        if whole is not None:
+            batch.share(whole)
+        return batch
+
+    @abstractmethod
+    def _kind_of_problems(
+        self, pairs: int, job: Job | None
+    ) -> tuple[type[KernelBatch], KernelSolver | Nystroem, Parameters]:
+        """Return the class of the problems, their solver, and further arguments."""
 
     def _room(self, solver: KernelSolver | Nystroem, threads: int) -> Parameters:
         """Return the memory of the pairs, and how many are in use at a time."""
@@ -390,43 +415,16 @@ class SVC(CertainLabels, KernelClassifier):
 
     # ------------------------------------------------------------------- training
 
-    def _kernel_batch(
-        self,
-        points: Points,
-        kernel: Kernel,
-        data: TrainingData,
-        whole: Matrix | None = None,
-        job: Job | None = None,
-    ) -> KernelBatch:
-        """Return the problems, if need be over the kernel matrix of all rows."""
+    def _kind_of_problems(
+        self, pairs: int, job: Job | None
+    ) -> tuple[type[KernelBatch], KernelSolver | Nystroem, Parameters]:
         solver = get_kernel_solver(self.solver)
-        threads = 1 if job is None else job.threads
-        made: type[KernelBatch] = KernelBatch
-        options: Parameters = {**self._room(solver, threads)}
-        if isinstance(solver, Nystroem):
-            made = LandmarkBatch
-            pairs = len(data.classes) * (len(data.classes) - 1) // 2
-            options |= {"seed": int(self._seeds(pairs)[0]), "landmarks": solver}
-            options["stop"] = core.Stop() if job is None else job.stop
-        batch = made(
-            points,
-            kernel,
-            data.classes,
-            data.codes,
-            data.costs,
-            self.C,
-            self._pairs(len(data.classes)),
-            loss=self.loss,
-            **self._bias_of_problems(),
-            **options,
-        )
-        if isinstance(batch, LandmarkBatch) and isinstance(self.solver, str):
-            batch.landmarks = batch.landmarks.one_of(
-                len(batch), threads // batch.at_a_time
-            )
-        if whole is not None:
-            batch.share(whole)
-        return batch
+        options: Parameters = {"loss": self.loss, **self._bias_of_problems()}
+        if not isinstance(solver, Nystroem):
+            return KernelBatch, solver, options
+        options |= {"seed": int(self._seeds(pairs)[0]), "landmarks": solver}
+        options["stop"] = core.Stop() if job is None else job.stop
+        return LandmarkBatch, solver, options
 
     def _solver(self, batch: KernelBatch, job: Job) -> Solver:
         if isinstance(batch, LandmarkBatch):

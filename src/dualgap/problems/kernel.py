@@ -503,8 +503,9 @@ class NuBatch(KernelBatch):
 
     kind = "kernel-nu"
 
-    def refuse_infeasible(self) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
         """Raise an error if the classes of a pair do not allow the nu."""
+        super().__init__(*args, **options)
         most = [largest_nu(*costs) for costs in self._costs()]
         k, nu = int(np.argmin(most)), self.options["nu"]
         if nu > most[k] * (1.0 + 1e-9):

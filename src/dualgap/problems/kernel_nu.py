@@ -186,9 +186,8 @@ class NuClassification(NuProblem):
         """Return the dual variables of a model that was divided by rho."""
         size = np.abs(coef)
         total = float(size.sum())
-        return np.minimum(
-            size * (self.total / total if total > 0.0 else 0.0), self.cost
-        )
+        factor = self.total / total if total > 0.0 else 0.0
+        return np.minimum(factor * size, self.cost)
 
     def scale(self, scores: Vector) -> float:
         """Return rho, by which LIBSVM divides the model; 1 where it is not positive."""
