@@ -206,6 +206,23 @@ class KernelModel(KernelParameters):
         if kernel != "linear" and not isinstance(kernel, Linear):
             raise AttributeError("coef_ is only available with kernel='linear'")
 
+    @property
+    def coef_(self) -> Vector:
+        """Weights of the features, a row for each problem; linear kernel only.
+
+        The array is read-only, because predictions use `dual_coef_`.
+        """
+        self._refuse_coef()
+        check_is_fitted(self)
+        coef = self._weights(self.dual_coef_)
+        coef.flags.writeable = False
+        return coef
+
+    def _weights(self, dual_coef: Vector) -> Vector:
+        """Return the weights of the features with the linear kernel."""
+        found: Vector = dual_coef @ self.support_vectors_
+        return found
+
 
 class KernelRows(NamedTuple):
     """Rows with a positive weight, their targets, if there are any, and weights."""
@@ -420,18 +437,6 @@ class KernelSingle(KernelModel, SingleFit[SingleKernelBatch]):
         self.shape_fit_ = batch.points.X.shape
         vectors = batch.points, batch.kernel, self.support_
         self._keep_vectors(*vectors, found, data.items)
-
-    @property
-    def coef_(self) -> Vector:
-        """Weights of the features, a row for each problem; linear kernel only.
-
-        The array is read-only, because predictions use `dual_coef_`.
-        """
-        self._refuse_coef()
-        check_is_fitted(self)
-        coef: Vector = self.dual_coef_ @ self.support_vectors_
-        coef.flags.writeable = False
-        return coef
 
     def _values(self, X: MatrixLike) -> Vector:
         """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples, n_problems)."""

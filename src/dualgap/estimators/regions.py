@@ -28,7 +28,7 @@ from ..data.rows import Points
 from ..data.types import MatrixLike, ProblemLabel
 from ..kernel import Nystroem
 from ..kernels.functions import refuse_items
-from ..kernels.predict import pair_values, pair_weights, single_values
+from ..kernels.predict import pair_values, single_values
 from ..losses import Vector
 from ..problems.elastic_net import l1_ratio_of
 from ..problems.kernel_matrix import MatrixProblem
@@ -122,11 +122,7 @@ def kernel_coef_bounds(model: BaseEstimator, optimum: Optimum) -> Pair:
     """Return bounds on the weights of a linear kernel, (problems, d) each."""
     model._refuse_coef()
     assert optimum.dual_coef is not None
-    if hasattr(model, "classes_"):
-        coef = pair_weights(model.support_vectors_, optimum.dual_coef, _counts(model))
-    else:
-        coef = optimum.dual_coef @ model.support_vectors_
-    coef = coef.toarray() if hasattr(coef, "toarray") else coef
+    coef = model._weights(optimum.dual_coef)
     radius = np.array([region.radius for region in optimum.regions])[:, None]
     size = np.array([region.reach for region in optimum.regions])[:, None]
     many = optimum.dual_coef.shape[1] + 8
@@ -296,14 +292,9 @@ def _kernel_values(
         values = [single_values(*of_model, row[None], 0.0, **same) for row in table]
         return np.column_stack(values)
     return pair_values(
-        model._fitted_kernel, X, model.support_vectors_, table, _counts(model),
+        model._fitted_kernel, X, model.support_vectors_, table, model.n_support_,
         np.zeros(problems), support=model.support_, n_jobs=model.n_jobs,
     )  # fmt: skip
-
-
-def _counts(model: BaseEstimator) -> NDArray[np.integer]:
-    """Return the number of support vectors of each class of the layout."""
-    return np.bincount(_classes_of(model), minlength=len(model.classes_))
 
 
 # ------------------------------------------------------------------- support vectors

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..data.rows import Points
@@ -205,18 +204,9 @@ class KernelClassifier(
         self.dual_coef_ = np.ascontiguousarray(table[:, used])
         return np.flatnonzero(used)
 
-    @property
-    def coef_(self) -> Vector:
-        """Weights of the features, shape (n_pairs, n_features); linear kernel only.
-
-        The array is read-only, because predictions use `dual_coef_`.
-        """
-        self._refuse_coef()
-        check_is_fitted(self)
-        coef = pair_weights(self.support_vectors_, self.dual_coef_, self.n_support_)
-        coef = np.asarray(coef.toarray() if issparse(coef) else coef)
-        coef.flags.writeable = False
-        return coef
+    def _weights(self, dual_coef: Vector) -> Vector:
+        coef = pair_weights(self.support_vectors_, dual_coef, self.n_support_)
+        return np.asarray(coef.toarray() if issparse(coef) else coef)
 
     def predict(self, X: MatrixLike) -> NDArray[np.generic]:
         """Predict the class labels of rows: each pair of classes has a vote.
