@@ -174,7 +174,7 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2610,
-    "estimators": 11199,
+    "estimators": 11190,
     "kernels": 1634,
     "models": 6280,
     "papers": 3300,

@@ -439,6 +439,7 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
               ({}, {"coef_init": X[:1, :3]}, r"coef_init has shape \(1, 3\).*\(1, 8\)"),
               ({}, {"intercept_init": [1, 2]}, r"intercept_init has shape \(2,\)"),
               ({}, {"coef_init": NAN * X[:1]}, "coef_init contains NaN"),
+              ({}, {"coef_init": X[:1] + 1e200}, r"coef_init has .* 1e\+200, whose"),
               ({"fit_intercept": False}, {"intercept_init": [1.0]},
                "intercept_init is not supported by fit_intercept=False; leave"))),
         *((lambda _, given=given: LinearSVC(**given).fit(X, NAMES, coef_init=X[:3]),

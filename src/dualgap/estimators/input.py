@@ -504,6 +504,11 @@ def first_model(
             raise ValueError(
                 f"{word} has shape {table.shape}, but these data need {shape}; {remedy}"
             )
+        if not np.isfinite(np.vdot(table, table)):
+            raise ValueError(
+                f"{word} has values up to {np.abs(table).max():.3g}, whose squares "
+                "exceed float64; give coefficients near the solution"
+            )
         found.append(table.reshape(shape))
     return found[0], found[1]
 
