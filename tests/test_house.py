@@ -176,7 +176,7 @@ ROOMS = {
     "distributed": 2610,
     "estimators": 11190,
     "kernels": 1634,
-    "models": 6280,
+    "models": 6277,
     "papers": 3300,
     "plot": 1066,
     "problems": 6821,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import NamedTuple, TypeVar, get_args
 
@@ -47,10 +47,19 @@ from .linear import linear_terms
 T = TypeVar("T", Proof, "_Smaller")
 
 _Compressed = tuple[TrainingData, LinearBatch | KernelBatch, list[Solution]]
-#: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
-_MOST_PIVOTS = 5000
-#: Support vectors of the first trial for an `SVC`.
-_FIRST = 32
+
+
+@dataclass(frozen=True)
+class CompressionSettings:
+    """Tuning constants of compression."""
+
+    #: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
+    pivots: int = 5000
+    #: Support vectors of the first trial for an `SVC`.
+    first: int = 32
+
+
+_SETTINGS = CompressionSettings()
 
 
 @checking(
@@ -318,7 +327,7 @@ def _smaller_kernel(
 
     best, enough = _Smaller(pair.w, pair.bias, whole), len(order)
     most = enough if max_support is None else min(max_support, enough)
-    few, count = 0, min(_FIRST, most)
+    few, count = 0, min(_SETTINGS.first, most)
     while count < enough:
         found = spanned(count)
         if found.certificate.relative_gap <= tol:
@@ -337,13 +346,13 @@ def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:
     """Return the support vectors, ordered by what they add to the span of the others.
 
     They have the order of the pivots of a Cholesky factorisation of
-    ``coef_i coef_j k_ij`` (Fine and Scheinberg, JMLR 2, 2001). More than
-    `_MOST_PIVOTS` support vectors have a random order: most of their coefficients are
-    equal, and few of many span about as much as the first pivots.
+    ``coef_i coef_j k_ij`` (Fine and Scheinberg, JMLR 2, 2001). Many support
+    vectors have a random order: most of their coefficients are equal, and few of them
+    span about as much as the first pivots.
     """
     support = np.flatnonzero(pair.w)
     size = np.abs(pair.w[support])
-    if len(support) > _MOST_PIVOTS:
+    if len(support) > _SETTINGS.pivots:
         return np.random.default_rng(0).permutation(support)
     K = pair.problem.gram.block(support, support).astype(np.float64)
     _, pivots, _, _ = dpstrf(np.asfortranarray(size[:, None] * K * size), lower=1)

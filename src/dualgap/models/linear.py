@@ -179,13 +179,7 @@ def _told(sentence: str) -> list[str]:
 
 
 def logistic_terms(model: BaseEstimator) -> LinearTerms:
-    """Return coefficients and problem of an estimator of LOGISTIC.
-
-    Raises
-    ------
-    ValueError
-        If the model minimises an objective that has no certificate here.
-    """
+    """Return coefficients and problem of an estimator of LOGISTIC, or refuse it."""
     check_is_fitted(model)
     name, two = type(model).__name__, len(model.coef_) == 1
     l1 = l1_ratio_of(model)

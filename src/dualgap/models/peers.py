@@ -301,14 +301,8 @@ def find_support(
 ) -> None:
     """Find the support vectors of a model of :func:`read_libsvm` among training rows.
 
-    LIBSVM writes values with eight digits. Rows that agree with a support vector in
-    these digits replace it. The function sets ``support_``, ``support_vectors_``,
-    ``n_features_in_`` and ``shape_fit_``.
-
-    `model`: a model of :func:`read_libsvm`; it is changed. `X`: the training rows,
-    shape (n, n_features). `y`: the training labels, shape (n,); ignored for models
-    without classes. Raises ValueError if a support vector is not a row of X with the
-    same label.
+    LIBSVM writes values with eight digits. Rows with the same label that agree with a
+    support vector in these digits replace it. Models without classes ignore y.
     """
     columns = max(X.shape[1], model.support_vectors_.shape[1])
     rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))

@@ -39,9 +39,9 @@ class KernelMatrixSettings:
     errors: float = 1.05
     #: plus this distance: the bias changes once other scores become exact.
     distance: float = 1e-3
-    #: Pairs of so few rows start cold where C rises by more than this factor: a warm
-    #: start takes as many epochs. Measured with 4,000 and 7,494 rows of ten classes.
+    #: Such small pairs start cold if C rises far: a warm start takes as many epochs.
     cold_rows: int = 2000
+    #: Factor from which C rises far; measured with 4,000 and 7,494 rows of ten classes.
     far: float = 2.0
 
     def beyond(self, error: Vector) -> Vector:
