@@ -156,10 +156,11 @@ inline void check_shape(const auto &table, Index rows, Index columns,
   check_length(table.columns(), columns, (std::string("a row of ") + name).c_str());
 }
 
-inline NewArray<double> copied(const Vec &x) {
-  auto *data = new Vec(x);
+inline NewArray<double> copied(Vec x) {
+  auto *data = new Vec(std::move(x));
   nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
-  return NewArray<double>({data->data(), {static_cast<std::size_t>(x.size())}, owner});
+  return NewArray<double>(
+      {data->data(), {static_cast<std::size_t>(data->size())}, owner});
 }
 
 // Returns an array of shape (n, N) with the N numbers that `row` makes of every item.

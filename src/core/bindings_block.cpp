@@ -101,14 +101,11 @@ void bind_block(nb::module_ &m) {
                    "sum of what alpha has moved by since set_gradient, step by step")
       .def_prop_ro("moved_by_cached", &BlockSolver::moved_by_cached,
                    "the part of `moved` whose kernel rows were cached")
-      .def(
-          "sizes",
-          [](const BlockSolver &self, Array<double> out) {
-            std::copy_n(self.sizes().begin(), self.n(), sized(out, self.n(), "out"));
-          },
-          "out"_a,
-          "out_i = sum of |change k(x, x_i)| over the other part of `moved`, for "
-          "kernels whose values have one sign.")
+      .def_prop_ro(
+          "sizes", [](const BlockSolver &self) { return copied(self.sizes()); },
+          "sums of |change k(x, x_i)| over the other part of `moved`, for kernels "
+          "whose "
+          "values have one sign")
       .def_prop_ro("drift", &BlockSolver::drift,
                    "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("violation", &of_scan<&BlockScan::violation>)
@@ -129,18 +126,13 @@ void bind_block(nb::module_ &m) {
           },
           "F"_a, "F = sum_j c_j k(x_j, x_i), as computed elsewhere.")
       .def("forget_rows", &BlockSolver::forget_rows)
-      .def(
-          "alpha",
-          [](const BlockSolver &self, Array<double> out) {
-            self.alpha(sized(out, self.n(), "out"));
-          },
-          "out"_a)
-      .def(
-          "gradient",
-          [](const BlockSolver &self, Array<double> out) {
-            std::copy_n(self.gradient().begin(), self.n(), sized(out, self.n(), "out"));
-          },
-          "out"_a)
+      .def_prop_ro("alpha",
+                   [](const BlockSolver &self) { return copied(self.alpha()); })
+      .def_prop_ro("gradient",
+                   [](const BlockSolver &self) {
+                     const double *F = self.gradient().data();
+                     return copied({F, F + self.n()});
+                   })
       .def(
           "step",
           [](BlockSolver &self, double inner_tolerance, Stop &stop) {

@@ -84,7 +84,8 @@ void bind_folds(nb::module_ &m) {
               check_length(out->columns(), self.rows(), "out");
             }
             for (Index p = 0; p < self.folds(); ++p) {
-              self.alpha(p, alpha.data() + p * self.rows());
+              std::copy_n(self.alpha(p).begin(), self.rows(),
+                          alpha.data() + p * self.rows());
               std::copy_n(self.scores(p).begin(), self.rows(),
                           scores.data() + p * self.rows());
             }

@@ -531,9 +531,10 @@ class BlockSolver:
     def moved_by_cached(self) -> float:
         """the part of `moved` whose kernel rows were cached"""
 
-    def sizes(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    @property
+    def sizes(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """
-        out_i = sum of |change k(x, x_i)| over the other part of `moved`, for kernels whose values have one sign.
+        sums of |change k(x, x_i)| over the other part of `moved`, for kernels whose values have one sign
         """
 
     @property
@@ -562,9 +563,11 @@ class BlockSolver:
 
     def forget_rows(self) -> None: ...
 
-    def alpha(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    @property
+    def alpha(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-    def gradient(self, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
     def step(self, inner_tolerance: float, stop: Stop) -> int:
         """

@@ -57,9 +57,11 @@ class Box {
 
   const BlockScan &last_scan() const { return scan_; }
   Index n() const { return n_; }
-  void alpha(double *out) const {
+  Vec alpha() const {
+    Vec out(n_);
     for (Index i = 0; i < n_; ++i)
       out[i] = paired() ? c_[i] + c_[i + n_] + 0.0 : problem_.y[i] * c_[i] + 0.0;
+    return out;
   }
   const Vec &gradient() const { return F_; }
   // Sets c_i = y_i alpha_i for an alpha in the box. With a free bias c is rounded to

@@ -197,8 +197,8 @@ class Fold : public Box, private FoldTuning {
 
   // Proves a fold of the hinge.
   KernelProof proof(const ScoreRoundings &by) const {
-    Vec alphas(n_), error(n_);
-    alpha(alphas.data());
+    const Vec alphas = alpha();
+    Vec error(n_);
     by.bound(alphas.data(), n_, error.data());
     return hinge_proof(
         {n_, y_, problem_.cost.data(), alphas.data(), F_.data(), error.data()}, by);
@@ -368,7 +368,7 @@ class Folds : private FoldTuning {
     }
   }
 
-  void alpha(Index p, double *out) const { folds_[p].alpha(out); }
+  Vec alpha(Index p) const { return folds_[p].alpha(); }
   const Vec &scores(Index p) const { return folds_[p].gradient(); }
 
   KernelProof proof(Index p, const ScoreRoundings &by) const {

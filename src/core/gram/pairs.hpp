@@ -157,9 +157,9 @@ class PairsOfClasses {
   // Proves a solution, and writes its model into the tables.
   KernelProof prove(Whole &problem, Index a, Index b, double half) {
     const Index n = problem.n(), m = size(a);
-    Vec up(n), down(n), scores(n), errors(n), alpha(n);
+    Vec up(n), down(n), scores(n), errors(n);
+    const Vec alpha = problem.alpha();
     Vector<std::int8_t> y;
-    problem.alpha(alpha.data());
     problem.add_terms(true, up.data());
     problem.add_terms(false, down.data());
     for (const double sign : problem.signs())

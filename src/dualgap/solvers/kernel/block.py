@@ -178,14 +178,12 @@ class BlockState(KernelState):
 
     def alpha(self) -> Vector:
         """Return the dual variables, shape (n,)."""
-        out = np.empty(self.block.n)
-        self.block.alpha(out)
-        return out if self.part is None else self.part.whole(out)
+        alpha = self.block.alpha
+        return alpha if self.part is None else self.part.whole(alpha)
 
     def gradient(self) -> Vector:
         """Return F, shape (n,), with NaN at inactive rows."""
-        F = np.empty(self.block.n)
-        self.block.gradient(F)
+        F = self.block.gradient
         if self.part is None:
             return F
         out = np.full(self.problem.n, math.nan)
@@ -212,9 +210,8 @@ class BlockState(KernelState):
         errors, cached = self.held_errors, block.moved_by_cached
         if cached >= block.moved:
             return block.moved * errors.values
-        sizes = np.empty(block.n)
-        block.sizes(sizes)
-        return cached * errors.values + errors.of_sums(sizes, block.moved - cached)
+        more = errors.of_sums(block.sizes, block.moved - cached)
+        return cached * errors.values + more
 
     @property
     def bias(self) -> float:
