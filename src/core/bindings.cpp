@@ -44,12 +44,7 @@ void bind_rows(nb::module_ &m) {
       .def_prop_ro("dense", &AnyRows::dense, "whether all entries are stored, in order")
       .def_prop_ro("bytes", &AnyRows::bytes, "size of the stored entries")
       .def_prop_ro(
-          "arrays",
-          [](const AnyRows &self) {
-            nb::list arrays;
-            for (const nb::object &array : self.owners()) arrays.append(array);
-            return arrays;
-          },
+          "arrays", &AnyRows::owners,
           nb::for_getter(nb::sig("def arrays(self) -> list[NDArray[numpy.generic]]")),
           "values, and of CSR rows indices and pointers")
       .def("with_constant", &AnyRows::with_constant, "constant"_a,
@@ -209,8 +204,8 @@ Values values_of(const AnyRows &rows, const Terms &terms, const Array<const doub
   if (kind != Dual::kOfW && !(a && sum))
     throw std::invalid_argument("this dual point needs alpha and v");
   if (sum) std::fill(sum, sum + rows.width(), 0.0);
+  nb::gil_scoped_release released;
   return rows.visit([&](const auto &x) {
-    nb::gil_scoped_release released;
     return evaluate(x, terms, squares, point, kind, a, sum, out, threads);
   });
 }
@@ -312,10 +307,8 @@ void bind_certify(nb::module_ &m) {
         const Index width = rows.width();
         check_shape(root, width, width, "root");
         double *lengths = sized(out, rows.n(), "out");
-        rows.visit([&](const auto &x) {
-          nb::gil_scoped_release released;
-          image_lengths(x, root.data(), lengths);
-        });
+        nb::gil_scoped_release released;
+        rows.visit([&](const auto &x) { image_lengths(x, root.data(), lengths); });
       },
       "rows"_a, "root"_a, "out"_a,
       "out_i <- ||x_i' root|| for an upper triangular root.");
@@ -328,10 +321,8 @@ void bind_certify(nb::module_ &m) {
         const auto *a = sized(alpha, rows.n(), "alpha");
         double *out = sized(v, rows.width(), "v");
         std::fill(out, out + rows.width(), 0.0);
-        rows.visit([&](const auto &x) {
-          nb::gil_scoped_release released;
-          combine(x, labels, a, out, threads);
-        });
+        nb::gil_scoped_release released;
+        rows.visit([&](const auto &x) { combine(x, labels, a, out, threads); });
       },
       "rows"_a, "y"_a, "alpha"_a, "v"_a, "threads"_a = 1,
       "v <- sum_i alpha_i y_i x_i.");

@@ -81,10 +81,9 @@ void bind_crammer_singer(nb::module_ &m) {
         const double *a = sized(alpha, rows.n() * classes, "alpha");
         double *out = sized(w, rows.width() * class_stride(classes), "w");
         std::fill(out, out + rows.width() * class_stride(classes), 0.0);
-        rows.visit([&](const auto &x) {
-          nb::gil_scoped_release released;
-          multiclass_combine(x, a, classes, out, threads);
-        });
+        nb::gil_scoped_release released;
+        rows.visit(
+            [&](const auto &x) { multiclass_combine(x, a, classes, out, threads); });
       },
       "rows"_a, "alpha"_a, "classes"_a, "w"_a, "threads"_a = 1,
       "w_m <- sum_i a_im x_i; entry (j, m) is w[j s + m], s = K in whole eights.");
@@ -95,8 +94,8 @@ void bind_crammer_singer(nb::module_ &m) {
          Maybe<const double> alpha, TeamOrCount threads) {
         const double *point = sized(w, examples.size(), "w");
         const double *a = sized(alpha, examples.n * examples.classes, "alpha");
+        nb::gil_scoped_release released;
         return examples.rows.visit([&](const auto &x) {
-          nb::gil_scoped_release released;
           return multiclass_values(x, examples.data(), point, a, threads);
         });
       },

@@ -46,27 +46,25 @@ void bind_newton(nb::module_ &m) {
         check(point, rows);
         double *s = point.step;
         const LinearAlgebra functions = look_up(algebra);
-        return without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            Index conjugate = 0;
-            bool found = false;
-            if (most == 0) {
-              NewtonFactor matrix(one_block(rows), threads, functions);
-              found = matrix.solve(data, point, s, poll, stop);
-            }
-            if (most > 0) {
-              conjugate = newton_conjugate(x, data, point, s, accuracy, most,
-                                           rows.stored(), threads, poll);
-              found = conjugate > 0;
-            }
-            double length = 0;
-            if (found) {
-              products(x, s, point.image, threads);
-              length = newton_length(data, point.residual, point.image, n,
-                                     dot_of(point.w, s, d), squared_norm(s, d));
-            }
-            return std::make_tuple(length, conjugate);
-          });
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          Index conjugate = 0;
+          bool found = false;
+          if (most == 0) {
+            NewtonFactor matrix(one_block(rows), threads, functions);
+            found = matrix.solve(data, point, s, poll, stop);
+          }
+          if (most > 0) {
+            conjugate = newton_conjugate(x, data, point, s, accuracy, most,
+                                         rows.stored(), threads, poll);
+            found = conjugate > 0;
+          }
+          double length = 0;
+          if (found) {
+            products(x, s, point.image, threads);
+            length = newton_length(data, point.residual, point.image, n,
+                                   dot_of(point.w, s, d), squared_norm(s, d));
+          }
+          return std::make_tuple(length, conjugate);
         });
       },
       "examples"_a, "state"_a, "accuracy"_a, "most"_a, "algebra"_a,

@@ -11,6 +11,15 @@ template bool add_times(const Addition &, Poll &, const Postings<double> *,
 
 namespace {
 
+// Returns the ends of parts of n rows that follow each other.
+Vector<Index> checked_ends(const Array<const std::int64_t> &ends, Index n) {
+  const Vector<Index> of(ends.data(), ends.data() + ends.length());
+  if (of.empty() || of.front() < 0 || of.back() > n ||
+      !std::is_sorted(of.begin(), of.end()))
+    throw std::invalid_argument("ends");
+  return of;
+}
+
 // How to compute products: from dense packed rows, and all in float64.
 struct ProductSettings {
   bool dense, precise;
@@ -26,21 +35,18 @@ void bind_kernel_times(nb::module_ &m) {
          Table<double> out) {
         const auto outputs = coef.length();
         const auto n = coef.columns();
-        const auto classes = ends.length();
         check_length(n, rows.n(), "coef");
-        check_shape(out, classes * outputs, rows.width(), "out");
+        const Vector<Index> last = checked_ends(ends, n);
+        check_shape(out, last.size() * outputs, rows.width(), "out");
         Index first = 0;
         rows.visit([&](const auto &x) {
-          for (Index k = 0; k < classes; ++k) {
-            const Index end = ends.data()[k];
-            if (end < first || end > n) throw std::invalid_argument("ends");
-            for (; first < end; ++first)
+          for (Index k = 0; k < last.size(); ++k)
+            for (; first < last[k]; ++first)
               for (Index o = 0; o < outputs; ++o) {
                 const double c = coef.data()[o * n + first];
                 if (c == 0.0) continue;
                 x.axpy(first, c, out.data() + (k * outputs + o) * rows.width());
               }
-          }
         });
       },
       "rows"_a, "coef"_a, "ends"_a, "out"_a,
@@ -60,10 +66,11 @@ void bind_kernel_times(nb::module_ &m) {
         const auto points = points_of(rows);
         const auto to = points_of(targets);
         const auto outputs = coef.length();
-        const auto many = ends.length();
         const Index n = to->n(), vectors = points->n();
         check_length(to->d(), points->d(), "a row");
         check_length(coef.columns(), vectors, "coef");
+        const Vector<Index> last = checked_ends(ends, vectors);
+        const Index many = last.size();
         check_shape(out, many * outputs, n, "out");
         const Index room = tile::in_panels(n);
         Vec sums(room * many * outputs);
@@ -72,8 +79,7 @@ void bind_kernel_times(nb::module_ &m) {
         Vector<Part> parts;
         Index first = 0;
         for (Index g = 0; g < many; ++g) {
-          const Index end = ends.data()[g];
-          if (end < first || end > vectors) throw std::invalid_argument("ends");
+          const Index end = last[g];
           parts.push_back({first, end - first, each.data() + g * outputs});
           first = end;
         }
@@ -102,10 +108,7 @@ void bind_kernel_times(nb::module_ &m) {
              Table<const double> coef, Array<const std::int64_t> ends, bool precise) {
             const auto points = points_of(rows);
             check_length(coef.columns(), points->n(), "coef");
-            const Vector<Index> of(ends.data(), ends.data() + ends.shape(0));
-            if (of.empty() || of.front() < 0 || of.back() > points->n() ||
-                !std::is_sorted(of.begin(), of.end()))
-              throw std::invalid_argument("ends");
+            const Vector<Index> of = checked_ends(ends, points->n());
             nb::gil_scoped_release released;
             new (self)
                 PackedVectors(kernel, precise, *points, coef.data(), coef.length(), of);

@@ -155,16 +155,14 @@ void bind_labellings(nb::module_ &m) {
         const double *squares = sized(q, rows.n(), "q");
         const Vector<Labelling> all = labellings.of(rows);
         const LinearAlgebra functions = look_up(algebra);
-        return without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            using Rows = std::decay_t<decltype(x)>;
-            const auto set = [&](const Vector<Order> &kept) {
-              if (kept.size() == x.rows()) return one_block(rows);
-              return one_block(rows, Span{kept.data(), kept.size()});
-            };
-            return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
-                .solve(all, settings, poll, stop);
-          });
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          using Rows = std::decay_t<decltype(x)>;
+          const auto set = [&](const Vector<Order> &kept) {
+            if (kept.size() == x.rows()) return one_block(rows);
+            return one_block(rows, Span{kept.data(), kept.size()});
+          };
+          return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
+              .solve(all, settings, poll, stop);
         });
       },
       "rows"_a, "q"_a, "labellings"_a, "loss"_a, "settings"_a, "algebra"_a,

@@ -194,9 +194,8 @@ void bind_row_sets(nb::module_ &m) {
         const auto *labels = sized(y, rows.n(), "y");
         auto *out = sized(group, rows.n(), "group");
         Stop never;
-        return without_gil(never, [&](Poll &poll) {
-          return rows.visit(
-              [&](const auto &x) { return group_duplicates(x, labels, out, poll); });
+        return pass_over(rows, never, [&](const auto &x, Poll &poll) {
+          return group_duplicates(x, labels, out, poll);
         });
       },
       "rows"_a, "y"_a, "group"_a,

@@ -19,10 +19,8 @@ void bind_cutting_planes(nb::module_ &m) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *point = sized(w, rows.width(), "w");
         double *result = sized(out, rows.n(), "out");
-        return without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return outputs(x, labels, point, result, threads, poll, stop);
-          });
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          return outputs(x, labels, point, result, threads, poll, stop);
         });
       },
       "rows"_a, "y"_a, "w"_a, "out"_a, "threads"_a, "stop"_a,
