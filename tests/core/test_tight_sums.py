@@ -165,3 +165,61 @@ def test_values_with_a_free_bias():
         free = core.FreeBias(off, adding, 2.0, 3.0)
         found = core.kernel_values(sums(cost=2.0), 0.0, free)
         close(found.dual_error, worth * (1.0 + np.sqrt(2.0 * 2.0) * 3.0))
+
+
+def proof_with_nu(length, adding):
+    """Prove two rows of either class, whose kernel matrix is the identity.
+
+    The dual variables of a class add up to 1/2, so all are 1/4, as is rho.
+    """
+    rows = core.KernelRows(
+        core.dense_rows(100.0 * np.arange(4.0)[:, None], 0.0),
+        *[core.KernelMap("rbf", 1.0, 0.0, 1), None, True, 1],
+    )
+    tables = core.PairTables(np.zeros((1, 4)), np.zeros((1, 4)))
+    found = core.solve_pairs(
+        *[rows, [0, 2, 4], np.ones(4)],
+        core.ScoreRoundings(np.full(4, length), 0.0, 0.0, adding, 0.0),
+        core.WholeSettings(core.Targets(1e-9, 0.0, 1e-9, 0.0), 1e9, 99),
+        *[tables, core.Stop(), [0.5]],
+    )
+    primal, more, dual, less = found.bounds[0]
+    assert dual == -0.125
+    assert primal in (-0.125, 0.0)  # 0 if the bound on its error is larger
+    return more, less
+
+
+def test_a_proof_with_nu_for_sums_that_are_off():
+    """A wrong sum costs D as much as the offset of the optimum may be large."""
+    adding, norm = 0.1, 0.25
+    norm_error = off = adding * 1.0  # the dual variables add up to 1
+    length = np.sqrt(norm + norm_error)
+    _, less = proof_with_nu(1.0, adding)
+    close(less, 0.5 * norm_error + off * (length + 2.0 * off), 1.05)
+
+
+def test_a_proof_with_nu_counts_the_rounding_of_its_model():
+    """The coefficients are divided by rho, which changes every score."""
+    length = 1e6
+    more, less = proof_with_nu(length, 0.0)
+    off = 4.0 * U * length**2  # sum alpha_i times length is also 1e6
+    close(more, 0.5 * off + 4.0 * off, 1.05)
+    close(less, 0.5 * off, 1.05)
+
+
+@pytest.mark.parametrize("alphas", [None, [[1.0, -0.5, -0.5], [0.0] * 3, [-2.0, 0, 2]]])
+def test_sums_of_several_classes(alphas):
+    """Long weights of equal scores: the loss is 1, and its error is far above U."""
+    w = np.zeros((3, 8))  # weights of a feature, of whole eights of classes
+    w[:, :3] = 1e6 * np.array([[0.6], [0.0], [0.8]])
+    q, classes = LENGTHS**2, np.arange(3, dtype=np.int32)
+    given = core.MulticlassExamples(core.dense_rows(X, 0.0), classes, COST, q, 3)
+    alpha = None if alphas is None else np.ravel(alphas).astype(float)
+    found = core.multiclass_values(given, w.ravel(), alpha)
+    size = 1e6 * LENGTHS
+    assert (found.loss, found.roundings) == (COST.sum(), 5.0)
+    off = 5.0 * U * size  # of the score of a class; a loss is a difference of two
+    close(found.loss_error, COST @ (2.0 * off + 4.0 * U * size))
+    if alphas is not None:
+        own = (2.0 + 3.0 * 3.0) * U * size  # an entry is a rounded sum of the others
+        close(found.along_error, np.abs(alphas).sum(axis=1) @ (off + own))

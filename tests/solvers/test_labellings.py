@@ -427,3 +427,28 @@ def test_a_listener_hears_of_every_class_and_changes_nothing():
     np.testing.assert_array_equal(np.array([w[:-1] for _, w in heard]), other.coef_)
     np.testing.assert_array_equal(other.coef_, model.coef_)
     assert other.certificate_.primal == model.certificate_.primal
+
+
+@pytest.mark.parametrize(("times", "left"), [(0.99, 1), (1.01, 0)])
+def test_a_problem_that_misses_its_target_is_left(times, left):
+    """Sweeps end at their limit, and the one proof decides."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 4))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0.0, 1, -1).astype(np.int8)[None]
+
+    def swept(atol):
+        tables = core.Labellings(y, np.ones((1, 60)), *map(np.zeros, ((1, 4), (1, 60))))
+        return core.sweep_labellings(
+            *[core.dense_rows(X, 0.0), (X**2).sum(axis=1), tables, core.Loss(1, 0)],
+            core.SweepRules(
+                *[core.Targets(0.0, atol, 0.0, 0.0), 4.0, 4.0, 6],
+                *[core.SweepSettings(), 31, 0.0],
+            ),
+            *[[7], core.Team(1), core.Stop()],
+        )
+
+    loss, total, diagonal, *_ = swept(0.0).sums[0]
+    norm = swept(0.0).sums[0][11]
+    gap = 0.5 * norm + loss - (total - 0.5 * (norm + diagonal))
+    assert gap > 0.0
+    assert swept(times * gap / 0.999).left == left

@@ -330,6 +330,38 @@ def test_bounds_of_sums_are_no_larger_than_their_derivation(d):
     assert (abs(sums - K @ c) <= bound).all()
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_bounds_of_sums_of_differences_are_no_larger_than_their_derivation(form):
+    """Groups of points that are too far from each other for products."""
+    rng, d = np.random.default_rng(8), 20
+    X = np.repeat(3e4 * rng.standard_normal((40, d)), 10, axis=0)
+    X += rng.standard_normal(X.shape)
+    gamma, c, bound = 0.5 / d, rng.standard_normal(400), np.empty(400)
+    gram = Gram(form(X), RBF(gamma))
+    sums = gram.times(c, errors=bound)
+    assert not gram.fast.by_products
+    K = exact_values(X, gamma)
+    size, u = (K * abs(c)).sum(axis=1), 2.0**-53
+    # Entries that are stored in one of two sparse points may be twice as many.
+    apart = (2 * d if form is sparse.csr_matrix else d) + 8
+    expected = 0.7 * u * apart * 64 * size
+    assert (bound <= 1.2 * expected).all()
+    assert (abs(sums - K @ c) <= bound).all()
+
+
+@pytest.mark.parametrize("size", [0.125, 8.0])
+def test_bounds_from_the_sizes_of_terms_are_those_of_their_derivation(size):
+    """Points of one column and of one length h: a product passes one rounding."""
+    X = size * np.resize([1.0, -1.0], (40, 1))
+    source = row_source(Gram(X, RBF(0.5 / np.log2(np.e))))
+    relative = np.empty(40)
+    rest = source.sum_errors(relative)
+    h = 0.5 * size**2
+    off = 0.74 * U * ((3.0 + 1.0) * 2.0 * h + h) + (3.0 + 16.0) * U
+    np.testing.assert_allclose(relative, off / (1.0 - off), rtol=1e-3)
+    np.testing.assert_allclose(rest, 0.74 * 2.0 * U * 0.54 + 2e-8, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["dense", "float32", "far", "sparse", "rare features"])
 def test_no_sum_is_farther_off_than_its_terms_allow(kind):
     """The bound from the sizes of the terms is valid, and mostly the smaller one."""
