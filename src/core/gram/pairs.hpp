@@ -1,9 +1,10 @@
-// All pairs of classes over one kernel matrix, solved and proved one after another.
+// All pairs of classes, solved and proved one after another.
 //
 // Problem    for every pair of classes the hinge with a free bias, or nu-SVC
-// Update     as in whole.hpp, over one kernel matrix
+// Update     as in whole.hpp; pairs share the kernel values within a class
 // Guarantee  hinge_proof and nu_proof of proof.hpp bound P and D, rounding included
-// Cost       4 n^2 bytes of kernel values, and for one pair as in whole.hpp
+// Cost       n (n + 1)/2 kernel values; memory for those within the classes, and for
+//            those between one class and later ones; for a pair as in whole.hpp
 // Source     as in whole.hpp
 #pragma once
 
@@ -29,7 +30,7 @@ struct PairProofs {
   Vector<Index> ends;
 };
 
-// The problems of all pairs of classes over one kernel matrix. Class k has the rows
+// The problems of all pairs of classes. Class k has the rows
 // bounds[k] to bounds[k + 1] - 1.
 class PairsOfClasses {
  public:
@@ -51,13 +52,18 @@ class PairsOfClasses {
   // Solves and proves every pair. Returns no proofs if told to stop.
   PairProofs solve(const WholeSettings &settings, const Stop &stop, Poll &poll) {
     PairProofs all;
-    if (!fill(poll)) return {};
-    Index largest = 0;
-    for (Index a = 0; a < classes(); ++a)
+    Index largest = 0, longest = 1;
+    for (Index a = 0; a < classes(); ++a) {
       for (Index b = a + 1; b < classes(); ++b)
         largest = std::max(largest, size(a) + size(b));
+      longest = std::max(longest, size(a) * stride_of_later(a));
+      within_.push_back(std::make_unique<Buffer>(size(a) * tile::in_panels(size(a))));
+      if (!fill(a, first(a), first(a + 1), *within_[a], poll)) return {};
+    }
+    across_ = std::make_unique<Buffer>(longest);
     WholeRoom room(largest);
-    for (Index a = 0; a < classes(); ++a)
+    for (Index a = 0; a + 1 < classes(); ++a) {
+      if (!fill(a, first(a + 1), rows_.n(), *across_, poll)) return {};
       for (Index b = a + 1; b < classes(); ++b) {
         const double half = halves_.empty() ? 0.0 : halves_[all.ends.size()];
         Whole problem = pair(a, b, half, room);
@@ -68,6 +74,7 @@ class PairsOfClasses {
         all.epochs.insert(all.epochs.end(), epochs.begin(), epochs.end());
         all.ends.push_back(all.epochs.size());
       }
+    }
     return all;
   }
 
@@ -76,22 +83,14 @@ class PairsOfClasses {
   Index first(Index k) const { return bounds_[k]; }
   Index size(Index k) const { return first(k + 1) - first(k); }
 
-  // Computes the kernel values. Every class has its rows, and the columns from its own
-  // first row on.
-  bool fill(Poll &poll) {
-    begin_.assign(1, 0);
-    stride_.clear();
-    for (Index a = 0; a < classes(); ++a) {
-      const Index columns = rows_.n() - first(a);
-      stride_.push_back(tile::in_panels(columns));
-      begin_.push_back(begin_.back() + size(a) * stride_.back());
-    }
-    values_ = std::make_unique<Buffer>(std::max<Index>(begin_.back(), 1));
-    for (Index a = 0; a < classes(); ++a)
-      if (!rows_.table(first(a), first(a + 1), first(a), rows_.n(),
-                       values_->data() + begin_[a], stride_[a], poll))
-        return false;
-    return true;
+  Index stride_of_later(Index a) const {
+    return tile::in_panels(rows_.n() - first(a + 1));
+  }
+
+  // Computes kernel values of the rows of a class with the rows begin to end - 1.
+  bool fill(Index a, Index begin, Index end, Buffer &values, Poll &poll) const {
+    return rows_.table(first(a), first(a + 1), begin, end, values.data(),
+                       tile::in_panels(end - begin), poll);
   }
 
   // The entries of two classes, the rows of a first.
@@ -134,20 +133,20 @@ class PairsOfClasses {
       problem.total = half;
     }
     problem.cost = both(cost_, a, b);
-    const Index stride = stride_[a], others = stride_[b];
-    const double *own = values_->data() + begin_[a];
-    const double *across = own + first(b) - first(a);
-    const double *second = values_->data() + begin_[b];
+    const Index of_a = tile::in_panels(m), of_b = tile::in_panels(more);
+    const Index stride = stride_of_later(a);
+    const double *own = within_[a]->data(), *second = within_[b]->data();
+    const double *across = across_->data() + first(b) - first(a + 1);
     Vec &diagonal = problem.diagonal;
-    for (Index s = 0; s < m; ++s) diagonal.push_back(own[s * stride + s]);
-    for (Index s = 0; s < more; ++s) diagonal.push_back(second[s * others + s]);
+    for (Index s = 0; s < m; ++s) diagonal.push_back(own[s * of_a + s]);
+    for (Index s = 0; s < more; ++s) diagonal.push_back(second[s * of_b + s]);
     const auto fill = [=](Index i, double *row) {
       if (i < m) {
-        std::copy_n(own + i * stride, m, row);
+        std::copy_n(own + i * of_a, m, row);
         std::copy_n(across + i * stride, more, row + m);
       } else {
         for (Index t = 0; t < m; ++t) row[t] = across[t * stride + i - m];
-        std::copy_n(second + (i - m) * others, more, row + m);
+        std::copy_n(second + (i - m) * of_b, more, row + m);
       }
     };
     const double least = half > 0.0 ? floor(problem) : 0.0;
@@ -198,8 +197,9 @@ class PairsOfClasses {
   ScoreRoundings by_;
   double *coef_, *scores_;
   Vec halves_;
-  Vector<Index> begin_, stride_;
-  std::unique_ptr<Buffer> values_;
+  // Kernel values within each class, and of the first class of a pair with later ones.
+  Vector<std::unique_ptr<Buffer>> within_;
+  std::unique_ptr<Buffer> across_;
 };
 
 }  // namespace dualgap

@@ -371,7 +371,10 @@ class Folds:
         classes = len(np.unique(self.y))
         if not isinstance(model, SVC) or classes <= FEW[0] or Cs > FEW[1]:
             return False
-        most = max(len(np.arange(len(self.y))[train]) for train, _ in self.splits)
+        folds = (
+            np.unique(self.y[train], return_counts=True) for train, _ in self.splits
+        )
+        most = max((sizes for _, sizes in folds), key=sum)
         solver = get_kernel_solver(model.solver)
         kernel = model._kernel_record().resolve(self.points.X)
         return small_enough(solver, kernel, most, model.cache_size)

@@ -229,9 +229,28 @@ def test_rows_of_weight_0_do_not_count():
 def test_what_is_not_small_goes_to_the_loop():
     X, y = load_iris(return_X_y=True)
     assert solved(pairs(X, y, RBF(0.5))) is not None
-    assert solved(pairs(X, y, RBF(0.5), cache_size=0.3)) is None
+    assert solved(pairs(X, y, RBF(0.5), cache_size=0.2)) is None
     many_columns = sparse.random(150, 5000, 1e-3, "csr")
     assert solved(pairs(many_columns, y, RBF(1.0))) is None
+
+
+@pytest.mark.parametrize(("sizes", "together"), [([250] * 9, True), ([251] * 9, False)])
+def test_many_rows_of_small_classes_are_solved_together(sizes, together):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    batch = pairs(rng.normal(size=(len(y), 2)) + y[:, None], y, RBF(0.5))
+    found = solved(batch)
+    assert (found is not None) == together
+    if together:
+        assert len(found.bounds) == 36
+        assert all(bounds.meets(1e-3, 0.0) for bounds in found.bounds)
+
+
+def test_each_of_many_pairs_may_do_the_work_that_a_pair_needs():
+    y = np.repeat(np.arange(150), 3)  # 11,175 pairs
+    X = np.random.default_rng(0).normal(size=(len(y), 3))
+    found = solved(pairs(X, y, RBF(0.5)))
+    assert all(bounds.meets(1e-9, 0.0) for bounds in found.bounds)
 
 
 def test_a_stop_leaves_nothing():

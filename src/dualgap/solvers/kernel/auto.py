@@ -9,21 +9,23 @@ Cost       at most twice the work that reaches tol, plus `free_entries` entries 
            counted, not timed.
 Source     measured, docs/kernel.md
 
-Small problems are solved in one call over one kernel matrix. The core solves each pair
-of classes, with nu too, as one working set of the block solver, in float64, and proves
-the result (src/core/gram/pairs.hpp). It solves the duals of one class and of nu-SVR
-alike, and their proofs follow. The ordinary solver trains problems whose accuracy is
-not proved.
+Small problems are solved in one call, and so are many pairs of small classes. The core
+solves each pair, with nu too, as one working set of the block solver, over kernel
+values in float64, and proves the result (src/core/gram/pairs.hpp). It solves the duals
+of one class and of nu-SVR alike, and their proofs follow. The ordinary solver trains
+problems whose accuracy is not proved.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeGuard, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import core
 from ...certificate import Bounds, size_of_optimum
@@ -114,8 +116,13 @@ class SmallSettings:
 
     #: Megabytes of the largest kernel matrix of all rows.
     largest_matrix: float = 32.0
-    #: Largest part of the cache that the matrix may take.
+    #: Most rows of a pair of classes whose rows have a larger matrix. It is computed in
+    #: parts, one class with the later ones.
+    most_rows: int = 500
+    #: Largest part of the cache that the kernel values may take.
     cache_share: float = 0.5
+    #: Work that every problem may take, in entries of kernel rows.
+    least_entries: float = 1e4
     #: Roundings of a score per term: the core adds up the products of six rows, and
     #: then adds these sums one by one.
     roundings_per_term: float = 1 / 6
@@ -130,13 +137,22 @@ SETTINGS = SmallSettings()
 
 
 def small_enough(
-    solver: object, kernel: Kernel, n: int, cache_size: float
+    solver: object,
+    kernel: Kernel,
+    sizes: Sequence[int] | NDArray[np.intp],
+    cache_size: float,
 ) -> TypeGuard[KernelAuto]:
-    """Return whether the core trains all n rows of `KernelAuto` from one matrix."""
+    """Return whether the core trains classes of these sizes together.
+
+    The solver must be `KernelAuto`, and the core must know the kernel.
+    """
     if type(solver) is not KernelAuto or kernel.form is None or not kernel.positive:
         return False
-    most = min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size)
-    return 8e-6 * n * n <= most
+    largest, room = sorted(sizes)[-2:], 1e6 * SETTINGS.cache_share * cache_size
+    n = sum(sizes)
+    if 8.0 * n * n <= min(1e6 * SETTINGS.largest_matrix, room):
+        return True
+    return sum(largest) <= SETTINGS.most_rows and 16.0 * n * largest[-1] <= room
 
 
 def dense_source(gram: Gram) -> core.KernelRows | None:
@@ -149,7 +165,7 @@ def when_to_end(solver: KernelAuto, problems: int, job: Limits) -> core.WholeSet
     """Return the core's record of when each of `problems` problems ends."""
     return core.WholeSettings(
         targets(job, solver.free_goal, solver.settings.free_entries),
-        solver.settings.most_entries / problems,
+        max(solver.settings.most_entries / problems, SETTINGS.least_entries),
         job.max_iter,
     )
 
@@ -184,8 +200,8 @@ def _in_one_call(
     solver: object, batch: KernelBatch, job: Limits, begun: float, halves: list[float]
 ) -> Whole | None:
     """Solve and prove all pairs; `halves` are sums of dual variables, for nu."""
-    cost = batch.cost
-    if not small_enough(solver, batch.kernel, len(cost), batch.cache_size):
+    cost, sizes = batch.cost, np.diff(batch.bounds)
+    if not small_enough(solver, batch.kernel, sizes, batch.cache_size):
         return None
     gram = Gram(batch.points, batch.kernel, batch.cache_size)
     source = dense_source(gram)
@@ -231,7 +247,7 @@ def solve_alone(solver: object, batch: SingleBatch, job: Limits) -> Whole | None
     if problem.n > SETTINGS.most_rows_alone or not isinstance(gram, Gram):
         return None
     begun = time.perf_counter()
-    if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
+    if not small_enough(solver, gram.kernel, [problem.n], gram.cache_size):
         return None
     source, alpha = dense_source(gram), problem.start()
     if source is None or alpha is None:
