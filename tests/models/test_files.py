@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from dualgap.certificate import Status
 from dualgap.data import model_file as format_
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, Precomputed
 from dualgap.losses import SquaredHinge
+from dualgap.models import compression
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import DCD
 
@@ -383,6 +386,29 @@ def test_many_support_vectors_are_replaced_by_a_few():
     smaller = compress(model, X, y, max_support=40)
     assert len(smaller.support_) <= 40
     assert smaller.certificate_.relative_gap < 0.02
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_without_room_for_features_the_old_decisions_are_interpolated(
+    loss, monkeypatch
+):
+    settings = replace(compression._SETTINGS, features=0.0)
+    monkeypatch.setattr(compression, "_SETTINGS", settings)
+    X, y = cancer()
+    X, y = np.concatenate([X, X[:9]]), np.concatenate([y, y[:9]])  # equal rows
+    model = SVC(gamma=0.02, loss=loss, random_state=0).fit(X, y)
+    smaller = compress(model, X, y, max_support=60)
+    found = smaller.certificate_
+    assert certify(smaller, X, y).primal == pytest.approx(found.primal, rel=1e-9)
+    kept = smaller.support_vectors_
+    old = model.decision_function(kept) - model.intercept_
+    new = smaller.decision_function(kept) - smaller.intercept_
+    np.testing.assert_allclose(new, old * (new @ old / (old @ old)), atol=1e-5)
+    for factor in (0.9, 1.1):
+        other = copy.copy(smaller)
+        other.dual_coef_ = factor * smaller.dual_coef_
+        with pytest.warns(UserWarning, match="its objective is"):
+            assert certify(other, X, y).primal > found.primal
 
 
 def test_more_to_spend_is_a_smaller_model():

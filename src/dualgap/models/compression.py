@@ -10,7 +10,9 @@ from typing import NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf
+from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +37,7 @@ from ..kernels.gram import points_of
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.batch import LinearBatch
+from ..problems.bias import best_bias
 from ..problems.binary import BinaryProblem
 from ..problems.kernel import KernelBatch
 from ..problems.reductions import certificate_of, refuse_labels
@@ -57,6 +60,10 @@ class CompressionSettings:
     pivots: int = 5000
     #: Support vectors of the first trial for an `SVC`.
     first: int = 32
+    #: Most bytes of the features of a trial that trains.
+    features: float = 1e9
+    #: What is added to kernel values that are inverted, relative to the diagonal.
+    ridge: float = 1e-8
 
 
 _SETTINGS = CompressionSettings()
@@ -129,9 +136,11 @@ def compress(
     Bisection finds how many support vectors, dual variables or coefficients can go. A
     trial for a `LinearSVC` takes a pass or two over the data. A trial for an `SVC`
     fits a linear model over the m remaining vectors, with 4 bytes per row and vector,
-    as ``solver="nystroem"`` does, in a time in proportion to n m^2. Trials begin with
-    few vectors, whose number doubles until `tol` is reached. The new coefficients of
-    an `SVC` are not dual variables: they may have either sign.
+    as ``solver="nystroem"`` does, in a time in proportion to n m^2. Where that exceeds
+    1 GB, the trial takes the best multiple of the model that has the old decisions at
+    the m vectors, in a time in proportion to n m. Trials begin with few vectors, whose
+    number doubles until `tol` is reached. The new coefficients of an `SVC` are not dual
+    variables: they may have either sign.
 
     Examples
     --------
@@ -305,6 +314,7 @@ def _smaller_kernel(
     """Return the model of the fewest support vectors within `tol`, or of the most."""
     problem = pair.problem
     dual = problem.certify(pair.alpha)
+    values = problem.scores(pair.w * problem.y)
     whole = pair.certificate().with_dual_of(dual)
     _refuse_less(whole.relative_gap, tol)
     sizes = problem.gram.diagonal()
@@ -319,7 +329,9 @@ def _smaller_kernel(
     def spanned(count: int) -> _Smaller:
         left = np.sort(order[:count])
         coef, bias = np.zeros(problem.n), pair.bias
-        if sizes[left].any():  # else they span only 0
+        if sizes[left].any() and 4.0 * problem.n * count > _SETTINGS.features:
+            coef, bias = _interpolated(pair, left, values[left])
+        elif sizes[left].any():  # else they span only 0
             linear = over(problem, left)
             coef, bias = linear.expand(solve(linear, Auto(), tol=0.1 * tol).w)
         proof = problem.certify_model(coef, bias).with_dual_of(dual)
@@ -340,6 +352,34 @@ def _smaller_kernel(
     step = max(enough // 64, 1)
     steps = max(enough - few - 1, 0) // step
     return _most(best, steps, lambda m: spanned(enough - m * step), tol)
+
+
+def _interpolated(
+    pair: FittedProblem, left: NDArray[np.intp], values: Vector
+) -> tuple[Vector, float]:
+    """Return coefficients and bias of the best multiple of an interpolating model.
+
+    It is the projection of the model to the span of the rows `left`, so it has the same
+    `values` there, without bias. The multiple has the least P.
+    """
+    problem, coef = pair.problem, np.zeros(pair.problem.n)
+    K = problem.gram.block(left, left)
+    K.flat[:: len(left) + 1] += _SETTINGS.ridge * K.diagonal().max()
+    coef[left] = cho_solve(cho_factor(K), values)
+    scores = problem.scores(coef * problem.y)
+    norm = float(coef[left] @ scores[left]) + problem.constant * pair.bias**2
+    y, cost, loss = problem.y, problem.cost, problem.loss
+
+    def bias(s: float) -> float:
+        free = problem.free_bias
+        return best_bias(s * scores, y, cost, loss) if free else s * pair.bias
+
+    def primal(s: float) -> float:
+        margins = y * (s * scores + bias(s))
+        return 0.5 * s * s * norm + float(cost @ loss.value(margins))
+
+    s = minimize_scalar(primal, bounds=(0.0, 4.0), options={"xatol": 1e-2}).x
+    return s * coef, bias(s)
 
 
 def _by_what_they_add(pair: FittedProblem) -> NDArray[np.intp]:
