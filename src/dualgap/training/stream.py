@@ -26,7 +26,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,12 @@ from ..problems.rounding import Rounding, Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 @dataclass(kw_only=True)
-class _BatchState(DCDState):
+class BatchState(DCDState):
     """Dual variables of one batch, and the w of all batches."""
 
     def repair(self) -> None:
@@ -83,7 +86,7 @@ class Stream:
     drift: list[float] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, width: int, seeds: Sequence[int]) -> Stream:
+    def begin(cls, width: int, seeds: Sequence[int]) -> Self:
         """Return a stream without rows, with one problem for each seed."""
         random = [list(core.Random(int(seed)).state) for seed in seeds]
         linear: list[list[float]] = [[] for _ in seeds]
@@ -99,10 +102,10 @@ class Stream:
 
     def open(self, key: bytes, n: int) -> BatchDuals:
         """Return the batch with this key, a new one if it is unknown, and count it."""
-        problems = len(self.w)
         batch = self.batches.get(key)
         if batch is None:
-            batch = BatchDuals(np.zeros((problems, n)), np.zeros(problems))
+            terms = np.zeros(len(self.linear))
+            batch = BatchDuals(np.zeros((len(self.w), n)), terms)
             self.batches[key] = batch
         # Arrays that come from a message or a memory map may be read-only.
         self.w, batch.alpha, batch.linear = (
@@ -122,9 +125,7 @@ class Stream:
         """Start the first batch from these dual variables, shape (problems, n)."""
         for k, problem in enumerate(binary):
             if problem is not None:
-                np.minimum(alpha[k], problem.upper, out=batch.alpha[k])
-                self._move(k, problem, np.zeros_like(self.w[k]), batch.alpha[k])
-                self._note(k, problem, batch)
+                self._take(k, problem, batch, np.minimum(alpha[k], problem.upper))
 
     def learn(
         self,
@@ -137,11 +138,7 @@ class Stream:
         """Sweep the batch for problem k; `problem` has its rows, labels and costs."""
         rng = core.Random(0)
         rng.state = self.random[k]
-        w, alpha = self.w[k].copy(), batch.alpha[k].copy()
-        state = _BatchState(
-            problem, rng, new_order(problem.n), alpha=batch.alpha[k], w=self.w[k],
-            q=problem.q, active=problem.n,
-        )  # fmt: skip
+        state = self._state(k, problem, batch, rng)
         state.start_shrinking()
         for _ in range(solver.sweeps(problem)):
             solver.step(state, stop)
@@ -149,47 +146,57 @@ class Stream:
                 break
         self.random[k] = list(rng.state)
         self.updates[k] += state.updates
-        self._move(k, problem, w, batch.alpha[k] - alpha)
-        self._note(k, problem, batch)
+        self._keep(k, problem, batch, state)
 
-    def _move(self, k: int, problem: BinaryProblem, before: Vector, by: Vector) -> None:
-        """Set w of problem k to `before` plus the sum of the changed rows.
+    def _keep(
+        self, k: int, problem: BinaryProblem, batch: BatchDuals, state: BatchState
+    ) -> None:
+        """Store what the sweeps have found."""
+        self._take(k, problem, batch, state.alpha)
 
-        The steps have updated w as well, but the rounding error of their updates is
+    def _state(
+        self, k: int, problem: BinaryProblem, batch: BatchDuals, rng: core.Random
+    ) -> BatchState:
+        """Return the state of the sweeps. Its w is not kept, as it is not exact."""
+        return BatchState(
+            problem, rng, new_order(problem.n), alpha=batch.alpha[k].copy(),
+            w=self.w[k].copy(), q=problem.q, active=problem.n,
+        )  # fmt: skip
+
+    def _take(
+        self, k: int, problem: BinaryProblem, batch: BatchDuals, alpha: Vector
+    ) -> None:
+        """Store new dual variables of a batch, and update w and the sums."""
+        by = alpha - batch.alpha[k]
+        batch.alpha[k] = alpha
+        self._add_rows(k, problem, by, self.w[k])
+        self._note(k, batch, alpha, 0.5 * problem.delta * alpha * alpha)
+
+    def _add_rows(self, k: int, problem: BinaryProblem, by: Vector, w: Vector) -> None:
+        """Add ``sum_i by_i y_i x_i`` to w, and a bound on the rounding to drift k.
+
+        The steps update a w as well, but the rounding error of their updates is
         unknown.
         """
-        np.add(before, problem.weighted_sum(by), out=self.w[k])
+        w += problem.weighted_sum(by)
         reach = float(np.abs(by) @ np.sqrt(problem.q))
         # Each change is a rounded difference, which counts like one more row.
         used = int(np.count_nonzero(by)) + 1
-        length = math.sqrt(core.squared_norm(self.w[k]))
+        length = math.sqrt(core.squared_norm(w))
         self.drift[k] += problem.rounding.of_sum(used, reach)
         self.drift[k] += Rounding.slack * Rounding.unit * length
 
-    def _note(self, k: int, problem: BinaryProblem, batch: BatchDuals) -> None:
+    def _note(self, k: int, batch: BatchDuals, alpha: Vector, bent: Vector) -> None:
         """Update the linear term of a batch and the exact sum over all batches."""
-        alpha = batch.alpha[k]
-        bent = 0.5 * problem.delta * alpha * alpha
         error = Rounding.summed * float((alpha + bent).sum())
-        error += 2 * problem.n * Rounding.least
+        error += 2 * alpha.size * Rounding.least
         linear = float((alpha - bent).sum()) - Rounding.slack * error
-        add_exactly(self.linear[k], -float(batch.linear[k]))
-        add_exactly(self.linear[k], linear)
-        batch.linear[k] = linear
+        replace_in(self.linear[k], batch.linear, k, linear)
 
     def dual(self, k: int) -> Bounds:
         """Prove a lower bound on D of problem k from the stored sums."""
         linear, norm = math.fsum(self.linear[k]), core.squared_norm(self.w[k])
-        drift = self.drift[k]
-        rounding = Rounding(0, self.w.shape[1], 0)
-        less = math.sqrt(norm) * drift + 0.5 * drift * drift
-        less += (rounding.norm + rounding.closing) * norm
-        less = rounding.slack * (less + rounding.closing * abs(linear))
-        lowest = Bounds.proved(dual=0.0)  # P is a sum of squares and losses
-        found = Bounds.proved(
-            dual=linear - 0.5 * norm, dual_error=less + rounding.underflow
-        )
-        return found.with_dual_of(lowest)
+        return lower_bound(linear, norm, self.drift[k], self.w.shape[1])
 
     def prove(
         self, batches: Iterable[tuple[bytes, Sequence[BinaryProblem | None]]]
@@ -223,7 +230,7 @@ class Stream:
                     problem.examples(),
                     self.w[k],
                     "given",
-                    batch.alpha[k],
+                    self._point(k, problem, batch),
                     part,
                     threads=problem.threads,
                 )
@@ -237,17 +244,47 @@ class Stream:
                 "were given; a proof needs all of them"
             )
         return [
-            _bounds(sums[k], self.w[k], v[k], Rounding(int(n[k]), width, int(parts[k])))
+            self._bounds(k, sums[k], v[k], Rounding(int(n[k]), width, int(parts[k])))
             for k in range(problems)
         ]
 
+    def _point(self, k: int, problem: BinaryProblem, batch: BatchDuals) -> Vector:
+        """Return the dual variables of a batch for a proof."""
+        return batch.alpha[k]
 
-def _bounds(parts: list[Values], w: Vector, v: Vector, rounding: Rounding) -> Bounds:
-    """Bound P(w), and D of the dual variables with ``v = sum_i a_i y_i x_i``."""
+    def _bounds(
+        self, k: int, parts: list[Values], v: Vector, rounding: Rounding
+    ) -> Bounds:
+        """Bound P(w), and D of the dual variables with ``v = sum_i a_i y_i x_i``."""
+        return bounds_of(parts, self.w[k], v, rounding)
+
+
+def lower_bound(
+    linear: float, norm: float, drift: float, width: int, error: float = 0.0
+) -> Bounds:
+    """Bound D = linear - norm/2 from below, if w has an error of `drift`.
+
+    `norm`, `width`: squared norm and length of w. `error`: of `linear`.
+    """
+    rounding = Rounding(0, width, 0)
+    less = math.sqrt(norm) * drift + 0.5 * drift * drift
+    less += (rounding.norm + rounding.closing) * norm
+    less = rounding.slack * (less + rounding.closing * abs(linear) + error)
+    lowest = Bounds.proved(dual=0.0)  # P is a sum of squares and losses
+    found = Bounds.proved(
+        dual=linear - 0.5 * norm, dual_error=less + rounding.underflow
+    )
+    return found.with_dual_of(lowest)
+
+
+def bounds_of(
+    parts: list[Values], w: Vector, v: Vector, rounding: Rounding, own: float = 0.0
+) -> Bounds:
+    """Bound P(w), and D of a point within `own` of one with ``v = sum a_i y_i x_i``."""
     norm, curvature = core.squared_norm(w), core.squared_norm(v)
     if not parts:
         return Bounds.proved(0.5 * norm, 2 * Rounding.norm * norm, 0.0)
-    return rounding.bounds(Values.merge(parts), norm, curvature)
+    return rounding.bounds(Values.merge(parts), norm, curvature, own=own)
 
 
 def key_of(problem: BinaryProblem, codes: NDArray[np.intp], weight: Vector) -> bytes:
@@ -262,6 +299,13 @@ def key_of(problem: BinaryProblem, codes: NDArray[np.intp], weight: Vector) -> b
     for array in (codes, weight, problem.q, total):
         found.update(array.view(np.uint8).data)
     return found.digest()
+
+
+def replace_in(parts: list[float], terms: Vector, k: int, x: float) -> None:
+    """Set term k to x, and keep `parts` the exact sum of all terms of all batches."""
+    add_exactly(parts, -float(terms[k]))
+    add_exactly(parts, x)
+    terms[k] = x
 
 
 def add_exactly(parts: list[float], x: float) -> None:
