@@ -366,8 +366,6 @@ def test_a_refused_first_call_leaves_no_stream():
         {"solver": DCD(shrinking="hsieh")},
         {"solver": "unknown"},
         {"penalty": "l1"},
-        {"penalize_intercept": False},
-        {"class_weight": "balanced"},
         {"multi_class": "crammer_singer"},
         {"multi_class": "ovo"},
     ],
@@ -378,11 +376,7 @@ def test_it_is_there_where_it_can_be(parameters):
     with pytest.raises(AttributeError, match="partial_fit") as caught:
         model.partial_fit([[0.0]], [0], [0, 1])
     told = str(caught.value.__cause__ or caught.value)
-    remedies = {
-        "penalize_intercept": "Use penalize_intercept=True",
-        "class_weight": "compute_class_weight",
-    }
-    assert all(remedies.get(name, "partial_fit") in told for name in parameters)
+    assert "partial_fit" in told
     assert hasattr(LinearSVC(), "partial_fit")
 
 

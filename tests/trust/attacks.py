@@ -26,6 +26,7 @@ from scipy import sparse
 
 import dualgap
 from dualgap import certify, compress
+from dualgap.estimators.input import balanced_factors
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -979,15 +980,20 @@ def nystroem_bound(rng: Rng) -> list[Group]:
 
 @attack("partial-fit", "`partial_fit`, and `certify(batches)`", 700)
 def partial_fit(rng: Rng) -> list[Group]:
-    drawn = draw(rng, weighted=0.2)
-    kind = kind_of(rng, biases=["none", "penalised"])
+    drawn, kind = draw(rng, weighted=0.2), kind_of(rng)
     X, codes, weight, n = drawn.held, drawn.codes, drawn.factors, len(drawn.X)
-    claims = [of_svc("reference", reference(drawn, kind), n)]
     cuts = [0, *sorted(rng.choice(np.arange(1, n), min(2, n - 1), replace=False)), n]
     batches = [(X[a:b], codes[a:b], weight[a:b]) for a, b in pairwise(cuts)]
+    class_weight, factor = None, np.ones(2)
+    if rng.random() < 0.5:  # the totals of the batches are added exactly
+        class_weight = "balanced"
+        totals = [np.bincount(part, own, 2) for _, part, own in batches]
+        factor = balanced_factors(np.array([*map(math.fsum, np.transpose(totals))]))
+    best = reference(drawn, kind, class_weight=dict(enumerate(factor.tolist())))
+    claims = [of_svc("reference", best, n)]
     model = dualgap.LinearSVC(
         drawn.C, solver=str(rng.choice(["auto", "dcd"])), random_state=drawn.seed,
-        **kind.options,
+        class_weight=class_weight, **kind.options,
     )  # fmt: skip
 
     def learn() -> None:
@@ -999,7 +1005,7 @@ def partial_fit(rng: Rng) -> list[Group]:
     claims.append(Claim("partial_fit", model.certificate_))
     found = first(lambda: model.certify(batches))  # equal ones would count as one
     claims.append(of_svc("certify", model, n, found))
-    return [(binary(drawn, kind), claims)]
+    return [(binary(drawn, kind, cost=drawn.C * (weight * factor[codes])), claims)]
 
 
 def stored(rng: Rng, drawn: Drawn, kind: Kind, buffer: int, **options: Any) -> Any:

@@ -285,6 +285,12 @@ def weights(
     return weight, factor
 
 
+def balanced_factors(total: Vector) -> Vector:
+    """Return the "balanced" class weights, given each class's total sample weight."""
+    # compute_class_weight ignores the sample weights in older versions.
+    return total.sum() / (len(total) * np.where(total > 0, total, np.inf))
+
+
 def class_factors(
     class_weight: dict[Label, float] | str | None,
     classes: NDArray[np.generic],
@@ -292,8 +298,7 @@ def class_factors(
 ) -> Vector:
     """Return class weights, (n_classes,), given each class's total sample weight."""
     if class_weight == "balanced":
-        # compute_class_weight ignores the sample weights in older versions.
-        factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
+        factor = balanced_factors(total)
     elif class_weight is None:
         factor = np.ones(len(classes))
     else:

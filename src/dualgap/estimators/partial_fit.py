@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import zlib
@@ -26,9 +27,17 @@ from ..problems.reductions import OneVsRest
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.batch import begin, in_threads, seeds_of
-from ..training.stream import Stream, key_of
+from ..training.signed_stream import SignedStream
+from ..training.stream import Stream, add_exactly, key_of
 from .base import Estimator, need_duals
-from .input import check_sample_weight, checked, class_factors, refuse_masks, validated
+from .input import (
+    balanced_factors,
+    check_sample_weight,
+    checked,
+    class_factors,
+    refuse_masks,
+    validated,
+)
 
 #: Parameters that define the problem. They must not change between calls.
 FIXED = (
@@ -58,20 +67,6 @@ def _learns_in_batches(estimator: BaseEstimator) -> bool:
         raise AttributeError(
             f"multi_class={estimator.multi_class!r} is not supported by partial_fit, "
             "which learns each class against the rest; use multi_class='ovr'"
-        )
-    if isinstance(estimator.class_weight, str):
-        raise AttributeError(
-            f"class_weight={estimator.class_weight!r} is not supported by partial_fit, "
-            "which does not know the rows to come. Give a dict, with the weights "
-            "that sklearn.utils.class_weight.compute_class_weight('balanced', "
-            "classes=classes, y=y) finds for a sample of y"
-        )
-    if not estimator.penalize_intercept:
-        raise AttributeError(
-            "penalize_intercept=False is not supported by partial_fit, whose steps "
-            "on single rows cannot keep sum_i alpha_i y_i = 0. Use "
-            "penalize_intercept=True; with intercept_scaling=10 it penalises the "
-            "bias a hundredth as much"
         )
     return True
 
@@ -127,9 +122,10 @@ class PartialFit(Estimator[LinearBatch]):
         """Learn from one more batch of rows.
 
         The problem is ``fit``'s on the rows of all batches so far, with the same C for
-        every row. Dual coordinate descent sweeps the batch a few times
-        (``DCD(block_sweeps=...)``); earlier batches are not needed again. It requires
-        the solver "auto" or "dcd", ``multi_class="ovr"`` and a penalised intercept.
+        every row; "balanced" class weights are those of all rows so far. Dual
+        coordinate descent sweeps the batch a few times (``DCD(block_sweeps=...)``);
+        earlier batches are not needed again. It requires the solver "auto" or "dcd",
+        and ``multi_class="ovr"``.
 
         Parameters
         ----------
@@ -171,8 +167,8 @@ class PartialFit(Estimator[LinearBatch]):
         After a call, ``certificate_`` contains (per class, if there are more than two):
 
         - ``dual``, a lower bound on the least objective over all rows so far. It
-          includes a bound on the rounding of the sums, and apart from that it never
-          falls.
+          includes a bound on the rounding of the sums. Apart from that, it falls only
+          with a free intercept, or where new rows change "balanced" weights.
         - ``primal``, which is infinite: the objective sums over rows that are not kept.
           The status is "streamed", and the distance from the optimum is unknown.
         - With only one batch so far, ``primal`` and ``dual`` come from one exact pass
@@ -203,16 +199,23 @@ class PartialFit(Estimator[LinearBatch]):
                 _check_partial_fit_first_call(self, classes)
         codes = _codes(y, known)
         weight = check_sample_weight(sample_weight, X)
-        binary, key = self._binary_problems(X, known, codes, weight)
+        rows, key = self._rows(X, known, codes, weight)
+        totals = self._totals(key, len(known), codes, weight)
+        factor = self._factor(known, totals)
+        binary = _problems(rows, codes, weight, factor)
         alpha = self._duals_of_fit(codes, binary) if fitted else None
         stop = begin(self.time_limit)
         if first:  # only now, so that a failed first call changes nothing
             self._begin_stream(known, len(binary))
         batch = self._stream.open(key, len(codes))
+        if isinstance(self._stream, SignedStream):
+            self._stream.weigh(*self._sides(factor, totals), totals)
         if alpha is not None:
             self._stream.take_up(batch, binary, alpha)
             for name in ("support_", "dual_coef_", "history_"):
                 delattr(self, name)
+            if not self.penalize_intercept:
+                self._stream.w[:, -1] = self.intercept_
 
         def learn(k: int) -> None:
             problem = binary[k]
@@ -260,13 +263,17 @@ class PartialFit(Estimator[LinearBatch]):
             )
         self._check_unchanged()
 
+        stream = self._stream
+        totals = stream.classes if isinstance(stream, SignedStream) else []
+        factor = self._factor(self.classes_, totals)
+
         def problems() -> Iterator[tuple[bytes, list[BinaryProblem | None]]]:
             for batch in batches:
                 X, y = validated(self, batch[0], batch[1], reset=False)
                 weight = check_sample_weight(batch[2] if len(batch) > 2 else None, X)
                 codes = _codes(y, self.classes_)
-                binary, key = self._binary_problems(X, self.classes_, codes, weight)
-                yield key, binary
+                rows, key = self._rows(X, self.classes_, codes, weight)
+                yield key, _problems(rows, codes, weight, factor)
 
         begun = time.perf_counter()
         values = self._stream.prove(problems())
@@ -319,27 +326,30 @@ class PartialFit(Estimator[LinearBatch]):
         self.classes_ = classes
         seeds = seeds_of(self.random_state, problems)
         width = self.n_features_in_ + bool(self.fit_intercept)
-        self._stream = Stream.begin(width, seeds)
+        if self._by_sign:
+            free = not self.penalize_intercept
+            self._stream = SignedStream.signed(width, seeds, free)
+        else:
+            self._stream = Stream.begin(width, seeds)
         self._note_parameters()
         self._seconds = 0.0
 
     # -------------------------------------------------------------------- problems
 
-    def _binary_problems(
+    @property
+    def _by_sign(self) -> bool:
+        """Whether the sums of negative and positive rows are kept separately."""
+        return self.class_weight == "balanced" or not self.penalize_intercept
+
+    def _rows(
         self,
         X: MatrixLike,
         classes: NDArray[np.generic],
         codes: NDArray[np.intp],
         weight: Vector,
-    ) -> tuple[list[BinaryProblem | None], bytes]:
-        """Return the binary problems of a batch, and the key of the batch.
-
-        A problem is None if all its rows have weight 0.
-        """
+    ) -> tuple[BinaryProblem, bytes]:
+        """Return the rows of a batch as a problem, and the key of the batch."""
         reduction = OneVsRest(len(classes))
-        factors = class_factors(
-            self.class_weight, classes, np.ones(len(classes))
-        )  # of all classes, even if the batch lacks some
         threads = max(1, effective_n_jobs(self.n_jobs) // len(reduction))
         rows = BinaryProblem(
             X,
@@ -348,14 +358,52 @@ class PartialFit(Estimator[LinearBatch]):
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
             n_jobs=threads,
         )
-        binary: list[BinaryProblem | None] = []
-        for k in range(len(reduction)):
-            cost = reduction.weights(codes, k, weight, factors)
-            signs = reduction.signs(codes, k)
-            binary.append(rows.with_labels(signs, cost) if cost.any() else None)
-        return binary, key_of(rows, codes, weight)
+        return rows, key_of(rows, codes, weight)
+
+    def _totals(
+        self, key: bytes, classes: int, codes: NDArray[np.intp], weight: Vector
+    ) -> list[list[float]]:
+        """Return the weights of the classes so far, a new batch included.
+
+        Each is a few numbers with that exact sum; see :func:`add_exactly`.
+        """
+        if not self._by_sign:
+            return []
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            totals: list[list[float]] = [[] for _ in range(classes)]
+        else:
+            totals = [list(parts) for parts in stream.classes]
+        if stream is None or key not in stream.batches:
+            for parts, more in zip(
+                totals, np.bincount(codes, weight, classes).tolist(), strict=True
+            ):
+                add_exactly(parts, more)
+        return totals
+
+    def _factor(
+        self, classes: NDArray[np.generic], totals: list[list[float]]
+    ) -> Vector:
+        """Return the class weights; a batch may lack some of the classes."""
+        if self.class_weight == "balanced":
+            return balanced_factors(np.array([math.fsum(parts) for parts in totals]))
+        return class_factors(self.class_weight, classes, np.ones(len(classes)))
+
+    def _sides(
+        self, factor: Vector, totals: list[list[float]]
+    ) -> tuple[NDArray[np.float64], Vector]:
+        """Return the factors by sign and the total cost of every problem."""
+        reduction = OneVsRest(len(factor))
+        weights = [math.fsum(parts) for parts in totals]
+        cost = self.C * np.sum(reduction.costs(weights, factor.tolist()), axis=0)
+        if self.class_weight != "balanced":  # the costs of a batch never change
+            return np.ones((len(reduction), 2)), cost
+        if len(factor) == 2:
+            return factor[None], cost
+        return np.stack([np.ones_like(factor), factor], axis=1), cost
 
     def _tell(self, values: list[Bounds] | None) -> None:
         """Set the fitted attributes, from proved bounds or from D alone."""
@@ -404,6 +452,19 @@ def rows_of_fit(codes: NDArray[np.intp], rows: BinaryProblem | None) -> str | No
     sums = len(codes), int(codes.sum()), float(rows.q.sum())
     found = zlib.crc32(codes[::every].tobytes())
     return f"{sums} {zlib.crc32(rows.q[::every].tobytes(), found)}"
+
+
+def _problems(
+    rows: BinaryProblem, codes: NDArray[np.intp], weight: Vector, factor: Vector
+) -> list[BinaryProblem | None]:
+    """Return the binary problems of a batch; None where all rows have weight 0."""
+    reduction = OneVsRest(len(factor))
+    binary: list[BinaryProblem | None] = []
+    for k in range(len(reduction)):
+        cost = reduction.weights(codes, k, weight, factor)
+        signs = reduction.signs(codes, k)
+        binary.append(rows.with_labels(signs, cost) if cost.any() else None)
+    return binary
 
 
 def _first_classes(classes: ArrayLike | None) -> NDArray[np.generic]:

@@ -60,6 +60,8 @@ class BatchDuals:
     #: ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows, rounded down, shape
     #: (problems,).
     linear: Vector
+    #: ``sum a_i`` of either sign, where a `SignedStream` keeps the batch.
+    total: Vector = field(default_factory=lambda: np.empty(0))
     #: Number of times that the batch was given.
     times: int = 0
 
@@ -125,7 +127,8 @@ class Stream:
         """Start the first batch from these dual variables, shape (problems, n)."""
         for k, problem in enumerate(binary):
             if problem is not None:
-                self._take(k, problem, batch, np.minimum(alpha[k], problem.upper))
+                start = np.minimum(alpha[k], problem.upper)
+                self._take(k, problem, batch, start, self._norms(problem))
 
     def learn(
         self,
@@ -152,7 +155,7 @@ class Stream:
         self, k: int, problem: BinaryProblem, batch: BatchDuals, state: BatchState
     ) -> None:
         """Store what the sweeps have found."""
-        self._take(k, problem, batch, state.alpha)
+        self._take(k, problem, batch, state.alpha, state.q)
 
     def _state(
         self, k: int, problem: BinaryProblem, batch: BatchDuals, rng: core.Random
@@ -160,26 +163,40 @@ class Stream:
         """Return the state of the sweeps. Its w is not kept, as it is not exact."""
         return BatchState(
             problem, rng, new_order(problem.n), alpha=batch.alpha[k].copy(),
-            w=self.w[k].copy(), q=problem.q, active=problem.n,
+            w=self.w[k].copy(), q=self._norms(problem), active=problem.n,
         )  # fmt: skip
 
+    def _norms(self, problem: BinaryProblem) -> Vector:
+        """Return the squared norms of the rows in the sums of this stream."""
+        return problem.q
+
     def _take(
-        self, k: int, problem: BinaryProblem, batch: BatchDuals, alpha: Vector
+        self,
+        k: int,
+        problem: BinaryProblem,
+        batch: BatchDuals,
+        alpha: Vector,
+        q: Vector,
     ) -> None:
-        """Store new dual variables of a batch, and update w and the sums."""
+        """Store new dual variables of a batch, and update w and the sums.
+
+        `q`: squared norms of the rows, or larger numbers.
+        """
         by = alpha - batch.alpha[k]
         batch.alpha[k] = alpha
-        self._add_rows(k, problem, by, self.w[k])
+        self._add_rows(k, problem, by, q, self.w[k])
         self._note(k, batch, alpha, 0.5 * problem.delta * alpha * alpha)
 
-    def _add_rows(self, k: int, problem: BinaryProblem, by: Vector, w: Vector) -> None:
+    def _add_rows(
+        self, k: int, problem: BinaryProblem, by: Vector, q: Vector, w: Vector
+    ) -> None:
         """Add ``sum_i by_i y_i x_i`` to w, and a bound on the rounding to drift k.
 
         The steps update a w as well, but the rounding error of their updates is
         unknown.
         """
         w += problem.weighted_sum(by)
-        reach = float(np.abs(by) @ np.sqrt(problem.q))
+        reach = float(np.abs(by) @ np.sqrt(q))
         # Each change is a rounded difference, which counts like one more row.
         used = int(np.count_nonzero(by)) + 1
         length = math.sqrt(core.squared_norm(w))
