@@ -300,16 +300,13 @@ def linear_estimators() -> Iterator[Fit]:
             dualgap.LinearSVCCV([0.1, 1.0], cv=3, random_state=0), X, several
         ),
     )
-    yield (
-        "svm_path",
-        lambda: of_path(dualgap.model_selection.svm_path(X, y, [0.1, 1.0, 10.0])),
-    )
-    yield (
-        "svm_path/classes",
-        lambda: of_path(dualgap.model_selection.svm_path(X, several, [0.1, 1.0])),
-    )
+    svm_path = dualgap.model_selection.svm_path
+    yield "svm_path", lambda: of_path(svm_path(X, y, [0.1, 1.0, 10.0]))
+    yield "svm_path/classes", lambda: of_path(svm_path(X, several, [0.1, 1.0]))
     yield "warm_start", lambda: warm_started(X, y)
     yield "partial_fit", lambda: learned_in_batches(X, several)
+    signed = {"class_weight": "balanced", "penalize_intercept": False}
+    yield "partial_fit/signed", lambda: learned_in_batches(X, several, **signed)
 
 
 def of_path(path: Any) -> Parts:
@@ -326,9 +323,9 @@ def warm_started(X: Any, y: Any) -> Parts:
     return fitted(model.fit(X, y).set_params(C=2.0), X, y)
 
 
-def learned_in_batches(X: Any, y: Any) -> Parts:
+def learned_in_batches(X: Any, y: Any, **options: Any) -> Parts:
     """Learn twice from three batches, and prove the result over all of them."""
-    model = dualgap.LinearSVC(random_state=0)
+    model = dualgap.LinearSVC(random_state=0, **options)
     batches = [(X[k::3], y[k::3]) for k in range(3)]
     for _ in range(2):
         for batch in batches:

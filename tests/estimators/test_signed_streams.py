@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC
+from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.losses import SmoothedHinge
+from dualgap.problems import BinaryProblem
 from dualgap.solvers import DCD
+from dualgap.training.signed_stream import SignedStream, scaled
 from tests.estimators.test_partial_fit import Sealed, batches, data, learn
+from tests.twins import stream as twins
+from tests.twins.random import Random
 
 FREE, BALANCED = {"penalize_intercept": False}, {"class_weight": "balanced"}
 KINDS = {"free": FREE, "balanced": BALANCED, "both": FREE | BALANCED}
@@ -98,6 +102,33 @@ def test_the_bound_is_below_exact_values_and_optima_after_every_call(kind, loss)
     assert limit.dual <= proof.primal
     assert proof.dual <= limit.primal
     assert proof.dual == pytest.approx(found.dual, rel=1e-9)
+
+
+@losses
+@pytest.mark.parametrize("free", [False, True])
+def test_step_for_step_with_numpy(loss, free):
+    X, y = data(n=90, d=5, seed=3)
+    signs = np.where(y > 0, 1, -1).astype(np.int8)
+    twin, random = twins.SignedStream(5, free), Random(5)
+    stream, stop = SignedStream.signed(5 + free, [5], free), core.Stop()
+    solver, own, seen = DCD(block_sweeps=3), np.full(30, 2.0), set()
+    for name in (0, 1, 2, 1, 0, 0, 2):
+        part, factor = slice(30 * name, 30 * name + 30), [1.0 + name, 2.0 / (1 + name)]
+        problem = BinaryProblem(
+            X[part], signs[part], 1.0, loss=loss, fit_intercept=free,
+            sample_weight=own * np.where(signs[part] > 0, *factor[::-1]),
+            penalize_intercept=not free,
+        )  # fmt: skip
+        batch, seen = stream.open(str(name), 30), seen | {name}
+        rows = np.concatenate([signs[30 * k : 30 * k + 30] for k in seen])
+        cost = 2.0 * np.where(rows > 0, *factor[::-1]).sum(keepdims=True)
+        stream.weigh(np.array([factor]), cost, [])
+        stream.learn(0, problem, batch, solver, stop)
+        twin.learn(name, X[part], signs[part], own, problem.loss, factor, random, 3)
+        alpha = scaled(problem, batch.alpha[0], stream.factor[0])
+        np.testing.assert_allclose(alpha, twin.batches[name][3], atol=1e-10)
+        np.testing.assert_allclose(stream.w[0, :5], twin.w, atol=1e-10)
+        assert stream.w[0, -1] == pytest.approx(twin.bias, abs=1e-10) or not free
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")

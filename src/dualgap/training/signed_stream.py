@@ -137,12 +137,13 @@ class SignedStream(Stream):
         q: Vector,
     ) -> None:
         before, positive = batch.alpha[k].copy(), problem.y > 0
+        factor = by_sign(problem, self.factor[k])
         # Rows that have not moved keep their bits: the sums need not be changed.
         moved = alpha != scaled(problem, before, self.factor[k])
         stored = before.copy()
-        np.divide(alpha, by_sign(problem, self.factor[k]), out=stored, where=moved)
+        np.divide(alpha, factor, out=stored, where=moved)
         batch.alpha[k] = stored
-        bent = 0.5 * problem.delta * alpha * stored
+        bent = 0.5 * problem.delta * factor * stored * stored
         for j, rows in ((2 * k, ~positive), (2 * k + 1, positive)):
             by = np.where(rows, stored - before, 0.0)
             self._add_rows(j, problem, by, q, self.sums[j])
@@ -209,5 +210,9 @@ def by_sign(problem: BinaryProblem, factor: Vector) -> Vector:
 
 
 def scaled(problem: BinaryProblem, stored: Vector, factor: Vector) -> Vector:
-    """Return dual variables in their box, given stored ones and the factors."""
-    return np.minimum(by_sign(problem, factor) * stored, problem.upper)
+    """Return dual variables in their box, given stored ones and the factors.
+
+    Those that rounding keeps from their upper bound are at it.
+    """
+    found, upper = by_sign(problem, factor) * stored, problem.upper
+    return np.where(found >= (1.0 - 8 * Rounding.unit) * upper, upper, found)
