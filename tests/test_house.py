@@ -174,14 +174,14 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2610,
-    "estimators": 11259,
+    "estimators": 11249,
     "kernels": 1634,
     "models": 6317,
     "papers": 3300,
     "plot": 1066,
     "problems": 6821,
     "solvers": 11902,
-    "training": 2675,
+    "training": 2673,
 }
 
 

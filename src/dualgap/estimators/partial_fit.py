@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.batch import begin, in_threads, seeds_of
 from ..training.signed_stream import SignedStream
-from ..training.stream import Stream, add_exactly, key_of
+from ..training.stream import Stream, key_of
 from .base import Estimator, need_duals
 from .input import (
     balanced_factors,
@@ -365,40 +365,30 @@ class PartialFit(Estimator[LinearBatch]):
 
     def _totals(
         self, key: bytes, classes: int, codes: NDArray[np.intp], weight: Vector
-    ) -> list[list[float]]:
-        """Return the weights of the classes so far, a new batch included.
-
-        Each is a few numbers with that exact sum; see :func:`add_exactly`.
-        """
+    ) -> list[Fraction]:
+        """Return the weight of each class so far, a new batch included."""
         if not self._by_sign:
             return []
         stream = getattr(self, "_stream", None)
-        if stream is None:
-            totals: list[list[float]] = [[] for _ in range(classes)]
-        else:
-            totals = [list(parts) for parts in stream.classes]
-        if stream is None or key not in stream.batches:
-            for parts, more in zip(
-                totals, np.bincount(codes, weight, classes).tolist(), strict=True
-            ):
-                add_exactly(parts, more)
-        return totals
+        before = [Fraction()] * classes if stream is None else stream.classes
+        if stream is not None and key in stream.batches:
+            return before
+        more = np.bincount(codes, weight, classes).tolist()
+        return [old + Fraction(new) for old, new in zip(before, more, strict=True)]
 
-    def _factor(
-        self, classes: NDArray[np.generic], totals: list[list[float]]
-    ) -> Vector:
+    def _factor(self, classes: NDArray[np.generic], totals: list[Fraction]) -> Vector:
         """Return the class weights; a batch may lack some of the classes."""
         if self.class_weight == "balanced":
-            return balanced_factors(np.array([math.fsum(parts) for parts in totals]))
+            return balanced_factors(np.array(totals, dtype=np.float64))
         return class_factors(self.class_weight, classes, np.ones(len(classes)))
 
     def _sides(
-        self, factor: Vector, totals: list[list[float]]
+        self, factor: Vector, totals: list[Fraction]
     ) -> tuple[NDArray[np.float64], Vector]:
         """Return the factors by sign and the total cost of every problem."""
         reduction = OneVsRest(len(factor))
-        weights = [math.fsum(parts) for parts in totals]
-        cost = self.C * np.sum(reduction.costs(weights, factor.tolist()), axis=0)
+        costs = reduction.costs(list(map(float, totals)), factor.tolist())
+        cost = self.C * np.sum(costs, axis=0)
         if self.class_weight != "balanced":  # the costs of a batch never change
             return np.ones((len(reduction), 2)), cost
         if len(factor) == 2:

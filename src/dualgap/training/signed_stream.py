@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,8 @@ class SignedStream(Stream):
     factor: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     #: Sum of the costs of all rows, shape (problems,).
     cost: Vector = field(default_factory=lambda: np.zeros(0))
-    #: Weight of the rows of each class, as a few numbers with that exact sum.
-    classes: list[list[float]] = field(default_factory=list)
+    #: Weight of the rows of each class.
+    classes: list[Fraction] = field(default_factory=list)
 
     @classmethod
     def signed(cls, width: int, seeds: Sequence[int], free: bool) -> SignedStream:
@@ -82,10 +83,7 @@ class SignedStream(Stream):
         return batch
 
     def weigh(
-        self,
-        factor: NDArray[np.float64],
-        cost: Vector,
-        classes: list[list[float]],
+        self, factor: NDArray[np.float64], cost: Vector, classes: list[Fraction]
     ) -> None:
         """Set the factors of all rows so far, and let w follow."""
         self.factor, self.cost, self.classes = factor, cost, classes
