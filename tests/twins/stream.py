@@ -35,7 +35,7 @@ class Stream:
 
 
 class SignedStream:
-    """The same with factors of the costs by sign, and perhaps a free bias.
+    """A stream whose costs have factors by sign, and perhaps with a free bias.
 
     Changed factors rescale all dual variables of all batches. An unpenalised bias is
     the weight of a constant feature s, from the centre b/s on.

@@ -122,7 +122,7 @@ class PartialFit(Estimator[LinearBatch]):
         """Learn from one more batch of rows.
 
         The problem is ``fit``'s on the rows of all batches so far, with the same C for
-        every row; "balanced" class weights are those of all rows so far. Dual
+        every row; "balanced" class weights count all rows so far. Dual
         coordinate descent sweeps the batch a few times (``DCD(block_sweeps=...)``);
         earlier batches are not needed again. It requires the solver "auto" or "dcd",
         and ``multi_class="ovr"``.

@@ -1,6 +1,6 @@
 """Learning from batches with a free bias, or with costs that change from call to call.
 
-Problem    that of stream.py. With "balanced" class weights every batch changes the
+Problem    as in stream.py. With "balanced" class weights every batch changes the
            costs of all rows of one sign by the same factor: c_i = f c0_i, where f
            belongs to the sign and c0_i to the row. A free bias is not penalised, and
            the dual has the constraint sum_i a_i y_i = 0.
@@ -15,9 +15,9 @@ Guarantee  D is proved for a_i = t f g_i. A free bias needs t <= 1 with
            sum_i a_i y_i = 0, which one of the two signs has; otherwise t = 1. The
            rounding of t, f and all sums is counted. D may fall when the costs change,
            and with a free bias.
-Cost       that of stream.py and one more product with the batch, with a free bias two;
+Cost       as in stream.py, one more product with the batch, with a free bias two;
            2 d numbers more per problem.
-Source     those of stream.py and solvers/dcd.py.
+Source     as in stream.py and solvers/dcd.py
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class SignedStream(Stream):
 
 
 def by_sign(problem: BinaryProblem, factor: Vector) -> Vector:
-    """Return the factor of every row, given those of negative and positive rows."""
+    """Return the factor of every row, given the factors of either sign."""
     return np.where(problem.y > 0, factor[1], factor[0])
 
 
