@@ -1,31 +1,27 @@
 """Searches of dualgap.model_selection beside a plain loop over the same estimator.
 
-    python benchmarks/search_cells.py [--pairs N] [--table FILE]
+    python benchmarks/search_cells.py [--pairs N]
 
 Processor seconds of both on one thread, each search in a process of its own: the median
 of the ratios of N pairs of runs, in turn, with the least and the largest, of rbf and of
 linear SVMs on rows of 2, 10 and 26 classes, scaled within the folds ("inside") or once
-before. Five values of C, three of gamma, five folds. Writes FILE, by default
-docs/tables/search-cells.csv. Randomised and halving searches are scikit-learn's own
-loops, so they are not beside themselves.
+before. Five values of C, three of gamma, five folds. Writes
+docs/tables/search-cells.csv. Randomised and halving searches are such loops.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn.model_selection
-from harness import processor
 from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from tuning import TABLES, alone, load, timed
+from tuning import TABLES, alone, load, table, timed
 
 import dualgap.model_selection
 from dualgap import SVC, LinearSVC
@@ -80,15 +76,11 @@ def main() -> None:
     """Measure all cells, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--table", type=Path, default=TABLES / "search-cells.csv")
-    given = parser.parse_args()
-    print(processor())
-    lines = [HEADS.split(" | ")]
+    given, lines = parser.parse_args(), []
     for case in product((2, 10, 26), ("linear", "rbf"), ("before", "inside")):
         lines.append(cell(*case, given.pairs))
         print(*lines[-1], flush=True)
-    with given.table.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(lines)
+    (TABLES / "search-cells.csv").write_text(table(HEADS, lines), "utf-8")
 
 
 if __name__ == "__main__":
