@@ -174,14 +174,14 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2610,
-    "estimators": 11249,
+    "estimators": 11346,
     "kernels": 1634,
-    "models": 6317,
+    "models": 6320,
     "papers": 3300,
     "plot": 1066,
-    "problems": 6821,
+    "problems": 6892,
     "solvers": 11902,
-    "training": 2673,
+    "training": 2835,
 }
 
 

@@ -27,6 +27,7 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
+    LogisticRegression,
     OneClassSVM,
     model_selection,
     to_onnx,
@@ -284,14 +285,17 @@ def test_wrong_values_are_answered_with_the_ones_meant(data, face, name, value, 
     assert len(str(told.value)) < 500
 
 
-@pytest.mark.parametrize("face", [SVC, LinearSVC, SVR])
-def test_the_hard_margin_is_a_large_C(data, face):
-    with pytest.raises(ValueError, match=r"instead\. For a hard margin or no penalty"):
+@pytest.mark.parametrize("face", [SVR, LinearSVR, LogisticRegression])
+def test_no_penalty_is_a_large_C(data, face):
+    with pytest.raises(ValueError, match=r"instead\. For no penalty, train with"):
         face(C=np.inf).fit(*data)
+
+
+def test_the_hard_margin_is_reached_at_a_large_C():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.where(X[:, 0] > 0.0, 1, -1)
     X[:, 0] += 0.5 * y
-    hard, harder = (SVC(C=C, kernel="linear").fit(X, y) for C in (1e6, 1e7))
+    hard, harder = (SVC(C=C, kernel="linear").fit(X, y) for C in (1e6, np.inf))
     assert (y * hard.decision_function(X)).min() >= 1.0 - 1e-2
     assert hard.certificate_.dual <= harder.certificate_.primal
     assert harder.certificate_.dual <= hard.certificate_.primal

@@ -41,7 +41,7 @@ from dualgap.losses import RESIDUAL_LOSSES
 from dualgap.training import solve
 from dualgap_check import Proof, check
 
-from . import elastic_net, logistic, nu, squares
+from . import elastic_net, hard_margin, logistic, nu, squares
 from .attacks import (
     ATTACKS,
     Group,
@@ -81,6 +81,7 @@ __all__ = [
     "Tally",
     "counts",
     "elastic_net",
+    "hard_margin",
     "logistic",
     "nu",
     "run",

@@ -22,7 +22,7 @@ from dualgap.models import WhatIf
 from .. import qp
 from ..conftest import ROOT
 from ..proofs import certificate
-from . import lemke, logistic, nasty, nu, squares, statements
+from . import hard_margin, lemke, logistic, nasty, nu, squares, statements
 from .attacks import close
 from .statements import ATTACKS, Tally, counts, run
 from .verifier import (
@@ -486,6 +486,8 @@ LIES = [
     ("logistic", logistic, "solve", tight, "is above P*"),
     ("nu-svc", nu, "certify", closed, "is above P*"),
     ("nu-svr", nu, "certify", closed, "is above P*"),
+    ("hard-linear", hard_margin, "certify", closed, "is above P*"),
+    ("hard-kernel", hard_margin, "certify", closed, "is above P*"),
     ("ridge", squares, "certify", closed, "is above P*"),
     ("huber", squares, "certify", closed, "is above P*"),
     ("sigmoid", statements, "semidefinite", lambda _: True, "trains indefinite"),

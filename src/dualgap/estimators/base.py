@@ -43,8 +43,10 @@ from ..training.batch import (
     seeds_of,
     solve_batch,
 )
+from ..training.hard_margin import solve_hard_margin
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
+from .hard_margin import is_hard, softened
 from .input import FirstModel, TrainingData, checked
 from .parameters import (
     Count,
@@ -303,13 +305,17 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         stop = begin(self.time_limit) if stop is None else stop
         data = self._read(X, y, sample_weight)
         job = self._job(stop, on_epoch=on_epoch)
-        batch, solver = self._problems(data, job)
+        model, own = softened(self, data) if (hard := is_hard(self)) else (self, data)
+        batch, solver = model._problems(own, job)
         if all(given is None for given in first):
             warm = self._warm(batch, solver)
         else:
             warm = self._begin_at(batch, solver, job, first, "coef_init")
         job.tasks = self._tasks(data, batch, stop)
-        found = solve_batch(batch, solver, job, warm, warm is None)
+        if hard:
+            found = solve_hard_margin(batch, solver, job, warm)
+        else:
+            found = solve_batch(batch, solver, job, warm, warm is None)
         self._keep(data, batch, found)
         self._note_parameters()
         self.certificate_, self.n_iter_ = found.certificate, found.epochs
@@ -318,7 +324,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         job.tasks.end()
         name = type(self).__name__
         warn_of_failures(name, self.certificate_, batch.several)
-        if chance := self._chance(batch, found):
+        if not hard and (chance := self._chance(batch, found)):
             tell(f"{name}: {chance}", DegenerateWarning)
         return self
 
@@ -507,9 +513,7 @@ def is_silent() -> bool:
 
 
 def warn_of_failures(
-    name: str,
-    certificate: Certificate,
-    several: str = "problems",
+    name: str, certificate: Certificate, several: str = "problems"
 ) -> None:
     """Warn once if problems did not converge, and name the worst of them.
 

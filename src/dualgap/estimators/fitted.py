@@ -42,6 +42,7 @@ from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
 from ..problems.duals import Table, expanded
 from ..problems.elastic_net import l1_ratio_of, with_l1
+from ..problems.hard_margin import hard_margin
 from ..problems.kernel import Bias
 from ..problems.kernel_boxes import BoxProblem
 from ..problems.kernel_nu import NuClassification, NuRegression
@@ -69,11 +70,15 @@ class FittedProblem:
     label: ProblemLabel | None = None
     #: Bias of a kernel model.
     bias: float = 0.0
+    #: Whether the model is of C = inf, and the problem of a finite C.
+    hard: bool = False
 
     def certificate(self) -> Certificate:
         """Prove the model as it is; a kernel model has no dual value yet."""
         found: Certificate
-        if isinstance(self.problem, (KernelProblem, BoxProblem)):
+        if self.hard:
+            found = hard_margin(self.problem, self.w, self.bias)[1].certificate
+        elif isinstance(self.problem, (KernelProblem, BoxProblem)):
             found = self.problem.certify_model(self.w, self.bias)
         elif isinstance(self.problem, BinaryProblem):
             found = self.problem.certify(self.w)
@@ -142,12 +147,13 @@ def binary_of(
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
     copies: bool = True,
+    hard: bool = False,
 ) -> LinearBatch:
     """Return the problems that a linear classifier was trained on.
 
     Problems of pairs have copies of the rows of their classes or, if `copies` is False,
     all rows, where rows of other classes have weight 0. All columns stay: a model from
-    elsewhere may have weights for empty ones.
+    elsewhere may have weights for empty ones. `hard`: as for :func:`kernel_pairs`.
     """
     if terms.multi_class == "labels":
         check_consistent_length(X, y)
@@ -167,6 +173,11 @@ def binary_of(
             f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
             f"classes and {X.shape[1]} features need {expected}; give the training data"
         )
+    loss = get_loss(terms.loss or "hinge")
+    if hard:
+        C = 2.0 * float((terms.coef**2).sum(axis=1).max()) or 1.0
+        loss, factor = get_loss("hinge"), np.sign(factor)
+        weight = None if weight is None else np.sign(weight)
     batch = LinearBatch(
         X,
         classes if terms.classes is None else terms.classes,  # names of labels
@@ -177,7 +188,7 @@ def binary_of(
         C,
         copies=copies,
         narrow=False,
-        loss=get_loss(terms.loss or "hinge"),
+        loss=loss,
         fit_intercept=bool(terms.fit_intercept),
         intercept_scaling=terms.intercept_scaling,
         penalize_intercept=terms.penalize_intercept is not False,
@@ -187,11 +198,15 @@ def binary_of(
 
 
 def linear_problems(
-    terms: LinearTerms, batch: LinearBatch, table: Table | None = None
+    terms: LinearTerms,
+    batch: LinearBatch,
+    table: Table | None = None,
+    hard: bool = False,
 ) -> Iterator[FittedProblem]:
     """Yield the problems of a linear classifier with its models.
 
-    `table` has the dual variables of all rows, if they are known.
+    `table` has the dual variables of all rows, if they are known. `hard`: as for
+    :func:`binary_of`.
     """
     coef, bias = terms.coef, terms.intercept
     points = list(zip(coef, bias, strict=True))
@@ -203,7 +218,8 @@ def linear_problems(
         problem = batch.problem(k)
         w = problem.point(np.ascontiguousarray(own), intercept)
         alpha = None if table is None else batch.duals(table, k)
-        yield FittedProblem(problem, w, alpha, batch.place(k), batch.label(k))
+        rows, label = batch.place(k), batch.label(k)
+        yield FittedProblem(problem, w, alpha, rows, label, hard=hard)
 
 
 def table_of(model: BaseEstimator, n: int) -> Table | None:
@@ -313,12 +329,14 @@ def kernel_pairs(
     sample_weight: ArrayLike | None,
     whole: bool = False,
     used: bool = False,
+    hard: bool = False,
 ) -> Iterator[FittedProblem]:
     """Yield the pairs of classes of a fitted kernel classifier.
 
     Their problems have the rows of their classes or, with `whole`, all rows, where rows
     of other classes have weight 0. With `used`, they leave out rows that have neither a
-    weight nor a coefficient, as fits do.
+    weight nor a coefficient, as fits do. With `hard`, their finite C is above the dual
+    variables of a hard margin, which add up to twice its optimum, and weights are 1.
     """
     check_is_fitted(model)
     loss, kind_of_bias = "hinge", Bias(penalize_intercept=False)
@@ -340,6 +358,9 @@ def kernel_pairs(
     for k, pair in enumerate(reduction.subjects):
         costs = reduction.weights(codes, k, weight, factor)
         coef = reduction.entries(table, codes, k)
+        C = getattr(model, "C", 1.0)
+        if hard:
+            C, costs = 2.0 * float(np.abs(coef).sum()) or 1.0, np.sign(costs)
         rows = np.arange(len(codes))
         if used:
             rows = _in_use(costs, coef, np.isin(codes, pair))
@@ -357,7 +378,7 @@ def kernel_pairs(
             problem = KernelProblem(
                 gram,
                 signs,
-                model.C,
+                C,
                 loss=loss,
                 sample_weight=own,
                 rows=rows,
@@ -365,7 +386,7 @@ def kernel_pairs(
             )
             alpha = np.clip(signed * problem.y, 0.0, problem.upper)
         bias = float(model.intercept_[k])
-        yield FittedProblem(problem, signed, alpha, rows, labels[k], bias)
+        yield FittedProblem(problem, signed, alpha, rows, labels[k], bias, hard)
 
 
 def single_kernel(

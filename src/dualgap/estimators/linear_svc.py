@@ -60,6 +60,7 @@ from .parameters import (
     LinearSolver,
     LossLike,
     Positive,
+    PositiveOrInfinite,
     ProbabilityHints,
 )
 from .partial_fit import PartialFit, rows_of_fit
@@ -87,7 +88,8 @@ class LinearSVC(
     ----------
     C : float, default=1.0
         Weight of the loss, summed over the rows. A larger C fits the training data
-        more closely and takes longer.
+        more closely and takes longer. ``inf`` is the hard margin, without any loss:
+        classes that overlap raise an error.
     loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="squared_hinge"
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
@@ -243,7 +245,7 @@ class LinearSVC(
     array([0, 0, 0, 0, 0])
     """
 
-    C: Positive = 1.0
+    C: PositiveOrInfinite = 1.0
     _: KW_ONLY
     loss: LossLike = "squared_hinge"
     penalty: Literal["l1", "l2"] = "l2"

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 _ABOVE_0 = Interval(Real, 0, None, closed="neither")
 
 Positive: TypeAlias = Annotated[float, _ABOVE_0]
+#: C of a classifier, which may have a hard margin.
+PositiveOrInfinite: TypeAlias = Annotated[
+    float, Interval(Real, 0, None, closed="right")
+]
 NonNegative: TypeAlias = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Nu: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="right")]
@@ -367,7 +371,7 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     message = re.sub(r"\{'[^{}]*\}", lambda _: f"{{{names}}}", message)
     near = nearest(wrong, known, name) if wrong else None
     if name == "C" and isinstance(value, Real) and value == math.inf:
-        remedy = "For a hard margin or no penalty, train with a large C, such as 1e6."
+        remedy = "For no penalty, train with a large C, such as 1e6."
         return f"{message} {remedy}"
     if name == "max_iter" and isinstance(value, Real) and value == -1:
         remedy = "scikit-learn's -1 is no limit: leave it out for 10,000 epochs"

@@ -35,6 +35,7 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.reductions import OneVsOne
 from ..problems.rounding import Rounding
 from .fitted import FittedProblem, other_objective, refuse_other_rows
+from .hard_margin import is_hard
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -103,6 +104,11 @@ def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
         raise ValueError(
             "the penalty has an L1 norm, which a bound on the exact optimum does not "
             "support; train with the squared norm alone, penalty='l2'"
+        )
+    if is_hard(model):
+        raise ValueError(
+            "C=inf: a bound on the exact optimum needs a finite C; train with a large "
+            "one, such as 1e6"
         )
     certificate = getattr(model, "certificate_", None)
     landmarks = isinstance(getattr(model, "solver", None), Nystroem)

@@ -44,7 +44,13 @@ from .certain import CertainLabels
 from .fitted import FittedProblem, kernel_pairs
 from .input import TrainingData, labelled, refuse_masks
 from .kernels import KernelModel
-from .parameters import ClassWeight, Flag, KernelLoss, Positive, ProbabilityHints
+from .parameters import (
+    ClassWeight,
+    Flag,
+    KernelLoss,
+    PositiveOrInfinite,
+    ProbabilityHints,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -286,7 +292,8 @@ class SVC(CertainLabels, KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss, summed over the rows.
+        Weight of the loss, summed over the rows. ``inf`` is the hard margin, without
+        any loss, of the hinge: classes that overlap raise an error.
     loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
         Loss of the margin. By default the bias is unpenalised with the hinge, and
         penalised with the squared hinge.
@@ -387,7 +394,7 @@ class SVC(CertainLabels, KernelClassifier):
     array([0, 0, 0, 0, 0])
     """
 
-    C: Positive = 1.0
+    C: PositiveOrInfinite = 1.0
     _: KW_ONLY
     loss: KernelLoss = "hinge"
     solver: Annotated[

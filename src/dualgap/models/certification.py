@@ -27,6 +27,7 @@ from ..data.types import MatrixLike
 from ..estimators import LinearSVC, unwrap
 from ..estimators import originals as svm
 from ..estimators.fitted import kernel_pairs, other_objective, single_kernel
+from ..estimators.hard_margin import is_hard
 from ..estimators.input import checking
 from ..estimators.parameters import Jobs
 from ..estimators.svc import KernelClassifier
@@ -266,7 +267,8 @@ def _certify(model: BaseEstimator, given: dict[str, Any], on: TrainedOn) -> Cert
         _refuse(given, model)
         check_is_fitted(model)
         _agreed_of_one(C, model)
-        pairs = kernel_pairs(model, X, y, sample_weight, used=True)
+        hard = is_hard(model)
+        pairs = kernel_pairs(model, X, y, sample_weight, used=True, hard=hard)
         return certify_kernel(model, pairs, limits)
     if isinstance(model, LOGISTIC):
         _refuse(given, model)

@@ -27,6 +27,7 @@ from ..estimators.fitted import (
     linear_problems,
     terms_of_linear,
 )
+from ..estimators.hard_margin import is_hard
 from ..estimators.input import (
     ROWS,
     check_array,
@@ -127,9 +128,9 @@ def certify_linear(terms: LinearTerms, on: TrainedOn) -> Certificate:
     X, y, C, sample_weight, limits = on
     assert y is not None  # `certify` has refused that
     X = check_array(X, **ROWS)
-    parts = []
-    batch = binary_of(terms, X, y, C, sample_weight, limits.n_jobs)
-    for one in linear_problems(terms, batch):
+    parts, hard = [], math.inf == C
+    batch = binary_of(terms, X, y, C, sample_weight, limits.n_jobs, hard=hard)
+    for one in linear_problems(terms, batch, hard=hard):
         # The dual point from the margins costs no fit, and is tight for smooth losses.
         solver = solver_for(one.problem)
         proof = sharpened(one.certificate(), one.problem, solver, limits)
@@ -155,7 +156,7 @@ def degenerate_remarks(
     scheme = getattr(model, "multi_class", "ovr")
     linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
     binary = linear and hasattr(model, "classes_") and scheme != "crammer_singer"
-    if y is None or not binary:
+    if y is None or not binary or is_hard(model):
         return []
     if l1_ratio_of(model) > 0.0 or not hasattr(model, "loss"):
         empty = abs(model.coef_).max() == 0.0
