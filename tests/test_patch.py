@@ -263,7 +263,7 @@ def test_libsvm_reads_the_model_as_dualgap_does(case: Any, container: Any) -> No
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("LinearSVC", {"max_iter": 0}, "max_iter=0"),
     ("SVC", {"kernel": "sigmoid", "gamma": 1.0}, "indefinite"),
-    ("SVC", {"C": np.inf}, "C=inf"),
+    ("SVR", {"C": np.inf, "max_iter": 100}, "C=inf: dualgap needs a finite C"),
     ("SVC", {"gamma": 0.0}, "gamma=0.0"),
     ("SVC", {"kernel": "poly", "degree": 0}, "degree=0"),
     ("SVR", {"kernel": lambda A, B: -(A @ B.T)}, "indefinite"),
@@ -289,6 +289,31 @@ def test_scikit_learn_trains_what_dualgap_refuses(
     method = "predict" if name == "SVR" else "decision_function"
     one, other = (getattr(model, method)(X) for model in (ours, theirs))
     np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed", linear])
+def test_a_hard_margin_is_proved(kernel: Any) -> None:
+    X, y = cancer()
+    X = X @ X.T if kernel == "precomputed" else X
+    ours, theirs = both("SVC", {"C": np.inf, "kernel": kernel, "tol": 1e-6}, X, y)
+    assert ours.certificate_.certified
+    certificates = [dualgap.certify(model, X, y) for model in (ours, theirs)]
+    for one in certificates:
+        assert one.dual <= ours.certificate_.primal <= one.primal * (1.0 + 1e-5)
+    assert max(one.relative_gap for one in certificates) < 1e-2
+    assert (ours.decision_function(X) * np.where(y == 1, 1, -1)).min() > 1.0 - 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_scikit_learn_trains_a_hard_margin_of_rows_that_overlap(caplog: Any) -> None:
+    X, y = iris()
+    X, y = np.vstack([X, X[:1]]), np.append(y, y[-1])  # a row of two classes
+    with caplog.at_level(logging.INFO, logger="dualgap"):
+        ours, theirs = both("SVC", {"C": np.inf, "max_iter": 100}, X, y)
+    message = caplog.records[-1].getMessage()
+    assert "scikit-learn trains this model: C=inf: no model was found" in message
+    assert not hasattr(ours, "certificate_")
+    assert (ours.dual_coef_ == theirs.dual_coef_).all()
 
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")

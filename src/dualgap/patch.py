@@ -35,7 +35,7 @@ def patch_sklearn(names: str | Iterable[str] | None = None) -> Patch:
     `LinearSVC`, `SVC`, `NuSVC`, `LinearSVR`, `SVR`, `NuSVR` and `OneClassSVM` of
     scikit-learn are replaced by subclasses with the same signatures, defaults and
     attributes, whose fits are dualgap's and have a ``certificate_``. What dualgap does
-    not train, such as ``C=inf``, scikit-learn trains as before, and the logger
+    not train, such as ``gamma=0``, scikit-learn trains as before, and the logger
     "dualgap" says so.
 
     Call it before ``from sklearn.svm import ...``: a name that was imported earlier

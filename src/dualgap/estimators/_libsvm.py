@@ -30,14 +30,18 @@ from ..problems.kernel import KernelBatch
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.kernel_nu import InfeasibleNuError
 from ..training import Solution
+from ..training.hard_margin import InseparableError
 from . import originals
 from .base import silent_failures
+from .hard_margin import is_hard
 from .parameters import ClassWeight
 
 logger = logging.getLogger("dualgap")
 
 #: Fitted attributes that scikit-learn's classes do not have.
 _OWN = ("certificate_", "history_", "_fitted")
+#: Reasons to hand a fit on that only the fit finds.
+_REFUSED = IndefiniteKernelError, InfeasibleNuError, InseparableError
 #: Relative gap that a fit proves however large its tol is.
 _LARGEST_GAP = 1e-3
 #: Names of kernels that LIBSVM trains where their matrix is indefinite.
@@ -137,7 +141,7 @@ def train(
                 found = estimator.fit(X, y, sample_weight=weight)
         except ValueError as error:
             reason = str(error)
-            if not isinstance(error, (IndefiniteKernelError, InfeasibleNuError)):
+            if not isinstance(error, _REFUSED):
                 warnings.warn(
                     f"scikit-learn trains this {type(model).__name__}, because dualgap "
                     f"failed: {reason}",
@@ -161,13 +165,16 @@ def _unsupported(
 ) -> str | None:
     """Return why dualgap does not train a model, from its parameters and weights.
 
-    Only an indefinite kernel matrix and an infeasible nu, which scikit-learn reports,
-    are found during a fit. After any other error there `train` warns.
+    Only an indefinite kernel matrix, an infeasible nu, which scikit-learn reports, and
+    a hard margin without a separating model are found during a fit. After any other
+    error there `train` warns.
     """
     if len(y) != n or (weight is not None and weight.shape != (n,)):
         return "X, y and sample_weight differ in length, which scikit-learn reports"
-    if getattr(model, "C", 1.0) == np.inf:
-        return "C=inf: dualgap needs a finite C"
+    if is_hard(model) and not hasattr(model, "classes_"):
+        return "C=inf: dualgap needs a finite C for a regression"
+    if is_hard(model) and wants_probabilities(model):
+        return "C=inf: dualgap needs a finite C for probability=True"
     if model.max_iter == 0:
         return "max_iter=0: dualgap makes at least one epoch"
     kernel = getattr(model, "kernel", None)
