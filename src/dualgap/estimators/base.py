@@ -272,8 +272,8 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         ValueError
             If a parameter or an argument is invalid, X or y contains NaN or infinite
             values, a class or the whole fit has no row with a positive weight, a warm
-            start does not match the data, or a kernel matrix is not positive
-            semidefinite.
+            start does not match the data, a kernel matrix is not positive
+            semidefinite, or no model separates the rows with C=inf.
 
         Warns
         -----
