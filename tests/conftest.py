@@ -23,6 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What to do about a budget that is exceeded.
+OVER = (
+    "shorten, or raise {} by what a new feature needs, in the same commit, and say "
+    "what it replaces"
+)
 
 #: Whether this is `make sanitize`, which loads a sanitizer's runtime first.
 SANITIZED = "san" in os.environ.get("LD_PRELOAD", "")
