@@ -13,6 +13,7 @@ import sklearn.svm
 from sklearn.utils._param_validation import Interval
 
 import dualgap
+from dualgap.cli.fields import _fields as described
 from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators.base import Parameters
 from dualgap.models.plain import DEFAULTS
@@ -149,3 +150,12 @@ def test_solvers_that_need_the_hinge_say_so_in_one_sentence(solver: str) -> None
     )
     with pytest.raises(ValueError, match="use loss='hinge', or"):
         dualgap.LinearSVC(multi_class="crammer_singer").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_fields_of_a_docstring_that_cannot_be_parsed_are_refused() -> None:
+    class Other(dualgap.LinearSVC):
+        __doc__ = "Other.\n\nParameters\n----------\ntol : float\n    How near.\n"
+        own: float = 1.0
+
+    with pytest.raises(ValueError, match=r"of Other has no text for \['own'\]; write"):
+        described(Other)

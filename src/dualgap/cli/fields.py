@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from importlib import resources
+from pathlib import Path
 from typing import TypedDict
 
 from ..names import ALIASES, nearest
@@ -62,7 +63,10 @@ def _fields(estimator: type) -> Fields:
 
     from ..estimators.parameters import constraints_of
 
-    texts = _texts(estimator)
+    texts, own = _texts(estimator), estimator.__annotations__.keys() - {"_"}
+    if own and not own & texts.keys():
+        lacks = f"the docstring of {estimator.__name__} has no text for {sorted(own)}"
+        raise ValueError(f"{lacks}; write each as `name : type` and indented lines")
     found = {}
     for field in fields(estimator):
         if not field.init or field.default is MISSING:
@@ -122,8 +126,7 @@ def reader(name: str, words: Sequence[str], intervals: Sequence[Range]) -> Reade
         if (alias := ALIASES.get(name, {}).get(text.lower())) in words:
             return alias
         for interval in intervals:
-            value = _number(text, interval)
-            if value is not None:
+            if (value := _number(text, interval)) is not None:
                 return value
         some = words if len(words) < MANY else [*words[:8], "and others"]
         shown = [spelled(w) if w[:1].isalnum() else repr(w) for w in some]
@@ -282,8 +285,7 @@ def reader_of(key: str, fields: Sequence[Field]) -> Reader:
         for field in fields
         for low, high, closed, is_whole in field["numbers"]
     )
-    own = _READERS.get(key)
-    return own or reader(key, list(words), list(intervals))
+    return _READERS.get(key) or reader(key, list(words), list(intervals))
 
 
 _READERS: dict[str, Reader] = {
@@ -299,6 +301,4 @@ _READERS: dict[str, Reader] = {
 
 
 if __name__ == "__main__":
-    target = str(resources.files(__package__).joinpath("fields.json"))
-    with open(target, "w", encoding="utf-8") as file:
-        file.write(as_text(described()))
+    Path(__file__).with_name("fields.json").write_text(as_text(described()), "utf-8")
