@@ -178,7 +178,7 @@ ROOMS = {
     "cli": 4212,
     "data": 5842,
     "distributed": 2610,
-    "estimators": 11353,
+    "estimators": 11352,
     "kernels": 1634,
     "models": 6320,
     "papers": 3300,

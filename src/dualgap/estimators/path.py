@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike, Parameters
-from ..losses import LOSSES, Loss, Vector
+from ..losses import LOSSES, Vector
 from ..problems.batch import Batch
 from ..problems.elastic_net import least_C
 from ..solvers import Solver
@@ -29,7 +29,7 @@ from .input import (
 )
 from .linear_svc import LinearSVC
 from .logistic import LogisticRegression
-from .parameters import ClassWeight
+from .parameters import ClassWeight, LossLike
 from .search import grid_of
 
 B = TypeVar("B", bound=Batch)
@@ -68,8 +68,7 @@ def svm_path(
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
-    loss: Loss
-    | Literal["hinge", "squared_hinge", "smoothed_hinge", "logistic"] = "squared_hinge",
+    loss: LossLike | Literal["logistic"] = "squared_hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
     atol: float = 0.0,
