@@ -180,10 +180,10 @@ ROOMS = {
     "distributed": 2610,
     "estimators": 11352,
     "kernels": 1634,
-    "models": 6320,
+    "models": 6317,
     "papers": 3300,
     "plot": 1066,
-    "problems": 6892,
+    "problems": 6883,
     "solvers": 11902,
     "training": 2835,
 }

@@ -19,7 +19,6 @@ from dualgap import (
     core,
     load_model,
     save_model,
-    to_onnx,
 )
 from dualgap.kernel import BlockSolver, KernelRegression, Linear
 from dualgap.losses import EpsilonInsensitive, Pinball, get_residual_loss
@@ -197,18 +196,6 @@ def test_files_certify_and_bounds(estimator, tmp_path):
         assert proof.relative_gap <= 1e-3
         lower, upper = model.coef_bounds() if hasattr(model, "warm_start") else (0, 0)
         assert np.all(lower <= upper)
-
-
-@both
-def test_onnx(estimator):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    X, y, _ = data(n=60)
-    for quantile in (0.3, [0.1, 0.9]):
-        model = clone(estimator).set_params(quantile=quantile).fit(X, y)
-        text = to_onnx(model, dtype=np.float64).SerializeToString()
-        (found,) = runtime.InferenceSession(text).run(None, {"X": X})
-        np.testing.assert_allclose(found, model.predict(X), rtol=1e-9, atol=1e-9)
 
 
 def test_a_warm_start_needs_the_same_quantiles():

@@ -507,26 +507,16 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
          r"use LinearSVC\(multi_class='ovr'\)"),
         (lambda _: loo_bounds(together(), X, TWO, refine="all"), "refine"),
         # -------------------------------------------------------------- models
-        *((lambda at, use=use: use(labels(), at / "file"), "a column of y per label")
-          for use in (
-              lambda m, _: loo_bounds(m, X, TABLE), lambda m, _: cv_bounds(m, X, TABLE),
-              write_liblinear, lambda m, at: write_proof(m, X, TABLE, at))),
+        *((lambda _, use=use: use(labels(), X, TABLE), "a column of y per label")
+          for use in (loo_bounds, cv_bounds)),
         (lambda at: save_model(fitted(LogisticRegression, solver=LogisticNewton()),
                                at / "m"), "solver"),
-        *((lambda at, kind=kind: write_proof(fitted(kind, "targets", loss="quantile"),
-                                             X, TARGET, at / "proof"),
-           "loss='quantile' has no proof file") for kind in (LinearSVR, SVR)),
         *((lambda _, kind=kind: dualgap.report(
             fitted(kind, "targets", loss="quantile", quantile=(0.1, 0.9)), X, TARGET),
            "report is about one quantile") for kind in (LinearSVR, SVR)),
         *((lambda _, kind=kind: fitted(
             kind, "targets", loss="quantile", quantile=(0.1, 0.9)).score(X, TARGET),
            r"has several; use .*mean_pinball_loss") for kind in (LinearSVR, SVR)),
-        (lambda at: write_liblinear(fitted(LinearSVR, "targets", loss="quantile"),
-                                    at / "m"),
-         "'quantile' is not supported by LIBLINEAR"),
-        (lambda at: write_libsvm(fitted(SVR, "targets", loss="quantile"), at / "m"),
-         "'quantile' is not supported by LIBSVM"),
         (lambda _: certify(np.zeros(8), X, TARGET, 1.0, loss="quantile"),
          "give quantile=0.9"),
         (lambda _: certify(np.zeros(8), X, TARGET, 1.0, quantile=0.9),
@@ -537,21 +527,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
         (lambda at: write_libsvm(kernel(), at / "m"), "whole numbers"),
         (lambda at: write_liblinear(LinearSVC().fit(X, 2**40 + (TWO == "ant")),
                                     at / "m"), "whole numbers"),
-        (lambda at: write_liblinear(
-            LinearSVC(loss="smoothed_hinge").fit(X, TWO == "ant"), at / "m"),
-         "smoothed_hinge"),
-        (lambda at: write_libsvm(SVC(kernel="laplacian").fit(X, 1 * (TWO == "ant")),
-                                 at / "m"), "Laplacian"),
-        (lambda at: write_liblinear(
-            LinearSVC(multi_class="ovo").fit(X, np.arange(90) % 3), at / "m"),
-         "multi_class='ovo' is not supported by LIBLINEAR"),
-        (lambda at: write_proof(fitted(SVC, kernel="laplacian"), X, TWO, at / "proof"),
-         "laplacian' has no proof file"),
         (lambda at: write_proof(SVC(kernel="precomputed").fit(X @ X.T, TWO), X @ X.T,
                                 TWO, at / "proof"), "precomputed' has no proof file"),
-        (lambda at: write_proof(fitted(LinearSVC, loss="smoothed_hinge"), X, TWO,
-                                at / "proof"), "smoothed_hinge"),
-        (lambda at: write_proof(together(), X, TWO, at / "proof"), "crammer_singer"),
         (lambda at: write_proof(linear(), X[:9], TWO[:9], at / "proof"),
          "trained on 90; give the training rows"),
         *((lambda at, read=read: read(text(at, "a,b,label\n1,2,0\n")),
@@ -563,8 +540,6 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
          "not the training data"),
         (lambda _: certify(scaled(0.0), X, TARGET),
          r"scale_=0\.0 is not a positive number"),
-        (lambda _: dualgap.to_onnx(fitted(LogisticRegression, "labels")),
-         "a column of y per label"),
         *((lambda at, own=own: save_model(
             SVC(kernel=own).fit(X, TWO), at / "m"),
            "is a function, which a model file cannot hold")
@@ -618,12 +593,6 @@ CALLS: dict[type[Exception], list[tuple[Callable[[Path], object], str]]] = {
          "RidgeClassifier; give a linear model"),
         (lambda at: write_proof(fitted(others.LogisticRegression), X, TWO, at / "p"),
          "LogisticRegression has no proof file"),
-        (lambda at: write_libsvm(linear(), at / "m"),
-         "type LinearSVC, .* kernel models; use write_liblinear"),
-        (lambda at: write_liblinear(fitted(LogisticRegression), at / "m"),
-         "type LogisticRegression, but LIBLINEAR's files are for linear models"),
-        (lambda at: write_liblinear(kernel(), at / "m"),
-         "type SVC, .* linear models; use write_libsvm"),
         (lambda at: write_libsvm(fitted(LinearSVCCV, Cs=(1.0,)), at / "m"),
          "give its best_estimator_"),
         (lambda at: write_liblinear(fitted(sklearn.svm.SVC), at / "m"),

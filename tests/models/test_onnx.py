@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
@@ -73,15 +72,6 @@ def sample(classes, dtype=np.float64):
     return (X[kept] / 16.0).astype(dtype), y[kept]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_linear(classes, fit_intercept, dtype):
-    X, y = sample(classes)
-    model = LinearSVC(C=10.0, fit_intercept=fit_intercept).fit(X, y)
-    assert len(np.unique(assert_served(model, X, dtype))) == classes
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("trained", [np.float32, np.float64])
@@ -111,28 +101,6 @@ def test_clusters_far_apart(kernel, spread):
     if kernel == "rbf":
         _, scores = served(to_onnx(model, dtype=np.float64), beyond, np.float64)
         np.testing.assert_allclose(scores.ravel(), model.intercept_, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        SVC(kernel="poly", coef0=1.0, decision_function_shape="ovr"),
-        SVC(kernel="poly", coef0=1.0, decision_function_shape="ovo"),
-        SVC(solver="nystroem", random_state=0),
-        SVC(),
-        LinearSVC(),
-        LinearSVC(multi_class="ovo", class_weight="balanced"),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-@pytest.mark.cases(None)
-def test_pairs_landmarks_and_sparse_models(model, layout):
-    X, y = sample(5)
-    model = clone(model).fit(layout(X), y)
-    if layout is not np.asarray and isinstance(model, LinearSVC):
-        model.sparsify()
-    assert_served(model, X, np.float64)
 
 
 def test_ties_are_broken_as_the_model_breaks_them():
@@ -304,26 +272,6 @@ def single(kernel=None, dtype=np.float64):
         return X, (LinearSVR(epsilon=0.1).fit(X, y), LinearOneClassSVM(0.2).fit(X))
     given = {"kernel": kernel, "gamma": 1e-3 if kernel == "sigmoid" else "scale"}
     return X, (SVR(C=10.0, **given).fit(X, y), OneClassSVM(nu=0.2, **given).fit(X))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kernel", [None, "linear", "poly", "rbf", "laplacian"])
-def test_regression_and_one_class(kernel, dtype):
-    X, (regression, novelty) = single(kernel, dtype)
-    (found,) = served(to_onnx(regression, dtype=dtype), X, dtype)
-    expected = regression.predict(X)
-    assert found.shape == expected.shape
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, atol=ACCURACY * np.abs(expected).max())
-    label, scores = served(to_onnx(novelty, dtype=dtype), X, dtype)
-    expected = novelty.decision_function(X)
-    size = abs(float(novelty.offset_[0]))
-    np.testing.assert_allclose(scores, expected, rtol=0, atol=ACCURACY * size)
-    clear = np.abs(expected) > ACCURACY * size  # many lie on the plane itself
-    assert 10 < (label[clear] < 0).sum() < clear.sum()
-    np.testing.assert_array_equal(label[clear], novelty.predict(X)[clear])
-    if dtype == np.float64:
-        np.testing.assert_array_equal(label[expected == 0.0], 1)
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])

@@ -26,7 +26,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import dualgap
 import dualgap.plot
 from dualgap.estimators import drop_ins, originals, unwrap
-from dualgap_check import Proof, check
+
+from ..laws import test_exports as exports
+from ..laws.subjects import values
+from ..laws.test_exports import assert_same
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
@@ -82,6 +85,17 @@ def certified(found):
     return [round(part.primal, 4) for part in found], found.relative_gap <= 1e-3
 
 
+def by_way(way):
+    """Return a function that checks what comes back from a way out of a model."""
+
+    def run(model, X, y, folder):
+        found = way(model, X, y, folder / "model")
+        assert_same(found, values(model, X))
+        return list(found.values())
+
+    return run
+
+
 def run_certify(model, X, y, folder):
     return certified(dualgap.certify(model, X, y))
 
@@ -112,50 +126,12 @@ def run_report(model, X, y, folder):
     return re.findall("<h[23]>.*?</h[23]>", page)
 
 
-def run_save_model(model, X, y, folder):
-    dualgap.save_model(model, folder / "model", notes={"a": 1})
-    again, notes = dualgap.load_model(folder / "model", return_notes=True)
-    assert notes == {"a": 1}
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    return predictions(again, X)
-
-
-def run_to_onnx(model, X, y, folder):
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    proto = dualgap.to_onnx(model, dtype=np.float64)
-    session = ort.InferenceSession(
-        proto.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    *labels, scores = session.run(None, {"X": X})
-    if labels:
-        np.testing.assert_array_equal(labels[0], model.predict(X))
-    np.testing.assert_allclose(scores, predictions(model, X), atol=1e-9)
-    return scores
-
-
 def run_what_if(model, X, y, folder):
     found = dualgap.models.what_if(model, X, y, without=[0, 1])
     refitted = found.refit(1e-3)
     assert type(refitted) is getattr(dualgap, type(refitted).__name__)
     assert refitted.certificate_.certified
     return found.certified_labels(X), found.radius < np.inf
-
-
-def run_write_liblinear(model, X, y, folder):
-    dualgap.models.write_liblinear(model, folder / "model")
-    return predictions(dualgap.models.read_liblinear(folder / "model"), X)
-
-
-def run_write_libsvm(model, X, y, folder):
-    dualgap.models.write_libsvm(model, folder / "model")
-    return predictions(dualgap.models.read_libsvm(folder / "model"), X)
-
-
-def run_write_proof(model, X, y, folder):
-    found = dualgap.models.write_proof(model, X, y, folder / "proof")
-    check(Proof((folder / "proof").read_bytes()))
-    return certified(found)
 
 
 def run_boundary(model, X, y, folder):
@@ -216,13 +192,13 @@ FUNCTIONS = {
     "influence": run_influence,
     "loo_bounds": run_loo_bounds,
     "report": run_report,
-    "save_model": run_save_model,
+    "save_model": by_way(exports.by_model_file),
     "shapley_values": run_shapley_values,
-    "to_onnx": run_to_onnx,
+    "to_onnx": by_way(exports.by_onnx),
     "what_if": run_what_if,
-    "write_liblinear": run_write_liblinear,
-    "write_libsvm": run_write_libsvm,
-    "write_proof": run_write_proof,
+    "write_liblinear": by_way(exports.by_liblinear),
+    "write_libsvm": by_way(exports.by_libsvm),
+    "write_proof": by_way(exports.by_proof),
     "BoundaryDisplay.from_estimator": run_boundary,
     "ConvergenceDisplay.from_estimator": run_convergence,
     "ConvergenceDisplay.from_estimators": run_convergences,
@@ -388,9 +364,9 @@ def test_balanced_classes_count_rows_as_scikit_learn_does():
 def test_without_a_fit(name, tmp_path):
     X, y = rows(2)
     model = getattr(drop_ins, name)()
-    for run in (run_to_onnx, run_save_model, run_write_libsvm, run_write_liblinear):
+    for function in ("to_onnx", "save_model", "write_libsvm", "write_liblinear"):
         with pytest.raises(NotFittedError):
-            run(model, X, y, tmp_path)
+            FUNCTIONS[function](model, X, y, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:The `probability` parameter")
@@ -405,11 +381,11 @@ def test_models_that_scikit_learn_has_trained(tmp_path):
     for model in (probable, sparse_):
         assert not hasattr(model, "certificate_")
         assert not hasattr(model, "history_")
-        run_to_onnx(model, X, y, tmp_path)
+        FUNCTIONS["to_onnx"](model, X, y, tmp_path)
         with pytest.raises(ValueError, match=r"SVC without a certificate, which a mod"):
             dualgap.save_model(model, tmp_path / "model")
-    run_write_libsvm(probable, X, y, tmp_path)
-    run_write_liblinear(sparse_, X, y, tmp_path)
+    FUNCTIONS["write_libsvm"](probable, X, y, tmp_path)
+    FUNCTIONS["write_liblinear"](sparse_, X, y, tmp_path)
     weight = (
         np.arange(1, len(y) + 1) % 3.0
     )  # LIBSVM numbers the rows of positive weight

@@ -40,7 +40,7 @@ from ..losses import (
 from ..problems.base import Claim, Problem
 from ..problems.batch import LinearBatch
 from ..problems.binary import BinaryProblem
-from ..problems.duals import Table, expanded
+from ..problems.duals import Table, dense_table, expanded
 from ..problems.elastic_net import l1_ratio_of, with_l1
 from ..problems.hard_margin import hard_margin
 from ..problems.kernel import Bias
@@ -119,7 +119,7 @@ class LinearTerms:
 def terms_of_linear(model: BaseEstimator) -> LinearTerms:
     """Return coefficients and parameters of a fitted linear classifier."""
     check_is_fitted(model)
-    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    coef = np.atleast_2d(np.asarray(dense_table(model.coef_), np.float64))
     multi_class = getattr(model, "multi_class", "ovr")
     if has_labels(model):
         multi_class = "labels"

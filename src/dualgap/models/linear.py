@@ -40,6 +40,7 @@ from ..losses import LOSSES, RESIDUAL_LOSSES
 from ..problems.base import Claim
 from ..problems.batch import Batch, SingleBatch
 from ..problems.constant import constant_sentence
+from ..problems.duals import dense_table
 from ..problems.elastic_net import ElasticNetProblem, l1_ratio_of
 from ..problems.logistic import LabelsBatch, LogisticProblem
 from ..problems.reductions import has_labels, weights_of_rows
@@ -182,7 +183,7 @@ def _told(sentence: str) -> list[str]:
 def logistic_terms(model: BaseEstimator) -> LinearTerms:
     """Return coefficients and problem of an estimator of LOGISTIC, or refuse it."""
     check_is_fitted(model)
-    name, two = type(model).__name__, len(model.coef_) == 1
+    name, two = type(model).__name__, model.coef_.shape[0] == 1
     l1 = l1_ratio_of(model)
     if (several := hasattr(model, "Cs")) or not model.C < math.inf:
         single = "C=C_[0]" if several else "a large C, such as 1e6, for no penalty"
@@ -201,7 +202,7 @@ def logistic_terms(model: BaseEstimator) -> LinearTerms:
             f"{name}(multi_class='ovr') trains each class by itself; certify the row "
             "of each class by its coefficients"
         )
-    coef = np.asarray(getattr(model.coef_, "toarray", lambda: model.coef_)())
+    coef = dense_table(model.coef_)
     return LinearTerms(
         coef=coef,
         intercept=model.intercept_,

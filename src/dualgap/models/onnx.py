@@ -36,7 +36,7 @@ from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
-from ..problems.reductions import refuse_labels
+from ..problems.reductions import Joint, OneVsOne, OneVsRest, refuse_others
 from .onnx_graph import (
     _LARGEST,
     _OPSET,
@@ -375,7 +375,7 @@ def _checked(model: BaseEstimator) -> Model:
         )
     check_is_fitted(model)
     model = own(model)
-    refuse_labels(model, "to_onnx")
+    refuse_others(model, "to_onnx", OneVsRest, OneVsOne, Joint)
     if not isinstance(model, Model):
         raise TypeError(f"model is a {type(model).__name__}; give an SVM of dualgap")
     if not hasattr(model, "kernel"):

@@ -25,6 +25,7 @@ from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
 from ..losses import Vector
+from ..problems.reductions import OneVsOne, reduction_in
 
 if TYPE_CHECKING:
     import onnx
@@ -147,7 +148,7 @@ def _outputs(
         scores = graph.node("MatMul", X, graph.constant(_double(coef.T)))
         scores = graph.node("Add", scores, graph.constant(_double(model.intercept_)))
         elected = scores
-        if model.multi_class == "ovo" and len(labels) > 2:
+        if isinstance(reduction_in(model), OneVsOne):
             values = graph.node("Neg", scores)  # positive for the first of a pair
             scores, elected = _elect(graph, len(labels), values, True, True)
     else:

@@ -20,7 +20,8 @@ from ..estimators.regression import SVR, LinearSVR
 from ..estimators.svc import SVC, KernelClassifier
 from ..kernels.functions import Kernel
 from ..losses import get_loss
-from ..problems.reductions import refuse_labels
+from ..problems.duals import dense_table
+from ..problems.reductions import Joint, OneVsRest, reduction_in, refuse_others
 from .peer_files import (
     LIBLINEAR_JOINT,
     LIBLINEAR_LOSSES,
@@ -141,12 +142,11 @@ def write_liblinear(
     TypeError
         If the model is not linear.
     ValueError
-        If a class is not a whole number, LIBLINEAR does not have the loss, or the model
-        was trained one versus one.
+        If a class is not a whole number, or LIBLINEAR does not have the loss or the
+        problems of several classes, such as pairs.
     """
     model = own(model)
     check_is_fitted(model)
-    refuse_labels(model, "write_liblinear")
     svm = hasattr(model, "loss") and hasattr(model, "intercept_scaling")
     if not (svm or isinstance(model, LinearOneClassSVM)):
         kernel = hasattr(model, "_fitted_kernel")
@@ -162,26 +162,23 @@ def write_liblinear(
         )
         return
     labels: tuple[int, ...] = ()
+    joint = False
     losses: dict[str, str] = {**LIBLINEAR_RESIDUAL_LOSSES}
     if hasattr(model, "classes_"):
+        refuse_others(model, "LIBLINEAR", OneVsRest, Joint)
+        joint = isinstance(reduction_in(model), Joint)
         labels, losses = _whole(model.classes_, "LIBLINEAR"), {**LIBLINEAR_LOSSES}
-        if getattr(model, "multi_class", "ovr") == "ovo" and len(labels) > 2:
-            raise ValueError(
-                "multi_class='ovo' is not supported by LIBLINEAR; train with "
-                "multi_class='ovr', or use save_model or to_onnx"
-            )
         loss = get_loss(model.loss).name
     else:
         loss = str(model.loss)
     kinds = {loss: kind for kind, loss in reversed(losses.items())}
-    joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     kinds |= {loss: LIBLINEAR_JOINT} if joint else {}
     if loss not in kinds:
         known = " or ".join(map(repr, sorted(kinds)))
         raise ValueError(
             f"loss={loss!r} is not supported by LIBLINEAR; train with {known}"
         )
-    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    coef = np.atleast_2d(np.asarray(dense_table(model.coef_), dtype=np.float64))
     scaling = float(model.intercept_scaling) if model.fit_intercept else -1.0
     if model.fit_intercept:
         bias = np.broadcast_to(np.asarray(model.intercept_) / scaling, len(coef))

@@ -97,11 +97,9 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     if n is not None:
         size = tensors["support"].size if "support" in tensors else -1
         expected["support"] = (("I64",), (-1,))
-        tables = classes if together else problems
-        if kind == "ovo":
-            tables = classes - 1
+        tables = reduction.tables if hasattr(model, "classes_") else problems
         expected |= file.matrix_shapes(tensors, "dual_coef", tables, size)
-    if "n_support" in tensors and name == "LinearSVC":
+    if "n_support" in tensors and hasattr(model, "multi_class"):
         expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
     one = together or (name == "LogisticRegression" and kind != "labels")

@@ -44,7 +44,7 @@ from ..estimators.fitted import (
 from ..estimators.input import check_array, checking, encode
 from ..kernels.functions import Polynomial, refuse_items
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.reductions import OneVsOne, certificate_of, refuse_labels
+from ..problems.reductions import OneVsOne, OneVsRest, certificate_of, refuse_others
 from .linear import linear_terms
 from .single_problems import single_terms
 
@@ -191,7 +191,7 @@ def write_proof(
     docs/proof-format.md specifies the file and what is checked.
     """
     steps, model = taken_apart(model)
-    refuse_labels(model, "write_proof")
+    refuse_others(model, "write_proof", OneVsRest, OneVsOne)
     check_target(path)
     if hasattr(model, "_items"):
         refuse_items("write_proof")

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..certificate import Bounds
-from ..losses import Loss, Vector, get_loss
+from ..losses import Loss, Vector
 from .batch import LinearBatch
-from .reductions import OneVsOne
+from .reductions import OneVsRest
 
 
 @dataclass(frozen=True)
@@ -200,15 +200,7 @@ def label_sentence(
             "both kinds"
         )
     if found:
-        sentences.append(
-            sentence_about(
-                found,
-                batch.names,
-                loss=batch.rows.loss,
-                several="labels",
-                class_weight=class_weight,
-            )
-        )
+        sentences.append(sentence_about(found, batch, class_weight))
     return ". Moreover, ".join(sentences)
 
 
@@ -239,16 +231,8 @@ def constant_sentence(
     `by_pairs` tells whether the estimator can train pairs of classes instead.
     """
     found = constant_problems(batch, models, bounds, tol, atol)
-    if not found:
-        return ""
-    scheme = "ovo" if isinstance(batch.reduction, OneVsOne) else "ovr"
-    return sentence_about(
-        found,
-        batch.names,
-        loss=batch.rows.loss,
-        multi_class=scheme if by_pairs else None,
-        class_weight=class_weight,
-    )
+    by_pairs = by_pairs and type(batch.reduction) is OneVsRest and len(batch.names) > 1
+    return sentence_about(found, batch, class_weight, by_pairs) if found else ""
 
 
 class DegenerateWarning(UserWarning):
@@ -272,25 +256,19 @@ def names_of(found: Sequence[int], names: Sequence[str], several: str) -> str:
 
 def sentence_about(
     found: Sequence[int],
-    names: Sequence[str],
-    *,
-    loss: str | Loss,
-    multi_class: str | None = None,
-    several: str = "",
-    class_weight: object = None,
+    batch: LinearBatch,
+    class_weight: object,
+    by_pairs: bool = False,
 ) -> str:
     """Return a sentence about models that are no better than a constant.
 
-    `multi_class` is None for an estimator that has no such parameter. `several` is a
-    plural noun for the problems: classes, or pairs with "ovo".
+    `by_pairs` tells whether pairs of classes are a remedy.
     """
-    who = names_of(
-        found, names, several or ("pairs" if multi_class == "ovo" else "classes")
-    )
+    who = names_of(found, batch.names, batch.several)
     have = "have" if len(found) > 1 else "has"
-    other_loss = get_loss(loss).name != "squared_hinge"
+    other_loss = batch.rows.loss.name != "squared_hinge"
     remedies = ["loss='squared_hinge'"] if other_loss else []
-    if multi_class == "ovr" and len(names) > 1:
+    if by_pairs:
         remedies.append("multi_class='ovo'")
     elif other_loss and class_weight is None:
         remedies.append("class_weight='balanced'")

@@ -226,9 +226,7 @@ class OneVsRest(Reduction):
         return values[:, 0] if self.classes == 2 else values
 
     def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
-        if self.classes == 2:
-            return lower.ravel(), upper.ravel()
-        return lower, upper
+        return self.scores(lower), self.scores(upper)
 
 
 class MultiLabel(OneVsRest):
@@ -294,9 +292,6 @@ class MultiLabel(OneVsRest):
 
     def scores(self, values: Vector) -> Vector:
         return values
-
-    def score_bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
-        return lower, upper
 
 
 class Joint(OneVsRest):
@@ -500,17 +495,21 @@ class OneVsOne(Reduction):
         return certain - first, possible - first
 
 
+#: Reductions by their words: the `multi_class` of an estimator, or "labels".
+REDUCTIONS: dict[str, type[Reduction]] = {
+    "ovr": OneVsRest, "ovo": OneVsOne, "crammer_singer": Joint, "labels": MultiLabel
+}  # fmt: skip
+
+
 def reduction_of(
     multi_class: str, classes: int, table: sparse.csc_matrix | None = None
 ) -> Reduction:
-    """Return the reduction of K classes by a word of `LinearSVC`, or of K labels."""
-    if multi_class == "labels" or table is not None:
+    """Return the reduction of K classes by its word, or of K labels."""
+    if table is not None:
         return MultiLabel(classes, table)
-    if multi_class == "crammer_singer":
-        return Joint(classes)
-    if multi_class == "ovo" and classes > 2:
-        return OneVsOne(classes)
-    return OneVsRest(classes)
+    if multi_class == "ovo" and classes <= 2:  # a single pair
+        return OneVsRest(classes)
+    return REDUCTIONS[multi_class](classes)
 
 
 def largest(lower: Numbers, upper: Numbers) -> Codes:
@@ -555,6 +554,20 @@ def refuse_labels(model: object, who: str) -> None:
         raise ValueError(
             f"model was fitted with a column of y per label, which {who} does not "
             "support; fit a model on one column, y[:, k]"
+        )
+
+
+def refuse_others(model: object, who: str, *known: type[Reduction]) -> None:
+    """Raise an error for a classifier whose reduction is of none of the known types.
+
+    A subclass of one decides in a way of its own, which its user cannot know.
+    """
+    refuse_labels(model, who)
+    if hasattr(model, "classes_") and type(reduction_in(model)) not in known:
+        word = getattr(model, "multi_class", "")
+        raise ValueError(
+            f"{type(model).__name__} with multi_class={word!r} is not supported by "
+            f"{who}; use LinearSVC(multi_class='ovr')"
         )
 
 
