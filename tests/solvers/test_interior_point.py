@@ -426,12 +426,17 @@ def test_screened_rows_are_certified_over_all_rows(loss, tol, free_bias):
         assert np.diff(least).max() < problem.n
 
 
-@functools.cache
-def large(loss, free_bias, n=8000, d=12):
-    rng = np.random.default_rng(3)
+def sparse_rows(rng, n=8000, d=12, positive=0.1):
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
     score = X @ rng.standard_normal(d) + 0.7 * rng.standard_normal(n)
-    y = np.where(score > np.quantile(score, 0.9), 1, -1)
+    return X, np.where(score > np.quantile(score, 1 - positive), 1, -1)
+
+
+@functools.cache
+def large(loss, free_bias):
+    rng = np.random.default_rng(3)
+    X, y = sparse_rows(rng)
+    n = len(y)
     problem = Problem(
         sparse.csr_matrix(X), y, 5.0, loss=LOSSES[loss][0], fit_intercept=True,
         penalize_intercept=not free_bias,
@@ -440,6 +445,65 @@ def large(loss, free_bias, n=8000, d=12):
     reference = solve(problem, DCD(), tol=1e-7, max_iter=100_000).certificate
     assert reference.certified
     return problem, reference
+
+
+def most_rows(solution):
+    """Return the most rows of an epoch; over all of them it makes several steps."""
+    return np.diff(solution.history["updates"], prepend=0).max()
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("loss", [*map(SmoothedHinge, (0.4, 1, 3, 10)), SquaredHinge()])
+@pytest.mark.parametrize("C", [0.3, 5.0, 300.0])
+@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("free_bias", [False, True])
+@pytest.mark.parametrize("positive", [0.1, 0.5])
+def test_more_rows_between_bounds_than_are_near(loss, C, seed, free_bias, positive):
+    """They are solved from the solution of the sample, without all other rows."""
+    problem = Problem(
+        *sparse_rows(np.random.default_rng(seed), positive=positive), C, loss=loss,
+        fit_intercept=True, penalize_intercept=not free_bias,
+    )  # fmt: skip
+    solution = solve(problem, InteriorPoint(), tol=1e-6, max_iter=500)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap <= 1e-6
+    assert problem.certify(solution.w, solution.alpha).relative_gap <= 1e-6
+    assert most_rows(solution) < problem.n
+
+
+class AtTheBounds(InteriorPoint):
+    """Starts near rows at their bounds, where no step has finite numbers."""
+
+    def _solve_near(self, state, *arguments):
+        state.reach = 0.0
+        super()._solve_near(state, *arguments)
+
+
+@pytest.mark.parametrize("tried", [0, 4])
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_restricted_solve_that_breaks_down_is_made_again(tried, seed):
+    """From the origin if its start is on trial, else over all rows."""
+    problem = Problem(
+        *sparse_rows(np.random.default_rng(seed)), 5.0, loss=SmoothedHinge(1.0),
+        fit_intercept=True, penalize_intercept=False,
+    )  # fmt: skip
+    solver = AtTheBounds()._with_settings(tried_iterations=tried)
+    solution = solve(problem, solver, tol=1e-6, max_iter=500)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap <= 1e-6
+    assert (most_rows(solution) >= problem.n) == (tried == 0)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_rows_with_a_squared_loss_are_never_fixed(seed):
+    """They have no upper bound; the sample is solved so badly that many are missed."""
+    X, y = sparse_rows(np.random.default_rng(seed), positive=0.5)
+    problem = Problem(X, y, 0.01, loss=SquaredHinge())
+    poor = {"sample_tol": 1e9, "least_near": 0.001, "most_near": 0.001}
+    solver = InteriorPoint()._with_settings(**poor)
+    solution = solve(problem, solver, tol=1e-7, max_iter=500)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert most_rows(solution) < problem.n
 
 
 @pytest.mark.parametrize("positive", [0.001, 0.5])

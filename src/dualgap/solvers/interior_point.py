@@ -164,7 +164,7 @@ class InteriorPointState(SomeRowsState):
     #: Rows with a loss at the best w that was checked.
     losing: NDArray[np.bool_] = field(init=False)
     least_primal: float = math.inf  # P of that w
-    reach: float = math.inf  # largest distance of a near row from the margin
+    reach: float = math.inf  # how far margins may be off: near rows are added within it
     warm: bool = False  # `inner` started from the last solution, not from the origin
     sampling: bool = False
     everything: bool = False  # all rows are solved together
@@ -227,15 +227,11 @@ class InteriorPointState(SomeRowsState):
     def dual_point(self, snap: float) -> Vector:
         """Return the duals of all rows; those within `snap` U of a bound are at it."""
         problem, active = self.problem, self.inner.alpha
-        whole = len(active) == problem.n
-        cost = problem.cost if whole else problem.cost[self.members]
+        cost = problem.cost[self.members]
         # Never move a dual by more than 1e-11 of the mean: their sum has to survive.
         most = 1e-11 * float(active.mean())
-        active = core.snapped(active, cost, problem.core_loss, snap, most)
-        if whole:
-            return active
         alpha = self.full.copy()
-        alpha[self.members] = active
+        alpha[self.members] = core.snapped(active, cost, problem.core_loss, snap, most)
         return alpha
 
     def meets_target(self, dual: float | None = None) -> bool:
@@ -307,10 +303,12 @@ class InteriorPoint(FewFeatures):
         inner, settings = state.inner, self.settings
         gap = state.relative_gap
         early = state.iterations <= settings.tried_iterations
-        if state.warm and early and inner.length < settings.short_step:
+        poor = inner.length < settings.short_step or not math.isfinite(gap)
+        if state.warm and early and poor:
             # A poor point is farther from the solution than the origin.
             state.warm = False
-            self._start(state, None, 0.0, stop)
+            if not inner.start(np.zeros(inner.w.size), 0.0, stop):
+                state.inner = None
             return
         if gap < 0.9 * state.least:
             state.least, state.idle = gap, 0
@@ -336,8 +334,7 @@ class InteriorPoint(FewFeatures):
             return
         state.members, cost = draw_sample(problem.y, problem.cost, m, state.rng)
         state.sampling = True
-        self._solve(state, cost, np.zeros(problem.width), 0.0)
-        self._start(state, None, 0.0, stop)
+        self._solve(state, cost, None, stop)
 
     def _screen(self, state: InteriorPointState, stop: core.Stop, stuck: bool) -> None:
         """Find the rows near the margin of the solution of the sample."""
@@ -355,11 +352,14 @@ class InteriorPoint(FewFeatures):
         losing = int(np.count_nonzero(state.losing))
         most = near_share(problem, len(state.members), settings)
         share = (settings.near_per_loss * losing + 20 * problem.width) / problem.n
+        share = min(share, most)
         if share < most:  # few rows have a loss: keep all of them active
             distance[state.losing] = 0.0
         some = distance[:: max(1, problem.n // settings.quantile_rows)]
-        state.reach = max(float(np.quantile(some, min(share, most))), 0.0)
-        state.near = (distance <= state.reach) & (problem.cost > 0.0)
+        # Rows between their bounds are near even if there are more of them.
+        nearest = max(float(np.quantile(some, share)), 0.0)
+        state.near = (distance <= nearest) & (problem.cost > 0.0)
+        state.reach = float(np.quantile(np.abs(some), share))
         state.sampling = False
         self._solve_near(state, w, len(state.members) >= 100 * problem.width, stop)
 
@@ -368,50 +368,40 @@ class InteriorPoint(FewFeatures):
     ) -> None:
         """Solve the near rows; fix the others at the bound of their side of w."""
         problem, near = state.problem, state.near
+        if math.isinf(problem.loss.slope):  # no bound at which to fix these rows
+            near |= state.losing & (problem.cost > 0.0)
         if not state.fits(int(np.count_nonzero(near))):
             self._solve_all(state, stop)
             return
         state.rounds += 1
         state.members = np.flatnonzero(near).astype(np.uint32)
         state.full = np.where(state.losing & ~near, problem.upper, 0.0)
-        fixed = problem.weighted_sum(state.full)
-        constant = problem.dual_value(state.full, 0.0)
-        self._solve(state, problem.cost[state.members], fixed, constant)
-        state.warm = warm
-        if warm:
-            mean = float(problem.cost[state.members].mean())
-            self._start(state, w, max(mean * state.reach / 4, TINY), stop)
-        else:
-            self._start(state, None, 0.0, stop)
+        self._solve(state, problem.cost[near], w if warm else None, stop)
 
     def _solve_all(self, state: InteriorPointState, stop: core.Stop) -> None:
         problem = state.problem
-        state.sampling, state.everything, state.warm = False, True, False
+        state.sampling, state.everything = False, True
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
         state.full = np.zeros(problem.n)
-        self._solve(state, problem.cost[state.members], np.zeros(problem.width), 0.0)
-        self._start(state, None, 0.0, stop)
-
-    def _start(
-        self, state: InteriorPointState, w: Vector | None, mu: float, stop: core.Stop
-    ) -> None:
-        """Start from w, or from 0; on a stop request there is no `inner`."""
-        w = np.zeros(state.problem.width) if w is None else w
-        if not state.inner.start(w, mu, stop):
-            state.inner = None
+        self._solve(state, problem.cost[state.members], None, stop)
 
     def _solve(
-        self, state: InteriorPointState, cost: Vector, fixed: Vector, constant: float
+        self, state: InteriorPointState, cost: Vector, w: Vector | None, stop: core.Stop
     ) -> None:
-        problem, members = state.problem, state.members
+        """Start from w, or from 0; on a stop request there is no `inner`."""
+        problem, members, full = state.problem, state.members, state.full
         state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
         state.iterations = state.idle = 0
         state.least = math.inf
         state.look = self.settings.first_check
+        fixed = np.zeros(problem.width)
+        if full.any():
+            fixed = problem.weighted_sum(full)
+        constant = problem.dual_value(full, 0.0)
         examples = core.SomeRows(
             state.rows(), problem.y[members], cost, fixed, constant
         )
-        state.inner = core.Interior(
+        inner = core.Interior(
             examples,
             problem.core_loss,
             float(problem.q[members].mean()),
@@ -419,6 +409,13 @@ class InteriorPoint(FewFeatures):
             problem.threads,
             lone_blas(state),
         )
+        state.warm, mu = w is not None, 0.0
+        if w is None:
+            w = np.zeros(problem.width)
+        else:  # s_i a_i of a row whose margin is off by `reach`, if a_i is right
+            dual = float(cost.mean()) * float(problem.loss.derivative(1 - state.reach))
+            mu = max(dual * state.reach / 4, TINY)
+        state.inner = inner if inner.start(w, mu, stop) else None
 
     def _verify(
         self, state: InteriorPointState, stop: core.Stop, gap: float, stuck: bool
@@ -436,7 +433,10 @@ class InteriorPoint(FewFeatures):
             if primal + excess < state.least_primal:
                 state.least_primal = primal + excess
                 state.losing = state.margins < 1.0
-        if state.alpha is None or not state.gap <= primal + excess - dual:
+        found = primal + excess - dual
+        # Where numbers are not finite, the last point stays.
+        known = state.alpha is not None and state.gap <= found
+        if math.isfinite(found) and not known:
             state.w, state.primal, state.dual = w, primal + excess, dual
             state.alpha = state.dual_point(settings.snap)
         # At rounding level the gap may be 0 or below: then every iteration checks.
@@ -446,7 +446,7 @@ class InteriorPoint(FewFeatures):
             if stuck:  # the loop proves the point reached and ends the fit
                 state.primal = state.dual = math.nan
             return
-        relative = (primal + excess - dual) / max(primal + excess, TINY)
+        relative = found / max(primal + excess, TINY)
         close = state.gap < settings.warm_gap * state.primal
         most_rounds = self.rounds * (settings.patience if close else 1)
         if stuck or state.rounds > most_rounds:
