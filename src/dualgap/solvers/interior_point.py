@@ -59,6 +59,8 @@ class InteriorPointSettings:
 
     #: Relative gap to which the sample is solved.
     sample_tol: float = 5e-2
+    #: A sample misleads if P of its solution is over this many times that of w = 0.
+    misleading: float = 1.1
     #: Gap over the active rows at which all rows are first checked.
     first_check: float = 0.1
     #: All rows are checked again once that gap has fallen by this factor.
@@ -303,8 +305,8 @@ class InteriorPoint(FewFeatures):
         inner, settings = state.inner, self.settings
         gap = state.relative_gap
         early = state.iterations <= settings.tried_iterations
-        poor = inner.length < settings.short_step or not math.isfinite(gap)
-        if state.warm and early and poor:
+        lost = outcome == Outcome.SINGULAR or not math.isfinite(gap)
+        if state.warm and early and (lost or inner.length < settings.short_step):
             # A poor point is farther from the solution than the origin.
             state.warm = False
             if not inner.start(np.zeros(inner.w.size), 0.0, stop):
@@ -314,11 +316,7 @@ class InteriorPoint(FewFeatures):
             state.least, state.idle = gap, 0
         else:
             state.idle += made
-        stuck = (
-            outcome == Outcome.SINGULAR
-            or state.idle >= settings.most_idle
-            or not math.isfinite(gap)
-        )
+        stuck = lost or state.idle >= settings.most_idle
         if state.sampling:
             if gap <= settings.sample_tol or stuck:
                 self._screen(state, stop, stuck)
@@ -343,12 +341,17 @@ class InteriorPoint(FewFeatures):
         if stuck or not np.isfinite(w).all():
             self._solve_all(state, stop)
             return
+        origin = state.w, state.alpha
         state.w, state.alpha = w, None
         if not state.look_at_all_rows(w, stop):
             return
         distance = state.distance()
         state.losing = state.margins < 1.0
         state.least_primal = state.primal_of(w)
+        if not state.least_primal <= settings.misleading * state.primal:
+            state.w, state.alpha = origin
+            self._solve_all(state, stop)
+            return
         losing = int(np.count_nonzero(state.losing))
         most = near_share(problem, len(state.members), settings)
         share = (settings.near_per_loss * losing + 20 * problem.width) / problem.n
@@ -394,15 +397,10 @@ class InteriorPoint(FewFeatures):
         state.iterations = state.idle = 0
         state.least = math.inf
         state.look = self.settings.first_check
-        fixed = np.zeros(problem.width)
-        if full.any():
-            fixed = problem.weighted_sum(full)
-        constant = problem.dual_value(full, 0.0)
-        examples = core.SomeRows(
-            state.rows(), problem.y[members], cost, fixed, constant
-        )
+        fixed = problem.weighted_sum(full) if full.any() else np.zeros(problem.width)
+        constant, y = problem.dual_value(full, 0.0), problem.y[members]
         inner = core.Interior(
-            examples,
+            core.SomeRows(state.rows(), y, cost, fixed, constant),
             problem.core_loss,
             float(problem.q[members].mean()),
             problem.free_bias,
