@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import validation
 from sklearn.utils._param_validation import HasMethods, validate_params
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -195,7 +194,8 @@ def linear_values(model: BaseEstimator, X: MatrixLike) -> Vector:
         finite = issparse(X) and check_indices(X)
         X = rows_to_predict(model, X, finite=not finite)
     coef = model.coef_.T.astype(np.float64, copy=False)  # sparse after sparsify()
-    values: Vector = safe_sparse_dot(X, coef, dense_output=True)
+    found = X @ coef
+    values: Vector = found.toarray() if issparse(found) else found
     values += model.intercept_
     return values
 
