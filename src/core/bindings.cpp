@@ -14,6 +14,10 @@ extern "C" void __gcov_reset();
 #endif
 
 namespace dualgap {
+
+template struct Evaluation<MarginTerms>;
+template struct Evaluation<ResidualTerms>;
+
 namespace {
 
 template <class V, class I, class P>

@@ -86,6 +86,19 @@ void bind_records(nb::module_ &m) {
       .def_ro("next", &Directions::next);
 }
 
+// Runs step(clip), a step between two sweeps that clips rows of `order`.
+template <class Step>
+Leap leap_over(const Examples &examples, const Order *order, Stop &stop,
+               const Step &step) {
+  return without_gil(stop, [&](Poll &poll) {
+    return step([&](Index m, double *point, double *image) {
+      return examples.rows.visit([&](const auto &x) {
+        return clip_rows(x, examples.dual(), order, m, point, image, poll);
+      });
+    });
+  });
+}
+
 template <class Rows>
 void bind_sdca(nb::module_ &m, const char *about) {
   m.def(
@@ -174,8 +187,9 @@ void bind_dual_coordinate(nb::module_ &m) {
         check(end, examples.rows);
         std::uint8_t *asleep = sized(wake, examples.n, "wake");
         Order *visits = sized(order, examples.n, "order");
-        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return momentum(x, examples.dual(), state, end, beta, asleep, visits, poll);
+        return leap_over(examples, visits, stop, [&](const Clip &clip) {
+          return momentum(examples.n, examples.width(), examples.dual(), state, end,
+                          beta, asleep, visits, clip);
         });
       },
       "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a, "order"_a, "stop"_a,
@@ -191,9 +205,9 @@ void bind_dual_coordinate(nb::module_ &m) {
         check(directions, examples.rows);
         std::uint8_t *asleep = sized(wake, examples.n, "wake");
         Order *visits = sized(order, examples.n, "order");
-        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
-          return conjugate_step(x, examples.dual(), state, dual, directions, asleep,
-                                visits, poll);
+        return leap_over(examples, visits, stop, [&](const Clip &clip) {
+          return conjugate_step(examples.n, examples.width(), examples.dual(), state,
+                                dual, directions, asleep, visits, clip);
         });
       },
       "examples"_a, "state"_a, "dual"_a, "directions"_a, "wake"_a, "order"_a, "stop"_a,

@@ -5,6 +5,9 @@
 
 namespace dualgap {
 
+// Compiled in bindings.cpp.
+extern template struct Evaluation<MarginTerms>;
+
 namespace {
 
 // Labels and costs of several problems over the same rows, and room for w and alpha,

@@ -5,6 +5,9 @@
 
 namespace dualgap {
 
+// Compiled in bindings.cpp.
+extern template struct Evaluation<ResidualTerms>;
+
 void bind_regression(nb::module_ &m) {
   m.def(
       "regression_epoch",

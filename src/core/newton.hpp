@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -153,38 +154,26 @@ class NewtonFactor : private NewtonSystem<FactorPart> {
   }
 };
 
-// Solves H s = -g by conjugate gradients, until ||H s + g|| <= accuracy ||g||.
-// `entries` is the number of stored entries of the rows. Returns the number of
-// iterations. If told to stop, s is the present iterate, along which P falls too.
-template <class Rows>
-Index newton_conjugate(const Rows &rows, const NewtonData &data,
-                       const NewtonPoint &point, double *s, double accuracy, Index most,
-                       Index entries, Team &threads, Poll &poll) {
-  const Index n = rows.rows(), d = rows.width();
-  Vec diagonal(d, 0.0), left(d), scaled(d), along(d), image(d);
-  // out <- sum of body(i, 2 c_i, out) over the rows outside the tube.
-  const auto add = [&](Vec &out, const auto &body) {
-    std::fill(out.begin(), out.end(), 0.0);
-    over_rows(rows, threads, out.data(), d, [&](Index begin, Index end, double *own) {
-      for (Index i = begin; i < end; ++i)
-        if (data.outside(i, point.residual[i])) body(i, 2.0 * data.cost[i], own);
-    });
-  };
-  add(diagonal, [&](Index i, double c, double *own) {
-    rows.for_each(i, [&](Index j, double x) { own[j] += c * x * x; });
-  });
+// Solves H s = -g by conjugate gradients, given H's diagonal less 1, until
+// ||H s + g|| <= accuracy ||g||. add(v, out) writes (H - I) v, which counts as `work`
+// for the poll. Returns the number of iterations. If told to stop, s is the present
+// iterate, along which P falls too.
+inline Index conjugate_gradients(const double *gradient, Vec diagonal,
+                                 const std::function<void(const Vec &, Vec &)> &add,
+                                 double *s, double accuracy, Index most, Index work,
+                                 Poll &poll) {
+  const Index d = diagonal.size();
+  Vec left(d), scaled(d), along(d), image(d);
   for (Index j = 0; j < d; ++j) {
     s[j] = 0.0;
-    left[j] = -point.gradient[j];
+    left[j] = -gradient[j];
     along[j] = scaled[j] = left[j] / (diagonal[j] += 1.0);
   }
   const double goal = accuracy * accuracy * squared_norm(left.data(), d);
   double product = dot_of(left.data(), scaled.data(), d);
   Index k = 0;
   while (k < most && product > 0.0 && squared_norm(left.data(), d) > goal) {
-    add(image, [&](Index i, double c, double *own) {
-      rows.axpy(i, c * rows.dot(i, along.data()), own);
-    });
+    add(along, image);
     for (Index j = 0; j < d; ++j) image[j] += along[j];
     const double step = product / dot_of(along.data(), image.data(), d);
     for (Index j = 0; j < d; ++j) {
@@ -197,9 +186,36 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
     product = next;
     for (Index j = 0; j < d; ++j) along[j] = scaled[j] + beta * along[j];
     ++k;
-    if (poll(8 * d + n + 2 * entries)) break;
+    if (poll(work)) break;
   }
   return k;
+}
+
+// Does so for these rows, of which `entries` are stored.
+template <class Rows>
+Index newton_conjugate(const Rows &rows, const NewtonData &data,
+                       const NewtonPoint &point, double *s, double accuracy, Index most,
+                       Index entries, Team &threads, Poll &poll) {
+  const Index d = rows.width();
+  // out <- sum of body(i, 2 c_i, out) over the rows outside the tube.
+  const auto add = [&](Vec &out, const auto &body) {
+    std::fill(out.begin(), out.end(), 0.0);
+    over_rows(rows, threads, out.data(), d, [&](Index begin, Index end, double *own) {
+      for (Index i = begin; i < end; ++i)
+        if (data.outside(i, point.residual[i])) body(i, 2.0 * data.cost[i], own);
+    });
+  };
+  Vec diagonal(d);
+  add(diagonal, [&](Index i, double c, double *own) {
+    rows.for_each(i, [&](Index j, double x) { own[j] += c * x * x; });
+  });
+  const auto product = [&](const Vec &v, Vec &out) {
+    add(out, [&](Index i, double c, double *own) {
+      rows.axpy(i, c * rows.dot(i, v.data()), own);
+    });
+  };
+  return conjugate_gradients(point.gradient, std::move(diagonal), product, s, accuracy,
+                             most, 8 * d + rows.rows() + 2 * entries, poll);
 }
 
 // Returns the t > 0 that minimises P(w + t s), up to kSlope of the slope at 0.

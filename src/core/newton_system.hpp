@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -127,7 +128,7 @@ class NewtonSystem : protected NewtonTuning {
 
   // Calls body(part, begin, end) for blocks of the rows `first` to `last`. The number
   // of parts pays for `work` multiply-adds. Returns false if told to stop.
-  template <class Body>
+  using Body = std::function<void(Part &, Index begin, Index end)>;
   bool share(Index first, Index last, Index work, Poll &poll, const Stop &stop,
              const Body &body) {
     const Index blocks = (last - first + kBlock - 1) / kBlock;
@@ -157,8 +158,9 @@ class NewtonSystem : protected NewtonTuning {
 
   // Calls body(part, block, begin, end) for all rows. A block takes `work(block)`
   // multiply-adds.
-  template <class Work, class Body>
-  bool read(const Work &work, Poll &poll, const Stop &stop, const Body &body) {
+  using BlockBody = std::function<void(Part &, const RowBlock &, Index, Index)>;
+  bool read(Index (*work)(const RowBlock &), Poll &poll, const Stop &stop,
+            const BlockBody &body) {
     clear_parts();
     bool stays = true;
     data_.rows->visit([&](const RowBlock &rows) {
@@ -174,7 +176,6 @@ class NewtonSystem : protected NewtonTuning {
   static Index gram_cost(const RowBlock &rows) { return rows.gram_cost(); }
 
   // Calls body(part, begin, end) for the variables of all rows.
-  template <class Body>
   void each(Index per_row, const Body &body) {
     clear_parts();
     const Stop never;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "rows.hpp"
@@ -13,9 +14,9 @@ namespace dualgap {
 
 // Calls body(part, begin, end, poll) for parts of a loop. Every thread looks by itself
 // whether to stop; only this one handles signals.
-template <class Body>
-void polled_parts(Team &team, Index parts, Index n, Poll &poll, const Stop &stop,
-                  const Body &body) {
+inline void polled_parts(
+    Team &team, Index parts, Index n, Poll &poll, const Stop &stop,
+    const std::function<void(Index part, Index begin, Index end, Poll &)> &body) {
   team.run(parts, n, [&](Index part, Index begin, Index end) {
     if (part == 0) return body(part, begin, end, poll);
     Poll own(stop, [] {});

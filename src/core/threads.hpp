@@ -75,7 +75,7 @@ class Team {
   // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. Other
   // parts go to any free thread, so a thread that wakes late delays nothing. The first
   // exception, in the order of the parts, is rethrown.
-  template <class Body>
+  using Body = std::function<void(Index part, Index begin, Index end)>;
   void run(Index parts, Index n, const Body &body) {
     Vector<std::exception_ptr> errors(parts);
     const std::function<void(Index)> job = [&](Index part) {

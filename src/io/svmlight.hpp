@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <limits>
 #include <memory>
@@ -127,9 +128,9 @@ inline constexpr bool no_threads = false;
 // Call work(0), ..., work(n - 1), started in this order, on up to `threads` threads.
 // Meanwhile interrupted() is called on this thread every 20 ms. Once it returns true,
 // `stop` is set, and Interrupted is thrown when all threads have returned.
-template <class Work, class Poll>
-void run_pieces(std::size_t n, int threads, std::atomic<bool> &stop, Poll &&interrupted,
-                Work &&work) {
+inline void run_pieces(std::size_t n, int threads, std::atomic<bool> &stop,
+                       const std::function<bool()> &interrupted,
+                       const std::function<void(std::size_t)> &work) {
   std::atomic<std::size_t> next = 0;
   const auto loop = [&] {
     for (std::size_t k; !stop && (k = next.fetch_add(1)) < n;) work(k);

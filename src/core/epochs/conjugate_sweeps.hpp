@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "../losses.hpp"
 #include "../rows.hpp"
@@ -46,20 +47,24 @@ Index outside(const double *point, Index n, const Box &upper, Order *order) {
 
 // Clips these rows to their boxes and corrects the image. If told to stop, it only
 // clips, and returns false: the image is then wrong.
-template <class Rows, class Box>
-bool clip_rows(const Rows &rows, const std::int8_t *y, const Box &upper,
-               const Order *order, Index m, double *point, double *image, Poll &poll) {
+template <class Rows>
+bool clip_rows(const Rows &rows, const DualData &data, const Order *order, Index m,
+               double *point, double *image, Poll &poll) {
   bool whole = true;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, point);
     const Index i = order[t];
-    const double inside = std::clamp(point[i], 0.0, upper(i));
-    if (whole) rows.axpy(i, (inside - point[i]) * y[i], image);
+    const double inside = std::clamp(point[i], 0.0, data.loss.upper(data.cost[i]));
+    if (whole) rows.axpy(i, (inside - point[i]) * data.y[i], image);
     point[i] = inside;
     whole = whole && !poll(rows.count(i));
   }
   return whole;
 }
+
+// Does clip_rows with the first m rows of an order. Only this depends on the kind of
+// rows, so the steps are compiled once.
+using Clip = std::function<bool(Index m, double *point, double *image)>;
 
 inline constexpr double kNoise = 1e-14;  // relative to D
 
@@ -73,11 +78,9 @@ struct Leap {
 
 // Moves beyond the end of a sweep, away from the end `before` of the sweep before it,
 // which then becomes the end of the last sweep.
-template <class Rows>
-Leap momentum(const Rows &rows, const DualData &data, DualState &state,
-              const DualState &before, double beta, std::uint8_t *wake, Order *order,
-              Poll &poll) {
-  const Index n = rows.rows(), width = rows.width();
+inline Leap momentum(Index n, Index width, const DualData &data, DualState &state,
+                     const DualState &before, double beta, std::uint8_t *wake,
+                     Order *order, const Clip &clip) {
   double *end = before.alpha, *end_w = before.w;
   const auto upper = [&](Index i) { return data.loss.upper(data.cost[i]); };
   Leap leap;
@@ -92,8 +95,7 @@ Leap momentum(const Rows &rows, const DualData &data, DualState &state,
     end[i] = a;
   }
   leap.clipped = outside(state.alpha, n, upper, order);
-  leap.whole =
-      clip_rows(rows, data.y, upper, order, leap.clipped, state.alpha, state.w, poll);
+  leap.whole = clip(leap.clipped, state.alpha, state.w);
   for (Index i = 0; i < n; ++i) {
     const bool moved = state.alpha[i] != end[i];
     leap.moved += moved;
@@ -116,11 +118,9 @@ struct Directions {
 };
 
 // One step from a0 = base, given the end of a sweep that began there, and D at its end.
-template <class Rows>
-Leap conjugate_step(const Rows &rows, const DualData &data, DualState &state,
-                    double dual, Directions &dirs, std::uint8_t *wake, Order *order,
-                    Poll &poll) {
-  const Index n = rows.rows(), width = rows.width();
+inline Leap conjugate_step(Index n, Index width, const DualData &data, DualState &state,
+                           double dual, Directions &dirs, std::uint8_t *wake,
+                           Order *order, const Clip &clip) {
   const bool diagonal = data.loss.curvature != 0.0;
   const auto upper = [&](Index i) { return data.loss.upper(data.cost[i]); };
   const auto delta = [&](Index i) { return data.loss.diagonal(data.cost[i]); };
@@ -175,7 +175,7 @@ Leap conjugate_step(const Rows &rows, const DualData &data, DualState &state,
   });
   Leap leap;
   leap.clipped = outside(q, n, upper, order);
-  leap.whole = clip_rows(rows, data.y, upper, order, leap.clipped, q, image, poll);
+  leap.whole = clip(leap.clipped, q, image);
   leap.linear =
       sum_of(0, n, [&](Index i) { return q[i] - 0.5 * delta(i) * q[i] * q[i]; });
   if (leap.clipped > 0)

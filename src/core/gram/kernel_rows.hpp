@@ -319,71 +319,10 @@ class KernelRows final : public RowSource {
                   : sparse_rows<T>(who, m, columns, many, out, poll);
   }
 
+  // Defined below, so that `extern template` keeps it out of other units.
   template <class T, class Value>
   bool dense_rows(const KernelMap &map, const Order *who, Index m, const Order *columns,
-                  Index many, Value *const *out, Poll &poll) const {
-    constexpr Index kWidth = tile::kRows;
-    const Index d = points_->d();
-    const Index panels = tile::panels(many);
-    const Panels<T> *stored = stored_panels<T>(columns);
-    const Index one = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
-    // Bytes of packed queries. They leave room for a panel in the second-level cache.
-    // If panels are packed again for every chunk, chunks are larger.
-    const Index most = stored ? 384 << 10 : 16 << 20;
-    const Index chunk = std::max<Index>(1, most / (one * kWidth)) * kWidth;
-    // Number of panels that a strip processes in turn, so that rows are written in long
-    // stretches: for small d, memory is slower than the tile.
-    constexpr Index kNear = 64 << 10;
-    const Index together = std::clamp<Index>(kNear / (one * tile::kPanel), 1, kLongest);
-    Strips<T> strips;
-    Vector<T> row;
-    Vector<Value> nowhere(panels * tile::kPanel);
-    SharedPoll shared(poll);
-    tile::Parameters parameters = map.parameters;
-    parameters.shift = shift();
-    for (Index first = 0; first < m && !shared.leave(); first += chunk) {
-      const Index some = std::min(chunk, m - first);
-      pack(map, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
-      const auto meet = [&](Index, Index begin, Index end) {
-        Panels<T> own;
-        Vector<T> buffer;
-        Value *to[kWidth];
-        for (Index p = begin; p < end; p += together) {
-          const Index last = std::min(p + together, end);
-          const T *panel[kLongest], *h[kLongest];
-          if (!stored)
-            pack(
-                map, *points_, std::min(last * tile::kPanel, many) - p * tile::kPanel,
-                [&](Index t) {
-                  const Index j = p * tile::kPanel + t;
-                  return columns ? columns[j] : j;
-                },
-                own, buffer);
-          const Panels<T> &from = stored ? *stored : own;
-          for (Index g = p; g < last; ++g) {
-            panel[g - p] = from.values(stored ? g : g - p);
-            h[g - p] = from.h(stored ? g : g - p);
-          }
-          tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
-            if constexpr (!std::is_same_v<Value, simd::Fixed> ||
-                          std::decay_t<decltype(kernel)>::kBounded)
-              for (Index s = 0; s < strips.groups(); ++s) {
-                for (Index r = 0; r < kWidth; ++r) {
-                  const Index t = s * kWidth + r;
-                  to[r] = t < some ? out[first + t] : nowhere.data();
-                }
-                for (Index g = p; g < last; ++g)
-                  tile::compute(strips.values(s), panel[g - p], d, kernel, strips.h(s),
-                                h[g - p], tile::StoreRows<Value>{to, g * tile::kPanel});
-              }
-          });
-          if (shared(some * (d + 16) * (last - p))) return;
-        }
-      };
-      team().run(shares(some, panels), panels, meet);
-    }
-    return !shared.leave();
-  }
+                  Index many, Value *const *out, Poll &poll) const;
 
   template <class T, class Value>
   bool sparse_rows(const Order *who, Index m, const Order *columns, Index many,
@@ -537,5 +476,72 @@ class KernelRows final : public RowSource {
   mutable std::shared_ptr<const Ranking> features_;
   mutable std::tuple<Made<float>, Made<double>> postings_;
 };
+
+template <class T, class Value>
+bool KernelRows::dense_rows(const KernelMap &map, const Order *who, Index m,
+                            const Order *columns, Index many, Value *const *out,
+                            Poll &poll) const {
+  constexpr Index kWidth = tile::kRows;
+  const Index d = points_->d();
+  const Index panels = tile::panels(many);
+  const Panels<T> *stored = stored_panels<T>(columns);
+  const Index one = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
+  // Bytes of packed queries. They leave room for a panel in the second-level cache.
+  // If panels are packed again for every chunk, chunks are larger.
+  const Index most = stored ? 384 << 10 : 16 << 20;
+  const Index chunk = std::max<Index>(1, most / (one * kWidth)) * kWidth;
+  // Number of panels that a strip processes in turn, so that rows are written in long
+  // stretches: for small d, memory is slower than the tile.
+  constexpr Index kNear = 64 << 10;
+  const Index together = std::clamp<Index>(kNear / (one * tile::kPanel), 1, kLongest);
+  Strips<T> strips;
+  Vector<T> row;
+  Vector<Value> nowhere(panels * tile::kPanel);
+  SharedPoll shared(poll);
+  tile::Parameters parameters = map.parameters;
+  parameters.shift = shift();
+  for (Index first = 0; first < m && !shared.leave(); first += chunk) {
+    const Index some = std::min(chunk, m - first);
+    pack(map, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
+    const auto meet = [&](Index, Index begin, Index end) {
+      Panels<T> own;
+      Vector<T> buffer;
+      Value *to[kWidth];
+      for (Index p = begin; p < end; p += together) {
+        const Index last = std::min(p + together, end);
+        const T *panel[kLongest], *h[kLongest];
+        if (!stored)
+          pack(
+              map, *points_, std::min(last * tile::kPanel, many) - p * tile::kPanel,
+              [&](Index t) {
+                const Index j = p * tile::kPanel + t;
+                return columns ? columns[j] : j;
+              },
+              own, buffer);
+        const Panels<T> &from = stored ? *stored : own;
+        for (Index g = p; g < last; ++g) {
+          panel[g - p] = from.values(stored ? g : g - p);
+          h[g - p] = from.h(stored ? g : g - p);
+        }
+        tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
+          if constexpr (!std::is_same_v<Value, simd::Fixed> ||
+                        std::decay_t<decltype(kernel)>::kBounded)
+            for (Index s = 0; s < strips.groups(); ++s) {
+              for (Index r = 0; r < kWidth; ++r) {
+                const Index t = s * kWidth + r;
+                to[r] = t < some ? out[first + t] : nowhere.data();
+              }
+              for (Index g = p; g < last; ++g)
+                tile::compute(strips.values(s), panel[g - p], d, kernel, strips.h(s),
+                              h[g - p], tile::StoreRows<Value>{to, g * tile::kPanel});
+            }
+        });
+        if (shared(some * (d + 16) * (last - p))) return;
+      }
+    };
+    team().run(shares(some, panels), panels, meet);
+  }
+  return !shared.leave();
+}
 
 }  // namespace dualgap
