@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 import os
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -91,63 +93,40 @@ def test_everything_comes_back_exactly(tmp_path: Path, kind: str, count: int) ->
     assert (found.n_features_in_, found.n_iter_) == (5, model.n_iter_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values())
-@pytest.mark.parametrize("loss", LOSSES.values())
-def test_every_solver_and_loss_by_name_and_as_a_record(
-    tmp_path: Path, solver: Any, loss: Any
-) -> None:
-    model = trained()
-    for parameters in (
-        {"solver": solver.name, "loss": loss.name},
-        {"solver": solver(), "loss": loss()},
-    ):
-        fitted_with(model, **parameters)
-        assert round_trip(model, tmp_path).get_params() == model.get_params()
-
-
-@pytest.mark.parametrize(
-    "solver",
-    [
-        DCD(shrinking="none"),
-        SDCA(order="cyclic", init="sgd", output="average"),
-        Pegasos(batch_size=np.int64(7), projection=True, sampling="random"),
-        SGDm(repeats=3, period=4, run=2),
-        SvmSGD(initial_step=0.1 + 0.2),
-        SvmSGD(initial_step=1),
-    ],
-)
-def test_fields_of_records(tmp_path: Path, solver: Any) -> None:
-    gamma = 0.1 + 0.2
-    model = fitted_with(trained(max_iter=3), solver=solver, loss=SmoothedHinge(gamma))
-    found = round_trip(model, tmp_path)
-    assert found.solver == solver
-    assert type(found.solver) is type(solver)
-    assert found.loss == SmoothedHinge(gamma)
+RECORDS = [
+    DCD(shrinking="none"),
+    SDCA(order="cyclic", init="sgd", output="average"),
+    Pegasos(batch_size=np.int64(7), projection=True, sampling="random"),
+    SGDm(repeats=3, period=4, run=2),
+    SvmSGD(initial_step=0.1 + 0.2),
+    SvmSGD(initial_step=1),
+]
+#: Values that a model may have for its parameters, beside their defaults.
+PARAMETERS: list[dict[str, Any]] = [
+    *({"solver": solver.name, "loss": loss.name}
+      for solver in SOLVERS.values() for loss in LOSSES.values()),
+    *({"solver": solver(), "loss": loss()}
+      for solver in SOLVERS.values() for loss in LOSSES.values()),
+    *({"solver": solver, "loss": SmoothedHinge(0.1 + 0.2)} for solver in RECORDS),
+    {"class_weight": {"x": 1.5, "y": 2}},
+    {
+        "C": float(np.float32(0.1)), "tol": 1, "time_limit": 12.5,
+        "fit_intercept": np.False_, "penalize_intercept": np.True_,
+        "class_weight": {-1: 2, 2**62 + 1: np.float64(0.1), -(2**62): 0.0},
+        "warm_start": True, "n_jobs": np.int32(1), "verbose": True,
+        "random_state": np.int64(7),
+    },
+]  # fmt: skip
 
 
 def test_parameters_of_every_type(tmp_path: Path) -> None:
-    parameters = {
-        "C": np.float32(0.1),
-        "tol": 1,
-        "time_limit": 12.5,
-        "fit_intercept": np.False_,
-        "penalize_intercept": np.True_,
-        "class_weight": {-1: 2, 2**62 + 1: np.float64(0.1), -(2**62): 0.0},
-        "warm_start": True,
-        "n_jobs": np.int32(1),
-        "verbose": True,
-        "random_state": np.int64(7),
-    }
-    found = round_trip(fitted_with(trained(), **parameters), tmp_path).get_params()
-    assert {key: found[key] for key in parameters} == parameters
-    assert found["C"] == float(np.float32(0.1))
-    words = {"x": 1.5, "y": 2}
-    assert (
-        round_trip(fitted_with(trained(), class_weight=words), tmp_path).get_params()[
-            "class_weight"
-        ]
-        == words
-    )
+    model = trained()
+    for parameters in PARAMETERS:
+        again = fitted_with(copy.copy(model), **parameters)
+        found = round_trip(again, tmp_path)
+        assert found.get_params() == again.get_params()
+        assert type(found.solver) is type(again.solver)
+    assert round_trip(fitted_with(model, C=np.float32(0.1)), tmp_path).C == model.C
 
 
 def test_feature_names(tmp_path: Path) -> None:
@@ -170,15 +149,6 @@ def test_notes(tmp_path: Path) -> None:
     assert load_model(tmp_path / "m", return_notes=True)[1] == notes
     save_model(trained(), tmp_path / "m")
     assert load_model(tmp_path / "m", return_notes=True)[1] == {}
-
-
-def test_duals_are_left_out_unless_asked_for(tmp_path: Path) -> None:
-    found = round_trip(trained(), tmp_path)
-    assert not hasattr(found, "dual_coef_")
-    assert not hasattr(found, "support_")
-    with pytest.raises(ValueError, match="has no dual variables"):
-        save_model(found, tmp_path / "other", duals=True)
-    assert not (tmp_path / "other").exists()
 
 
 def test_sparse_coefficients_are_written_dense(tmp_path: Path) -> None:
@@ -264,66 +234,60 @@ class OwnLoss(Hinge):
     name = "own"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            lambda m: fitted_with(m, random_state=np.random.RandomState(0)),
-            "give an int",
-        ),
-        (lambda m: fitted_with(m, solver=OwnSolver()), "is not a record of dualgap"),
-        (lambda m: fitted_with(m, loss=OwnLoss()), "is not a record of dualgap"),
-        (lambda m: fitted_with(m, C=np.inf), "C=inf is not finite"),
-        (lambda m: fitted_with(m, C=-1.0), "'C' parameter"),
-        (lambda m: fitted_with(m, class_weight={(1, 2): 1.0}), "class_weight="),
-        (
-            lambda m: fitted_with(m, class_weight={1: "heavy"}),
-            "weights must be numbers",
-        ),
-        (lambda m: m.coef_.__setitem__((0, 0), np.nan), "coef contains NaN"),
-        (lambda m: m.intercept_.__setitem__(0, np.inf), "intercept contains NaN"),
-        (lambda m: setattr(m, "coef_", m.coef_[:2]), "coef has shape"),
-        (
-            lambda m: setattr(m, "certificate_", m.certificate_.parts[0]),
-            "1 certificates",
-        ),
-        (lambda m: setattr(m, "classes_", m.classes_[::-1]), "not sorted"),
-        (
-            lambda m: setattr(m, "classes_", m.classes_.astype("datetime64[s]")),
-            "datetime64",
-        ),
-        (
-            lambda m: setattr(m, "classes_", np.array([1, "a", 2.0], dtype=object)),
-            "not all of dtype object",
-        ),
-    ],
-)
+class Derived(LinearSVC):
+    pass
+
+
+#: What is wrong with a model, and a part of what is said of it.
+CHANGES: list[tuple[Callable[[Any], Any], str]] = [
+    *((lambda m, given=given: fitted_with(m, **given), words) for given, words in (
+        ({"random_state": np.random.RandomState(0)}, "give an int"),
+        ({"solver": OwnSolver()}, "is not a record of dualgap"),
+        ({"loss": OwnLoss()}, "is not a record of dualgap"),
+        ({"C": np.inf}, "C=inf is not finite"),
+        ({"C": -1.0}, "'C' parameter"),
+        ({"class_weight": {(1, 2): 1.0}}, "class_weight="),
+        ({"class_weight": {1: "heavy"}}, "weights must be numbers"))),
+    *((lambda m, name=name, value=value: setattr(m, name, value(m)), words)
+      for name, value, words in (
+        ("coef_", lambda m: m.coef_[:2], "coef has shape"),
+        ("coef_", lambda m: m.coef_ * np.nan, "coef contains NaN"),
+        ("intercept_", lambda m: m.intercept_ + np.inf, "intercept contains NaN"),
+        ("certificate_", lambda m: m.certificate_.parts[0], "1 certificates"),
+        ("classes_", lambda m: m.classes_[::-1], "not sorted"),
+        ("classes_", lambda m: m.classes_.astype("datetime64[s]"), "datetime64"),
+        ("classes_", lambda m: np.array([1, "a", 2.0], dtype=object),
+         "not all of dtype object"))),
+]  # fmt: skip
+
+
+#: Calls of `save_model` that are refused: the error, its model, options and words.
+SAVED: list[tuple[Any, Any, dict[str, Any], str]] = [
+    *((ValueError, change, {}, words) for change, words in CHANGES),
+    *((ValueError, lambda m: m, {"notes": notes}, words) for notes, words in (
+        ({"a": [1]}, "a="), ({"a": np.nan}, "a="), ({1: "a"}, "is not a string"))),
+    (ValueError, lambda m: delattr(m, "dual_coef_"), {"duals": True},
+     "has no dual variables"),
+    (NotFittedError, lambda m: LinearSVC(), {}, "not fitted"),
+    *((TypeError, lambda m, other=other: other, {},
+       f"model is a {type(other).__name__}")
+      for other in (OtherLinearSVC(), Derived(), {"coef_": 1})),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("error", "change", "options", "words"), SAVED)
 def test_models_that_a_file_cannot_hold(
-    tmp_path: Path, change: Any, words: str
+    tmp_path: Path, error: Any, change: Any, options: Any, words: str
 ) -> None:
     path = tmp_path / "m"
     path.write_bytes(b"old")
     model = trained()
-    change(model)
-    with pytest.raises(ValueError, match=words):
-        save_model(model, path)
+    other = change(model)
+    with pytest.raises(error, match=words):
+        save_model(model if other is None else other, path, **options)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m"]
-
-
-def test_only_fitted_models_of_known_classes(tmp_path: Path) -> None:
-    class Derived(LinearSVC):
-        pass
-
-    with pytest.raises(NotFittedError):
-        save_model(LinearSVC(), tmp_path / "m")
-    for model in (OtherLinearSVC(), Derived(), {"coef_": 1}):
-        with pytest.raises(TypeError, match=f"model is a {type(model).__name__}"):
-            save_model(model, tmp_path / "m")
-    for notes in ({"a": [1]}, {"a": np.nan}, {1: "a"}):
-        with pytest.raises(ValueError, match=r"a=|of a note is not a string"):
-            save_model(trained(), tmp_path / "m", notes=notes)
-    assert os.listdir(tmp_path) == []
 
 
 def test_missing_safetensors_names_the_remedy(
@@ -339,16 +303,16 @@ def test_missing_safetensors_names_the_remedy(
 
 
 def test_paths_that_are_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "missing")
-    with pytest.raises(IsADirectoryError):
-        load_model(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no such folder"):
-        save_model(trained(), tmp_path / "missing" / "m")
-    with pytest.raises(IsADirectoryError):
-        save_model(trained(), tmp_path)
-    with pytest.raises(OSError, match="not a regular file"):
-        save_model(trained(), os.devnull)
+    model, missing = trained(), tmp_path / "missing"
+    for error, words, call in (
+        (FileNotFoundError, None, lambda: load_model(missing)),
+        (IsADirectoryError, None, lambda: load_model(tmp_path)),
+        (FileNotFoundError, "no such folder", lambda: save_model(model, missing / "m")),
+        (IsADirectoryError, None, lambda: save_model(model, tmp_path)),
+        (OSError, "not a regular file", lambda: save_model(model, os.devnull)),
+    ):
+        with pytest.raises(error, match=words):
+            call()
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
@@ -463,11 +427,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
         ("parameters.__class__", "x", "its parameters are"),
         ("parameters", {}, "its parameters are"),
         ("parameters.solver", {"record": "own", "fields": {}}, "is unknown"),
-        (
-            "parameters.solver",
-            {"record": "sdca", "fields": {}},
-            "SDCA needs the fields",
-        ),
+        ("parameters.solver", {"record": "sdca", "fields": {}}, "needs the fields"),
         ("parameters.solver.fields.order", "up", "order='up' has a wrong type"),
         ("parameters.C", {"record": "sdca", "fields": {}}, "is unknown"),
         ("parameters.class_weight", {"pairs": [[1]]}, "unpack"),
@@ -520,28 +480,25 @@ def test_records_that_are_not_believed(
     ("change", "words"),
     [
         (lambda t: t["coef"].__setitem__((0, 0), np.nan), "coef contains NaN"),
-        (
-            lambda t: t["dual_coef"].__setitem__((0, 0), np.inf),
-            "dual_coef contains NaN",
-        ),
-        (lambda t: t.update(coef=t["coef"][:, :4].copy()), "coef has shape"),
-        (lambda t: t.update(coef=t["coef"].ravel()), "coef has shape"),
-        (lambda t: t.update(coef=t["coef"].astype(np.float32)), "not of type F64"),
-        (lambda t: t.update(intercept=np.zeros((3, 1))), "intercept has shape"),
-        (lambda t: t.update(support=t["support"][::-1].copy()), "support is not"),
-        (lambda t: t.update(support=t["support"] * 0), "support is not sorted"),
-        (
-            lambda t: t.update(support=t["support"] - 1 - t["support"][0]),
-            "has indices outside",
-        ),
-        (lambda t: t.update(support=t["support"].astype(float)), "not of type I64"),
-        (lambda t: t.update(support=np.zeros((2, 2), np.int64)), "support"),
-        (lambda t: t.update(support=np.array(3)), "support"),
-        (lambda t: t.update(other=np.zeros(1)), "it has the tensors"),
-        (lambda t: t.pop("intercept"), "it has the tensors"),
+        (lambda t: t["dual_coef"].__setitem__((0, 0), np.inf), "dual_coef contains"),
         (lambda t: t["n_support"].__setitem__(1, -1), "n_support does not match"),
+        (lambda t: t.pop("intercept"), "it has the tensors"),
+        *((lambda t, name=name, make=make: t.update({name: make(t)}), words)
+          for name, make, words in (
+            ("coef", lambda t: t["coef"][:, :4].copy(), "coef has shape"),
+            ("coef", lambda t: t["coef"].ravel(), "coef has shape"),
+            ("coef", lambda t: t["coef"].astype(np.float32), "not of type F64"),
+            ("intercept", lambda t: np.zeros((3, 1)), "intercept has shape"),
+            ("support", lambda t: t["support"][::-1].copy(), "support is not"),
+            ("support", lambda t: t["support"] * 0, "support is not sorted"),
+            ("support", lambda t: t["support"] - 1 - t["support"][0],
+             "has indices outside"),
+            ("support", lambda t: t["support"].astype(float), "not of type I64"),
+            ("support", lambda t: np.zeros((2, 2), np.int64), "support"),
+            ("support", lambda t: np.array(3), "support"),
+            ("other", lambda t: np.zeros(1), "it has the tensors"))),
     ],
-)
+)  # fmt: skip
 def test_tensors_that_are_not_believed(
     tmp_path: Path, content: bytes, change: Any, words: str
 ) -> None:
@@ -605,38 +562,21 @@ def loads_or_is_refused(tmp_path: Path, content: bytes, choice: st.DataObject) -
 # ----------------------------------------------------------------------- atomic writing
 
 
-def failing(number: int) -> Any:
-    def fail(*arguments: Any) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [("fsync", OSError(errno.ENOSPC, "No space left")), ("fsync", KeyboardInterrupt()),
+     ("replace", OSError(errno.ENOSPC, "No space left"))],
+)  # fmt: skip
 def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
 ) -> None:
-    path = tmp_path / "m"
-    save_model(trained(), path)
-    old = path.read_bytes()
-    monkeypatch.setattr(os, step, failing(errno.ENOSPC))
-    with pytest.raises(OSError, match="No space left"):
-        save_model(trained(C=0.5), path)
-    monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["m"]
-    assert path.read_bytes() == old
-
-
-def test_ctrl_c_while_writing_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(descriptor: int) -> None:
-        raise KeyboardInterrupt
+    def fail(*arguments: Any) -> None:
+        raise error
 
     path = tmp_path / "m"
     path.write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(type(error)):
         save_model(trained(), path)
     assert os.listdir(tmp_path) == ["m"]
     assert path.read_bytes() == b"old"
