@@ -14,10 +14,10 @@ def seal(folder, **change):
     folder = Path(folder)
     description = json.loads((folder / DESCRIPTION).read_text())
     sums = {
-        name: core.crc32c_segments(
-            np.fromfile(folder / f"{name}.npy", np.uint8, offset=HEADER), PIECE
+        path.stem: core.crc32c_segments(
+            np.fromfile(path, np.uint8, offset=HEADER), PIECE
         )
-        for name in description["arrays"]
+        for path in sorted(folder.glob("*.npy"))
     }
     description |= {"checksums": {k: v.tobytes().hex() for k, v in sums.items()}}
     description |= change

@@ -135,6 +135,7 @@ READERS = {
     "mapped": by_mapped_fit,
     "of workers": by_workers,
     "blocks": by_blocks,
+    "verify": lambda path: RowStore.open(path).verify(n_jobs=2),
 }
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from dualgap import LinearSVC, load_model, save_model
 from dualgap.data import RowStore, convert, load_svmlight
-from dualgap.data.description import DESCRIPTION, digest
+from dualgap.data.description import DESCRIPTION
 
 from ..conftest import SANITIZED
+from ..sealing import seal
 
 pytest.importorskip("safetensors")
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -42,14 +43,6 @@ def rows(n=60):
 @pytest.fixture
 def store(tmp_path) -> RowStore:
     return convert([rows()], tmp_path / "rows", seed=0)
-
-
-def rewrite(store: RowStore, **change) -> None:
-    """Change the description, checksum and all."""
-    where = Path(store.path, DESCRIPTION)
-    description = json.loads(where.read_text()) | change
-    description["sha256"] = digest(description)
-    where.write_text(json.dumps(description))
 
 
 def limited(code: str, folder: Path, megabytes: int = 1500) -> str:
@@ -121,7 +114,7 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path, kind):
 @pytest.mark.parametrize("size", [2**40, 2**63 - 1])
 def test_sizes_that_a_store_declares_are_not_believed(store, size):
     for change in ({"n_samples": size}, {"entries": size}):
-        rewrite(store, **change)
+        seal(store.path, **change)
         call = f"import dualgap.data; dualgap.data.RowStore.open({store.path!r}).y"
         told = limited(REFUSED.format(call=call), Path(store.path))
         assert told == "ValueError"
@@ -177,7 +170,7 @@ def test_a_store_names_no_other_file(store, name):
         arrays | {name: "<f8"},
         {(name if key == "values" else key): kind for key, kind in arrays.items()},
     ):
-        rewrite(store, arrays=changed)
+        seal(store.path, arrays=changed)
         with pytest.raises(ValueError, match="arrays"):
             RowStore.open(store.path)
 
