@@ -21,7 +21,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import dualgap
 from dualgap.distributed import LinearSVC
-from dualgap.distributed.cluster import Cluster
 from dualgap.distributed.collections import blocks, join
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.losses import SmoothedHinge
@@ -106,53 +105,71 @@ def test_atol_ends_a_fit(client):
     assert "(target: a gap of 0.5 in each)" in model.certificate_.message
 
 
-@pytest.mark.long
-def test_sparse_blocks_of_float32(client):
-    X, y = data()
-    X = sparse.csr_matrix(X.astype(np.float32))
-    blocks = da.from_array(X.toarray(), (100, -1)).map_blocks(sparse.csr_matrix)
-    model = svc(client, fit_intercept=False)
-    model.fit(blocks, da.from_array(y, 100))
-    check(model, X, y)
-    scores = model.decision_function(blocks)
-    assert np.array_equal(scores.compute(), model.decision_function(X))
+WEIGHT = np.random.default_rng(1).uniform(0, 2, 300)
+FEW = np.where(np.arange(300) < 40, 0.0, WEIGHT)
 
 
-@pytest.mark.long
-def test_dataframes_with_weights_and_class_weights(client):
-    X, y = data()
-    weight = np.random.default_rng(1).uniform(0, 2, len(y))
-    weight[:40] = 0.0
+def arrays(X, y, weight):
+    """Dask arrays of other blocks each."""
+    given = X, y, weight
+    return [None if a is None else da.from_array(a, k)
+            for a, k in zip(given, ((99, 12), 99, 90), strict=True)]  # fmt: skip
+
+
+def sparse_blocks(X, y, weight):
+    X = da.from_array(X, (100, -1)).map_blocks(sparse.csr_matrix)
+    return X, da.from_array(y, 100), weight
+
+
+def frames(X, y, weight):
     names = [f"f{j}" for j in range(X.shape[1])]
-    frame = dd.from_pandas(
-        pd.DataFrame(X, columns=names).assign(label=y == "owl", weight=weight),
-        npartitions=7,
-    )
-    y = y == "owl"
-    model = svc(client, class_weight={True: 3.0}, intercept_scaling=2.0)
-    model.fit(frame[names], frame["label"], frame["weight"])
-    check(model, X, y, weight)
-    labels = model.predict(frame[names])
-    assert np.array_equal(labels.compute(), model.predict(X))
-    score = model.score(frame[names], frame["label"], frame["weight"])
-    assert score == pytest.approx(model.score(X, y, weight), rel=1e-12)
+    frame = pd.DataFrame(X, columns=names).assign(label=y, weight=weight)
+    frame = dd.from_pandas(frame, npartitions=7)
+    return frame[names], frame["label"], frame["weight"]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("loss", ["squared_hinge", SmoothedHinge(0.3)])
-def test_several_classes_share_rounds(client, loss):
-    X, y = data(classes=4)
-    weight = np.random.default_rng(1).uniform(0, 2, len(y))
-    model = svc(client, loss=loss, class_weight={"emu": 2.0})
-    model.fit(da.from_array(X, 99), da.from_array(y, 99), da.from_array(weight, 90))
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    ("given", "classes", "weight", "options"),
+    [
+        (sparse_blocks, 2, None, {"fit_intercept": False}),
+        (frames, 2, FEW, {"class_weight": {True: 3.0}, "intercept_scaling": 2.0}),
+        (arrays, 4, WEIGHT, {"loss": "squared_hinge", "class_weight": {"emu": 2.0}}),
+        (arrays, 4, WEIGHT, {"loss": SmoothedHinge(0.3), "class_weight": {"emu": 2.0}}),
+        (arrays, 4, WEIGHT, {"multi_class": "ovo", "class_weight": {"emu": 2.0}}),
+    ],
+)
+def test_collections_are_the_problem_of_their_rows(
+    client, given, classes, weight, options
+):
+    X, y = data(classes=classes)
+    X = X.astype(np.float32) if given is sparse_blocks else X
+    y = y == "owl" if given is frames else y
+    parts = given(X, y, weight)
+    model = svc(client, **options).fit(*parts)
+    X = sparse.csr_matrix(X) if given is sparse_blocks else X
     check(model, X, y, weight)
-    passes = [certificate.epochs for certificate in model.certificate_]
-    assert len(model.rounds_) < sum(passes)
-    assert model.rounds_["problems"].max() == 4
-    assert model.decision_function(da.from_array(X, 99)).compute().shape == (300, 4)
-    assert model.score(da.from_array(X, 99), da.from_array(y, 99)) == pytest.approx(
-        model.score(X, y)
-    )
+    scores = model.decision_function(X)
+    assert scores.shape == ((300, 4) if classes == 4 else (300,))
+    there = model.decision_function(parts[0]).compute()
+    few = 0.0 if given is sparse_blocks else 1e-14  # BLAS sums blocks in its own order
+    np.testing.assert_allclose(there, scores, rtol=0.0, atol=few)
+    np.testing.assert_array_equal(model.predict(parts[0]).compute(), model.predict(X))
+    expected = model.score(X, y, weight)
+    assert model.score(*parts) == pytest.approx(expected, rel=1e-12)
+    # Problems of several classes share rounds.
+    problems = model.certificate_.parts
+    assert model.rounds_["problems"].max() == len(problems) == len(model.coef_)
+    if classes > 2:
+        assert len(model.rounds_) < sum(part.epochs for part in problems)
+    if model.multi_class == "ovo":  # the decisions of pairs are those of one machine
+        assert model.coef_.shape == (6, X.shape[1])
+        alone = dualgap.LinearSVC(0.05, multi_class="ovo")
+        for name in ("classes_", "coef_", "intercept_"):
+            setattr(alone, name, getattr(model, name))
+        np.testing.assert_allclose(scores, alone.decision_function(X))
+        np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0])
@@ -211,29 +228,9 @@ def test_callbacks_hear_of_the_rounds_of_each_class(client):
 
 
 @pytest.mark.long
-def test_pairs_of_classes(client):
-    X, y = data(classes=4)
-    weight = np.random.default_rng(1).uniform(0, 2, len(y))
-    model = svc(client, class_weight={"emu": 2.0}, multi_class="ovo")
-    parts = da.from_array(X, 99), da.from_array(y, 99)
-    model.fit(*parts, da.from_array(weight, 90))
-    assert model.coef_.shape == (6, X.shape[1])
-    check(model, X, y, weight)
-    assert model.rounds_["problems"].max() == 6
-    # The decisions of the pairs are scored as on one machine.
-    alone = dualgap.LinearSVC(0.05, multi_class="ovo")
-    alone.classes_, alone.coef_, alone.intercept_ = (
-        model.classes_, model.coef_, model.intercept_,
-    )  # fmt: skip
-    expected = alone.decision_function(X)
-    assert expected.shape == (300, 4)
-    np.testing.assert_allclose(model.decision_function(X), expected)
-    np.testing.assert_allclose(model.decision_function(parts[0]).compute(), expected)
-    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
-    np.testing.assert_array_equal(model.predict(parts[0]).compute(), alone.predict(X))
-    assert model.score(*parts) == pytest.approx(alone.score(X, y))
+def test_a_class_without_weight_is_in_no_pair(client):
     with pytest.raises(ValueError, match="class owl has no row with a positive weight"):
-        svc(client, class_weight={"owl": 0.0}, multi_class="ovo").fit(*parts)
+        svc(client, class_weight={"owl": 0.0}, multi_class="ovo").fit(*data(classes=4))
 
 
 @pytest.mark.long
@@ -306,18 +303,10 @@ def test_covertype_balanced(client, load_xz):
 
 @pytest.mark.long
 @pytest.mark.parametrize("limits", [{"max_rounds": 3}, {"time_limit": 1e3}])
-def test_limits_keep_the_best_model(client, limits, monkeypatch):
+def test_limits_keep_the_best_model(client, limits, disturb):
     X, y = data()
-    play, plays = Cluster._play, []
-
-    def late(self, tasks):
-        """The time is over before the seventh play."""
-        plays.append(tasks)
-        if len(plays) == 7 and "time_limit" in limits:
-            self.stop.set_deadline(-1.0)
-        return play(self, tasks)
-
-    monkeypatch.setattr(Cluster, "_play", late)
+    if "time_limit" in limits:  # it is over before the seventh play
+        disturb({7: lambda engine: engine.stop.set_deadline(-1.0)})
     model = LinearSVC(C=0.1, client=client, tol=1e-14, **limits)
     with pytest.warns(ConvergenceWarning, match="within"):
         model.fit(X, y)

@@ -6,7 +6,6 @@ Every fit here is disturbed at a round of its own choosing, by what a machine wo
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import threading
 import time
@@ -20,13 +19,12 @@ from sklearn.exceptions import ConvergenceWarning
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster, ClusterSettings
 
-from .conftest import cluster
+from .conftest import cluster, kill_home_of
 from .test_dask import check
 
 pytestmark = pytest.mark.long
 
 TOL = 1e-4
-KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has none
 
 
 @pytest.fixture(scope="module")
@@ -34,36 +32,6 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 8))
     return X, np.where(X[:, 0] + 0.5 * rng.normal(size=400) > 0, 1, -1)
-
-
-@pytest.fixture
-def disturb(monkeypatch):
-    """Call a function before some plays of a fit: disturb({play: function})."""
-
-    def arrange(plan):
-        play, plays = Cluster._play, [0]
-
-        def disturbed(self, tasks):
-            plays[0] += 1
-            if plays[0] in plan:
-                plan.pop(plays[0])(self)
-            return play(self, tasks)
-
-        monkeypatch.setattr(Cluster, "_play", disturbed)
-        return plan
-
-    return arrange
-
-
-def pid_of(engine, address):
-    return engine.client.run(os.getpid, workers=[address])[address]
-
-
-def kill_home_of(piece):
-    def kill(engine):
-        os.kill(pid_of(engine, engine.homes[piece]), KILL)
-
-    return kill
 
 
 def svc(client, **options):
@@ -99,7 +67,7 @@ def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb, monkeypat
         assert primal <= dual * (1 + 3 * TOL)
 
 
-def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
+def test_a_worker_killed_between_the_rounds_of_a_proof(data, monkeypatch):
     """The sum of w is of other duals than those that come back."""
     with cluster(2) as client:
         killed = []
@@ -112,9 +80,8 @@ def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
             return play(self, tasks)
 
         play = Cluster._play
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Cluster, "_play", at_the_evaluation)
-            model = svc(client, safe_every=10).fit(*data)
+        monkeypatch.setattr(Cluster, "_play", at_the_evaluation)
+        model = svc(client, safe_every=10).fit(*data)
         assert killed
         assert model.recoveries_ >= 1
         check(model, *data, tol=TOL)
@@ -196,39 +163,29 @@ def test_ctrl_c_keeps_the_best_model(client, data, disturb):
     assert model.certificate_.relative_gap < 1.0
 
 
-def test_ctrl_c_ends_passes_that_run(client, disturb):
-    """A round of many passes ends early on every worker."""
+def in_time(engine):
+    """Workers know how much time is left to the fit."""
+    engine.deadline = time.monotonic() + 2.0  # all passes would take minutes
+
+
+def by_ctrl_c(engine):
+    threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [(by_ctrl_c, "Stopped by Ctrl-C"), (in_time, "Not converged")]
+)
+def test_a_round_of_many_passes_ends_early_on_every_worker(client, disturb, end, told):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 30))
     y = np.where(X[:, 0] + rng.normal(size=20_000) > 0, 1, -1)
-
-    def interrupt_soon(engine):
-        threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
-
-    disturb({1: interrupt_soon})
-    model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000)
-    with pytest.warns(ConvergenceWarning, match="Stopped by Ctrl-C"):
+    disturb({1: end})
+    limits = {"max_rounds": 2} if end is in_time else {}
+    model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000, **limits)
+    with pytest.warns(ConvergenceWarning, match=told):
         model.fit(X, y)
     assert model.n_iter_ <= 3
     # What was done, and not what was asked for: that would take minutes.
-    assert 1 <= model.rounds_["local_epochs"].max() < 100_000
-
-
-def test_a_time_limit_ends_passes_that_run(client, monkeypatch):
-    """Workers know how much time is left to the fit."""
-    begin = Cluster.begin
-
-    def begin_late(self, setup):
-        begin(self, setup)
-        self.deadline = time.monotonic() + 2.0  # all passes would take minutes
-
-    monkeypatch.setattr(Cluster, "begin", begin_late)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 30))
-    y = np.where(X[:, 0] + rng.normal(size=20_000) > 0, 1, -1)
-    model = LinearSVC(10.0, client=client, local_epochs=100_000, max_rounds=2)
-    with pytest.warns(ConvergenceWarning, match="Not converged"):
-        model.set_params(tol=1e-13).fit(X, y)
     assert 1 <= model.rounds_["local_epochs"].max() < 100_000
 
 

@@ -23,7 +23,7 @@ from dualgap.distributed.piece import Piece
 from dualgap.distributed.stores import StorePart, locate, part_of, parts_of
 from dualgap.distributed.stores import see as seen_by
 
-from .conftest import cluster
+from .conftest import cluster, kill_home_of
 from .test_dask import TOL, check, svc
 
 pytestmark = pytest.mark.long
@@ -162,21 +162,11 @@ def root_of(array):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signal to kill with")
-def test_a_killed_workers_stores_are_opened_again(tmp_path, monkeypatch):
+def test_a_killed_workers_stores_are_opened_again(tmp_path, disturb):
     X, y = rows()
     paths = write(tmp_path, sparse.csr_matrix(X), y, K=4)
+    disturb({6: kill_home_of(1)})
     with cluster(2) as client:
-        play, plays = Cluster._play, []
-
-        def kill(self, tasks):
-            plays.append(self.rounds)
-            if len(plays) == 6:
-                home = self.homes[1]
-                pid = client.run(os.getpid, workers=[home])[home]
-                os.kill(pid, signal.SIGKILL)
-            return play(self, tasks)
-
-        monkeypatch.setattr(Cluster, "_play", kill)
         model = LinearSVC(0.05, client=client, tol=1e-3, keep_duals=True, safe_every=3)
         model.fit(paths)
     assert model.recoveries_ >= 1
@@ -227,8 +217,7 @@ def test_a_store_that_one_host_alone_has_is_opened_there(tmp_path, monkeypatch):
         def kill(self, tasks):
             plays.append(self.homes[0])
             if len(plays) == 6:
-                pid = client.run(os.getpid, workers=[self.homes[0]])
-                os.kill(pid[self.homes[0]], getattr(signal, "SIGKILL", signal.SIGTERM))
+                kill_home_of(0)(self)
             return play(self, tasks)
 
         monkeypatch.setattr(Cluster, "_play", kill)
