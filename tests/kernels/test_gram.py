@@ -303,6 +303,9 @@ class RowCache(RuleBasedStateMachine):
         megabytes = (capacity * (4 * N + 48) + 4 * N) / 1e6
         self.gram = Gram(POINTS, kernel, cache_size=megabytes)
         assert self.gram.core.capacity == capacity
+        if capacity > 2:
+            less = Gram(POINTS, kernel, cache_size=megabytes - 1e-6)
+            assert less.core.capacity == capacity - 1
 
     def teardown(self) -> None:
         del self.gram  # it holds this machine, in a cycle that is not collected

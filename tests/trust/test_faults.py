@@ -12,7 +12,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -433,45 +432,6 @@ print("ended")
 @unsanitized("it ends with a fork")
 def test_a_fork_while_blas_gets_and_loses_threads_leaves_no_lock():
     assert run(FORK_AMID_LIMITS) == "ended\n"
-
-
-@pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
-def test_fits_in_threads_have_the_bits_that_they_have_alone(tmp_path):
-    X, y = rows(3000, 20, classes=3)
-    store = convert([(X, y)], tmp_path / "store")
-
-    def fits(seed):
-        small = RowStore.open(store.path, buffer=2**17)
-        models = [
-            LinearSVC(C=0.1, random_state=seed, solver="dcd", n_jobs=2).fit(X, y),
-            LinearSVC(
-                C=0.1, random_state=seed, solver="sgd-r", loss="hinge", tol=0.1
-            ).fit(X, y),
-            LinearSVC(C=0.01, random_state=seed, tol=1e-2).fit(small),
-            LinearSVC(C=0.1, solver="interior-point", random_state=0).fit(X, y),
-        ]
-        kernel = SVC(random_state=seed, tol=1e-2).fit(X[:200], y[:200])
-        return [model.coef_.tobytes() for model in models] + [
-            kernel.dual_coef_.tobytes()
-        ]
-
-    alone = [fits(seed) for seed in (0, 1)]
-    together, errors = {}, []
-
-    def work(place):
-        try:
-            together[place] = fits(place % 2)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    for place, found in together.items():
-        assert found == alone[place % 2]
 
 
 # ------------------------------------------------------------------------------ Ctrl-C
