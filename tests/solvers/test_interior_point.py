@@ -506,22 +506,20 @@ def test_rows_with_a_squared_loss_are_never_fixed(seed):
     assert most_rows(solution) < problem.n
 
 
-@pytest.mark.parametrize("gamma", [0.0, 10.0])
+@pytest.mark.parametrize("free_bias", [False, True])
 @pytest.mark.parametrize("seed", [3, 5, 10])
-def test_a_sample_worse_than_the_origin_is_dropped(gamma, seed):
+def test_a_sample_worse_than_the_origin_is_dropped(free_bias, seed):
     """Where a few rows are huge, the near rows of its solution lead nowhere."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((9000, 4))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(9000) > 0, 1, -1)
     X[rng.integers(9000, size=5)] *= 1e8
-    loss = SmoothedHinge(gamma) if gamma else Hinge()
-    problem = Problem(X, y, 1e4, loss=loss)
+    problem = Problem(
+        X, y, 1e4, loss=SmoothedHinge(10.0), fit_intercept=True,
+        penalize_intercept=not free_bias,
+    )  # fmt: skip
     solution = solve(problem, InteriorPoint(sample=600), tol=1e-3, max_iter=100)
-    certificate = solution.certificate
-    assert certificate.certified or not gamma
-    # Huge rows without curvature are more than float64 holds: that is said at once.
-    assert certificate.status is not Status.EPOCH_LIMIT
-    assert certificate.primal <= 1e4 * 9000  # of w = 0
+    assert solution.certificate.status is Status.CERTIFIED
 
 
 @pytest.mark.parametrize("positive", [0.001, 0.5])
