@@ -67,6 +67,9 @@ def by_onnx(model: Any, X: Any, y: Any, path: Path) -> Found:
     (*_, near), (*_, scores) = found
     assert (near.dtype, scores.dtype) == (np.float32, np.float64)
     np.testing.assert_allclose(near, scores, rtol=0, atol=1e-5 * np.abs(scores).max())
+    if hasattr(model, "offset_"):  # what is on the boundary is inside
+        labels, on_it = found[1][0], model.decision_function(X) == 0.0
+        np.testing.assert_array_equal(labels[on_it], 1)
     return dict(zip(("predict", "decision_function"), found[1], strict=False))
 
 
