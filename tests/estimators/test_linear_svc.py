@@ -12,12 +12,10 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn.svm
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import scale
 
 import dualgap.problems.batch as module
 from dualgap import (
@@ -118,30 +116,6 @@ def test_coefficients_are_the_combination_of_the_support_vectors():
 # The optimum
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize(
-    "bias", [{"fit_intercept": False}, {}, {"intercept_scaling": 7.0}], ids=str
-)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_same_optimum_as_scikit_learn(loss, bias, layout):
-    X, y = load_breast_cancer(return_X_y=True)
-    X = scale(X)[::4]
-    y = y[::4]
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    common = {"C": 0.5, "loss": loss, "random_state": 0, **bias}
-    ours = LinearSVC(tol=1e-9, max_iter=200_000, **common)
-    ours.fit(layout(X), y, weight)
-    theirs = sklearn.svm.LinearSVC(dual=True, tol=1e-10, max_iter=2_000_000, **common)
-    theirs.fit(layout(X), y, weight)
-    [(best, bound)] = values(ours, X, y, weight)
-    theirs.dual_coef_, theirs.support_ = ours.dual_coef_, ours.support_
-    [(reference, _)] = values(theirs, X, y, weight)
-    assert bound <= reference
-    assert float(best) == pytest.approx(float(reference), rel=1e-6)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
-
-
 def test_classes_are_trained_one_versus_the_rest():
     X, y = make(classes=4)
     names = np.array(["ant", "bee", "cat", "dog"])[y]
@@ -161,19 +135,6 @@ def test_classes_are_trained_one_versus_the_rest():
 def exact(**options):
     defaults = {"tol": 1e-10, "max_iter": 200_000, "random_state": 0}
     return LinearSVC(**{**defaults, **options})
-
-
-@pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5, 2: 3.0}, "balanced"])
-def test_of_several_classes_only_the_positive_one_has_its_weight(class_weight):
-    """The other classes have weight 1, as in LIBLINEAR."""
-    X, y = make(classes=3)
-    k = np.random.default_rng(1).integers(1, 4, len(y))
-    model = exact(loss="hinge", class_weight=class_weight).fit(X, y, k)
-    theirs = sklearn.svm.LinearSVC(
-        loss="hinge", class_weight=class_weight, dual=True, tol=1e-10,
-        max_iter=2_000_000, random_state=0,
-    ).fit(X, y, k)  # fmt: skip
-    np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-4, atol=1e-5)
 
 
 # Inputs

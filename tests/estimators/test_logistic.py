@@ -23,33 +23,6 @@ def data(classes):
     return X[kept] if classes > 2 else X[kept][:, :2], np.array(list("abc"))[y[kept]]
 
 
-def scikit_learn(**options):
-    return sklearn.linear_model.LogisticRegression(
-        solver="newton-cg", tol=1e-9, max_iter=10_000, **options
-    )
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 3.0, "b": 0.5}])
-def test_the_model_is_the_one_of_scikit_learn(classes, fit_intercept, class_weight):
-    X, y = data(classes)
-    if isinstance(class_weight, dict) and classes == 3:
-        class_weight = class_weight | {"c": 1.0}
-    same = {"C": 2.0, "fit_intercept": fit_intercept, "class_weight": class_weight}
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
-    ours = LogisticRegression(tol=1e-10, **same).fit(X, y, weight)
-    theirs = scikit_learn(**same).fit(X, y, weight)
-    assert ours.certificate_.certified
-    assert list(ours.classes_) == list(theirs.classes_)
-    assert ours.coef_.shape == theirs.coef_.shape
-    for name in ("decision_function", "predict_proba", "predict_log_proba"):
-        got, expected = getattr(ours, name)(X), getattr(theirs, name)(X)
-        np.testing.assert_allclose(got, expected, atol=2e-4)
-    np.testing.assert_allclose(ours.predict_proba(X).sum(axis=1), 1.0, rtol=1e-14)
-    assert ours.score(X, y) == theirs.score(X, y)
-
-
 def test_wide_text_has_one_weight_per_column():
     rng = np.random.default_rng(0)
     X = sparse.random(60, 100_000, 1e-4, "csr", random_state=0)

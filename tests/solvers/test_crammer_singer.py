@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
-from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
 from dualgap import LinearSVC, certify, core
@@ -123,30 +121,6 @@ def test_no_point_is_believed_outside_the_constraints():
         assert c.primal >= best.dual
         a = alpha.reshape(len(y), 4)
         assert (a[np.arange(len(y)), y] <= problem.cost * (1 + 1e-15)).all()
-
-
-@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
-@pytest.mark.parametrize("load", [load_iris, load_digits])
-def test_the_objective_of_liblinear(load):
-    X, y = load(return_X_y=True)
-    X = np.nan_to_num(scale(X))[::2]
-    y = y[::2]
-    ours = LinearSVC(
-        0.1, loss="hinge", multi_class="crammer_singer", tol=1e-5, random_state=0
-    )
-    ours.fit(X, y)
-    theirs = SklearnLinearSVC(
-        C=0.1, multi_class="crammer_singer", max_iter=100_000, tol=1e-6, random_state=0
-    ).fit(X, y)
-    problem = problem_of(X, y, C=0.1)
-    P = problem.primal(problem.point(theirs.coef_, theirs.intercept_))
-    found = certify(theirs, X, y, tol=1e-5)
-    assert found.primal == pytest.approx(P, rel=1e-12)
-    assert found.dual >= ours.certificate_.dual * (1 - 1e-5)
-    assert ours.certificate_.dual <= P
-    assert P == pytest.approx(ours.certificate_.primal, rel=2e-5)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
-    assert (ours.predict(X) == theirs.predict(X)).mean() > 0.995
 
 
 def test_two_classes_decide_by_the_difference():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_wine
-from sklearn.svm import LinearSVR as LibLinearSVR
 
 from dualgap import LinearSVR, core
 from dualgap.certificate import Status
@@ -80,30 +79,6 @@ def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
     assert dual > 0.0
     assert ours.wake.max() > 0
     assert clear > 15 * len(y)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_the_optimum_is_that_of_liblinear(name, epsilon, layout):
-    X, y, weight = data(n=150)
-    weight += 0.1  # LIBLINEAR drops rows without weight
-    C, columns = 0.5, np.column_stack([X, np.full(len(y), 2.0)])
-    # -s 11 and -s 12 for the square (primal and dual), -s 13 for the other
-    for dual in [True, False] if "squared" in name else [True]:
-        theirs = LibLinearSVR(
-            epsilon=epsilon, C=C, loss=name, tol=1e-10, max_iter=1_000_000, dual=dual,
-            intercept_scaling=2.0, random_state=0,
-        ).fit(layout(X), y, weight)  # fmt: skip
-        problem = RegressionProblem(
-            layout(X), y, C, loss=LOSSES[name](epsilon), sample_weight=weight,
-            fit_intercept=True, intercept_scaling=2.0,
-        )  # fmt: skip
-        solution = solve(problem, RegressionDCD(), tol=1e-9, max_iter=100_000)
-        w = np.append(theirs.coef_, theirs.intercept_ / 2.0)
-        assert solution.certificate.primal <= problem.primal(w) * (1 + 1e-9)
-        assert problem.primal(w) <= solution.certificate.primal * (1 + 1e-6)
-        np.testing.assert_allclose(columns @ solution.w, columns @ w, atol=1e-3)
 
 
 def test_a_foreign_model_is_certified_from_its_weights_alone():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.svm import SVR, OneClassSVM
 
 from dualgap.certificate import Status
 from dualgap.kernel import (
@@ -32,12 +30,6 @@ def data(n, d, seed=0):
     return X, y, weight
 
 
-def dense(coefficients):
-    if sparse.issparse(coefficients):
-        coefficients = coefficients.toarray()
-    return coefficients[0]
-
-
 def check(problem, target, solution, tol):
     """P and D of the very points, from outside, and a generic solver's bracket."""
     rows, alpha = slice(0, problem.n), solution.alpha
@@ -48,41 +40,6 @@ def check(problem, target, solution, tol):
     # No breakpoint is a better bias.
     best = form.primal(alpha, form.best_bias(alpha))
     assert best >= form.primal(alpha, solution.bias) - rounding
-
-
-@pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (30.0, 0.0), (0.1, 0.5)])
-@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
-def test_the_regression_is_that_of_libsvm(C, epsilon, layout):
-    X, y, _ = data(400, 3, seed=7)
-    X = layout(X)
-    problem = KernelRegression(X, y, C, kernel=RBF(0.5), epsilon=epsilon)
-    solution = solve(problem, KernelAuto(), tol=1e-8)
-    theirs = SVR(C=C, epsilon=epsilon, gamma=0.5, tol=1e-6).fit(X, y)
-    alpha = np.zeros(400)
-    alpha[theirs.support_] = dense(theirs.dual_coef_)
-    found = problem.certify(np.clip(alpha, -C, C))
-    assert solution.certificate.primal <= found.primal * (1 + 1e-12)
-    assert found.primal <= solution.certificate.primal * (1 + 1e-4)
-    assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
-    scale = np.abs(y - y.mean()).max()
-    np.testing.assert_allclose(solution.decisions, theirs.predict(X), atol=2e-4 * scale)
-
-
-@pytest.mark.parametrize("nu", [0.0215, 0.333, 0.9013])
-@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
-def test_the_one_class_is_that_of_libsvm(nu, layout):
-    X = layout(data(400, 3, seed=8)[0])
-    problem = KernelOneClass(X, nu, kernel=RBF(0.5))
-    solution = solve(problem, KernelAuto(), tol=1e-8)
-    theirs = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X)
-    alpha = np.zeros(400)
-    alpha[theirs.support_] = dense(theirs.dual_coef_)
-    found = problem.certify(np.clip(alpha, 0.0, 1.0))
-    assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
-    scale = np.abs(theirs.offset_).max()
-    np.testing.assert_allclose(
-        solution.decisions, theirs.decision_function(X), atol=1e-5 * scale
-    )
 
 
 def test_rows_near_one_another_are_told_apart_by_their_kernel_less_one():

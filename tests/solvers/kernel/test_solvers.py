@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.svm import LinearSVC
 
 from dualgap import core
 from dualgap.kernel import (
@@ -24,7 +23,6 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
-from dualgap.problems import BinaryProblem as Problem
 from dualgap.training import solve
 
 from .data import KERNELS, form, make, optimum, values
@@ -130,21 +128,6 @@ def test_swap_adds_and_swap_drops_are_counted():
     for _ in range(3):
         MFW().step(state, core.Stop())
     assert state.swaps == 0 < state.drops <= state.aways < state.updates
-
-
-@pytest.mark.parametrize("sample", [None, 60])
-def test_linear_kernel_agrees_with_liblinear(sample):
-    X, y = make(200, 6, 5)
-    problem = KernelProblem(X, y, 0.8, kernel=Linear())
-    solution = solve(problem, SWAP2o(sample=sample), tol=1e-9)
-    peer = LinearSVC(C=0.8, loss="squared_hinge", tol=1e-10, max_iter=100_000).fit(X, y)
-    coef, bias = problem.coef(solution.alpha)
-    np.testing.assert_allclose(coef @ X, peer.coef_[0], rtol=2e-3, atol=1e-4)
-    assert bias == pytest.approx(peer.intercept_[0], rel=2e-3, abs=1e-4)
-    linear = Problem(X, y, 0.8, loss="squared_hinge", fit_intercept=True)
-    P = linear.primal(np.append(peer.coef_[0], peer.intercept_[0]))
-    assert solution.certificate.dual <= P * (1 + 1e-9)
-    assert solution.certificate.primal == pytest.approx(P, rel=1e-8)
 
 
 def test_rows_of_a_shared_matrix_are_the_same_problem():
