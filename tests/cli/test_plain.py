@@ -11,59 +11,11 @@ import pandas as pd
 import pytest
 
 from dualgap import LinearSVC, load_model, save_model
-from dualgap.data import load_svmlight
-from dualgap.models.plain import DEFAULTS, PlainLinearSVC, load_plain
-from dualgap.solvers import SDCA
+from dualgap.models.plain import DEFAULTS, load_plain
 
 from .running import call, refused, write
 
 HEAVY = {"sklearn", "pandas", "joblib", "matplotlib"}
-
-
-@pytest.mark.cases(None)
-@pytest.mark.parametrize(
-    ("labels", "options", "parameters"),
-    [
-        ([-1, 1], [], {}),
-        ([3, 1, 2], ["--C", "0.3"], {"C": 0.3}),
-        ([0, 1], ["--no-penalize-intercept"], {"penalize_intercept": False}),
-        ([0, 1], ["--no-intercept", "--seed", "3"], {"fit_intercept": False}),
-        ([0, 1, 4], ["--loss", "squared_hinge"], {"loss": "squared_hinge"}),
-        (
-            [0, 1],
-            ["--solver", "sdca", "--solver-option", "order=random"],
-            {"solver": SDCA(order="random")},
-        ),
-    ],
-)
-def test_the_model_is_that_of_linear_svc(
-    labels: list[int], options: list[str], parameters: dict[str, object]
-) -> None:
-    write("data", labels)
-    call("train", "data", "model", *options)
-    found = load_model("model")
-    X, y = load_svmlight("data")
-    seed = 3 if "--seed" in options else 0
-    wanted = LinearSVC(**parameters, random_state=seed).fit(X, y)
-    np.testing.assert_array_equal(found.coef_, wanted.coef_)
-    np.testing.assert_array_equal(found.intercept_, wanted.intercept_)
-    np.testing.assert_array_equal(found.n_support_, wanted.n_support_)
-    np.testing.assert_array_equal(found.classes_, wanted.classes_)
-    assert found.get_params() == wanted.get_params()
-    assert found.certificate_.primal == wanted.certificate_.primal
-    assert found.certificate_.dual == wanted.certificate_.dual
-    # Prediction without scikit-learn too.
-    plain, *_ = load_plain("model")
-    assert isinstance(plain, PlainLinearSVC)
-    scores = plain.decision_function(X)
-    np.testing.assert_array_equal(scores, wanted.decision_function(X))
-    save_model(wanted, "duals", duals=True)
-    stored, *_ = load_plain("duals")
-    np.testing.assert_array_equal(stored.decision_function(X), scores)
-    np.testing.assert_array_equal(stored.dual_coef_, wanted.dual_coef_)
-    # The file is the one that save_model writes.
-    save_model(found, "again", notes=load_model("model", return_notes=True)[1])
-    assert Path("again").read_bytes() == Path("model").read_bytes()
 
 
 def test_the_defaults_are_those_of_linear_svc() -> None:

@@ -28,7 +28,6 @@ from dualgap import (
 )
 from dualgap.cli.options import in_options
 from dualgap.data import RowStore
-from dualgap.models import write_liblinear
 
 from .running import call, refused, write
 
@@ -217,28 +216,6 @@ def test_a_search_without_time_chooses_nothing() -> None:
 # ----------------------------------------------------------------------------- certify
 
 
-@pytest.mark.parametrize("labels", [[-1, 1], [3, 1, 7]])
-@pytest.mark.parametrize("kernel", [None, "rbf"])
-def test_own_models_are_certified_as_in_python(
-    labels: list[int], kernel: str | None
-) -> None:
-    X, y = write("data", labels)
-    chosen = [] if kernel is None else ["--kernel", kernel]
-    call("train", "data", "model", "--tol", "1e-2", *chosen)
-    report = json.loads(call("certify", "data", "model", "--json").stdout)
-    expected = certify(load_model("model"), X, y, random_state=0)
-    assert report["kind"] == "dualgap"
-    for found, certificate in zip(report["certificates"], expected, strict=True):
-        assert found["primal"] == pytest.approx(certificate.primal, rel=1e-12)
-        assert found["dual"] == pytest.approx(certificate.dual, rel=1e-12)
-        assert found["relative_gap"] <= 1e-2
-    text = call("certify", "data", "model").stdout
-    name = "model: each of 3 problems" if len(labels) > 2 else "model"
-    assert text.startswith(f"{name} is within ")
-    assert (" Worst: " in text) == (len(labels) > 2)
-    assert text.count("\n") == 1
-
-
 @pytest.mark.parametrize(("kind", "loss"), [(3, "hinge"), (1, "squared_hinge")])
 @pytest.mark.parametrize("bias", [-1, 2])
 def test_models_of_liblinear(kind: int, loss: str, bias: int) -> None:
@@ -293,22 +270,6 @@ def test_models_of_libsvm(labels: list[int], options: str) -> None:
 # ------------------------------------------------------------------------------ export
 
 
-def test_linear_models_for_liblinear() -> None:
-    X, y = write("data", [3, 1, 7])
-    call("train", "data", "model")
-    assert call("export", "model", "out").stdout == "out written for LIBLINEAR\n"
-    call("export", "model", "out")  # over a model it may write
-    labels, _, values = liblinear.predict(
-        y.tolist(), X, liblinear.load_model("out"), "-q"
-    )
-    model = load_model("model")
-    np.testing.assert_array_equal(labels, model.predict(X))
-    order = np.argsort(np.array(liblinear.load_model("out").get_labels()))
-    np.testing.assert_allclose(np.array(values)[:, order], model.decision_function(X))
-    write_liblinear(model, "same")
-    assert Path("same").read_bytes() == Path("out").read_bytes()
-
-
 def test_labels_that_are_words_become_numbers_in_files_of_peers() -> None:
     X, y = write("data", [3, 1, 7])
     for model in (LinearSVC(random_state=0), SVC()):
@@ -336,14 +297,6 @@ def test_the_extension_or_the_format_decides() -> None:
     assert report == {"model": "model", "output": "out.libsvm", "format": "libsvm"}
     call("export", "model", "out.xyz", "--format", "libsvm")
     assert Path("out.xyz").read_bytes() == Path("out.libsvm").read_bytes()
-
-
-def test_kernel_models_for_libsvm() -> None:
-    X, y = write("data", [-1, 1])
-    call("train", "data", "model", "--kernel", "rbf")
-    assert call("export", "model", "out").stdout == "out written for LIBSVM\n"
-    labels, _, _ = libsvm.svm_predict(y.tolist(), X, libsvm.svm_load_model("out"), "-q")
-    np.testing.assert_array_equal(labels, load_model("model").predict(X))
 
 
 def test_features_from_0_are_told() -> None:
