@@ -23,7 +23,7 @@ from dualgap import (
     patch_sklearn,
     to_onnx,
 )
-from dualgap.kernel import RBF, BlockSolver, Linear
+from dualgap.kernel import RBF, Linear
 from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
 from dualgap.solvers import get_solver
@@ -293,28 +293,6 @@ def test_onnx(estimator):
     text = to_onnx(model, dtype=np.float64).SerializeToString()
     *_, found = runtime.InferenceSession(text).run(None, {"X": X})
     np.testing.assert_allclose(found, values(model, X), rtol=1e-9, atol=1e-9)
-
-
-@both
-def test_kernels_rows_without_weight_and_threads(estimator):
-    X, target, y, weight = data(n=90)
-    target = target if isinstance(estimator, NuSVR) else y
-    model = clone(estimator).set_params(kernel="linear", tol=1e-8)
-    model.fit(X, target, weight)
-    K = X @ X.T
-    given = clone(model).set_params(kernel="precomputed").fit(K, target, weight)
-    np.testing.assert_allclose(values(given, K), values(model, X), atol=1e-6)
-    np.testing.assert_allclose(
-        X @ model.coef_[0] + model.intercept_, values(model, X), atol=1e-9
-    )
-    used = weight > 0.0
-    fewer = clone(model).fit(X[used], target[used], weight[used])
-    np.testing.assert_allclose(values(fewer, X), values(model, X), atol=1e-6)
-    own = clone(model).set_params(kernel=lambda A, B: A @ B.T).fit(X, target, weight)
-    np.testing.assert_allclose(values(own, X), values(model, X), atol=1e-5)
-    for options in ({"n_jobs": 2}, {"solver": "block"}, {"solver": BlockSolver(q=16)}):
-        other = clone(model).set_params(**options).fit(X, target, weight)
-        np.testing.assert_allclose(values(other, X), values(model, X), atol=1e-5)
 
 
 def test_an_infeasible_nu_is_refused_with_the_largest():

@@ -85,35 +85,6 @@ def test_rows_count_equally_whatever_their_weights(name, kernel, layout, weight)
         assert found == pytest.approx(model._gamma, rel=tight)
 
 
-@pytest.mark.cases(8)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # at 1e-9
-@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 1: 0.5}, "balanced"])
-@pytest.mark.parametrize("weight", list(WEIGHTS))
-@pytest.mark.parametrize("layout", ["C", "Fortran", "CSR", "CSC"])
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_three_classes_have_one_optimum(name, kernel, layout, weight, class_weight):
-    """Decisions agree; "balanced" counts weights here and rows in scikit-learn."""
-    X, labels, targets = table()
-    X = np.tanh(X / 3.0) + 1.0  # not centred: w = 0 is no optimum for one class
-    options = {"kernel": kernel, "tol": 1e-9, **KERNELS[kernel]}
-    if name == "SVC":
-        options["class_weight"] = class_weight
-        if class_weight == "balanced" and WEIGHTS[weight] is not None:
-            options["class_weight"] = {0: 1.0, 1: 2.0}
-    rows, given = LAYOUTS[layout](X), WEIGHTS[weight]
-    values = []
-    for package in (dualgap, sklearn.svm, drop_ins):
-        model = getattr(package, name)(**options)
-        fitted(model, rows, labels, targets, given)
-        method = "predict" if name == "SVR" else "decision_function"
-        values.append(getattr(model, method)(rows))
-    for other in values[1:]:
-        np.testing.assert_allclose(
-            values[0], other, rtol=0, atol=1e-4 * np.abs(values[0]).max()
-        )
-
-
 @pytest.mark.parametrize("layout", ["C", "CSR", "float32"])
 @pytest.mark.parametrize("weight", list(WEIGHTS))
 def test_paths_searches_and_landmarks(weight, layout):

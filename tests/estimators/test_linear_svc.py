@@ -13,7 +13,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
@@ -114,19 +113,6 @@ def test_coefficients_are_the_combination_of_the_support_vectors():
 
 
 # The optimum
-
-
-def test_classes_are_trained_one_versus_the_rest():
-    X, y = make(classes=4)
-    names = np.array(["ant", "bee", "cat", "dog"])[y]
-    model = LinearSVC(tol=1e-10, max_iter=100_000, random_state=0).fit(X, names)
-    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
-    assert model.coef_.shape == (4, 4)
-    for k, name in enumerate(model.classes_):
-        alone = clone(model).fit(X, names == name)
-        primal = alone.certificate_.primal
-        assert model.certificate_.parts[k].primal == pytest.approx(primal, rel=1e-9)
-        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-4)
 
 
 # Invariances

@@ -20,7 +20,6 @@ from dualgap import (
     OneClassSVM,
     save_model,
 )
-from dualgap.kernel import RBF
 
 ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
 every = pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
@@ -90,25 +89,6 @@ def test_the_linear_forms_are_the_linear_kernel():
         free.coef_[0, 0] = 1.0
     with pytest.raises(AttributeError, match="linear"):
         _ = SVR().fit(X, y).coef_
-
-
-def test_precomputed_kernels_and_rows_without_weight():
-    X, y = data(60)
-    K = RBF(gamma=0.3).block(X, slice(0, 60))
-    weight = np.ones(60)
-    weight[::5] = 0.0
-    for one, other in (
-        (SVR(kernel="precomputed"), SVR(gamma=0.3)),
-        (OneClassSVM(kernel="precomputed"), OneClassSVM(gamma=0.3)),
-    ):
-        one.fit(K, y, sample_weight=weight)
-        other.fit(X, y, sample_weight=weight)
-        np.testing.assert_allclose(values(one, K), values(other, X), atol=1e-5)
-        duals = np.zeros((2, 60))
-        for model, row in zip((one, other), duals, strict=True):
-            row[model.support_] = model.dual_coef_.ravel()
-        np.testing.assert_allclose(*duals, atol=1e-4)
-        assert one.support_vectors_.shape == (0, 0)
 
 
 def test_a_model_without_support_vectors_predicts_its_constant():

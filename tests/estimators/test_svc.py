@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dualgap import SVC, LinearSVC, core, load_model, save_model
+from dualgap import SVC, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.data.rows import accessor_of
 from dualgap.kernel import (
@@ -30,7 +30,6 @@ from dualgap.kernel import (
     RBF,
     Linear,
     Polynomial,
-    Precomputed,
     Sigmoid,
 )
 from dualgap.kernels import predict
@@ -142,36 +141,6 @@ def test_a_certificate_is_what_the_attributes_say(options, classes, layout, loss
 # The optimum
 
 
-@pytest.mark.parametrize("options", KERNELS, ids=str)
-def test_any_kernel_has_the_optimum_of_linear_svc_on_its_features(options):
-    X, y = make(n=80)
-    model = SVC(C=2.0, loss="squared_hinge", tol=1e-4, random_state=0, **options)
-    model.fit(X, y)
-    K = matrix(model, X, X)
-    values, vectors = np.linalg.eigh(K)
-    features = vectors * np.sqrt(np.maximum(values, 0.0))
-    linear = LinearSVC(C=2.0, loss="squared_hinge", tol=1e-9, max_iter=10**6)
-    best = linear.fit(features, y).certificate_.primal
-    assert model.certificate_.dual <= best * (1 + 1e-6)
-    assert best * (1 - 1e-6) <= model.certificate_.primal <= best * (1 + 2e-4)
-
-
-def test_pairs_are_the_binary_problems():
-    X, y = make(n=90, classes=4)
-    names = np.array(["ant", "bee", "cat", "dog"])[y]
-    model = SVC(gamma=0.3, tol=1e-5, random_state=0).fit(X, names)
-    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
-    assert model.dual_coef_.shape == (3, len(model.support_))
-    assert model.n_support_.sum() == len(model.support_)
-    for certificate, (i, j) in zip(
-        model.certificate_, combinations(range(4), 2), strict=True
-    ):
-        rows = np.isin(y, [i, j])
-        alone = clone(model).fit(X[rows], names[rows])
-        other = alone.certificate_
-        assert certificate.primal == pytest.approx(other.primal, rel=2e-5)
-
-
 # scikit-learn's SVC: optimum, layout, votes, shapes
 
 
@@ -212,34 +181,6 @@ def test_shapes_and_types_are_scikit_learns():
 
 
 # Kernels
-
-
-def gaussian(A, B):
-    return np.exp(-0.3 * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_name_record_function_and_matrix_are_one_kernel(classes):
-    X, y = make(classes=classes)
-    new = make(seed=2)[0]
-    K, K_new = gaussian(X, X), gaussian(new, X)
-    models = {
-        "name": (SVC(kernel="rbf", gamma=0.3), X, new),
-        "record": (SVC(kernel=RBF(gamma=0.3)), X, new),
-        "function": (SVC(kernel=gaussian), X, new),
-        "matrix": (SVC(kernel="precomputed"), K, K_new),
-        "matrix record": (SVC(kernel=Precomputed()), K, K_new),
-    }
-    expected = None
-    for name, (model, A, B) in models.items():
-        model.set_params(random_state=0, tol=1e-6).fit(A, y)
-        assert_true_certificates(model, X, y, K=K)
-        values = model.decision_function(B)
-        expected = values if expected is None else expected
-        np.testing.assert_allclose(values, expected, atol=3e-3, err_msg=name)
-        model.predict(B)
-    assert models["matrix"][0].support_vectors_.shape == (0, 0)
-    assert models["matrix"][0].__sklearn_tags__().input_tags.pairwise
 
 
 @pytest.mark.cases(None)

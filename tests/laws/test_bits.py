@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualgap import LinearSVC
+
 from ..solvers.data import draws, job
 from .subjects import NAMES, SUBJECTS, Subject, X, bits, every
 
@@ -64,8 +66,17 @@ def test_listeners_hear_every_epoch_and_change_no_bit(name: str) -> None:
     told = subject.make(max_iter=30, verbose=2)
     told._fit(X, y, on_epoch=lambda label, info: heard.append((label, info)))
     assert bits(told, X) == bits(plain, X)
-    final = [info for _, info in heard if info.final]
-    assert len(final) >= len(told.certificate_.parts)
+    final = {label: info for label, info in heard if info.final}
+    parts = told.certificate_.parts
+    assert len(final) == len(parts)
+    for part, info in zip(parts, final.values(), strict=True):
+        assert not part.certified or (info.primal, info.dual) == (
+            part.primal,
+            part.dual,
+        )
+    if isinstance(told, LinearSVC) and len(told.coef_) == len(parts):
+        models = [info.model()[: X.shape[1]] for info in final.values()]
+        np.testing.assert_array_equal(models, told.coef_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert max(info.epoch for info in final) == np.max(told.n_iter_)
+        assert max(info.epoch for info in final.values()) == np.max(told.n_iter_)

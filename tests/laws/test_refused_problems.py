@@ -216,7 +216,8 @@ CALLS: dict[type[Exception], list[tuple[Callable[[], object], str]]] = {
                                kernel=Precomputed()), "not symmetric"),
         (lambda: tubes(kernel=None), "give a kernel"),
         (lambda: tubes(epsilon=-1.0), "epsilon="),
-        (lambda: tubes().certify(np.full(90, 2.0)), "outside its box"),
+        *((lambda make=make: make().certify(alpha=np.full(90, 2.0)), "outside its box")
+          for make in (tubes, regression)),
         (lambda: KernelOneClass(tubes().gram, kernel=KERNEL), "has its kernel already"),
         (lambda: KernelOneClass(X, 0.0, kernel=KERNEL), "nu="),
         (lambda: KernelOneClass(INDEFINITE, kernel=Precomputed()), "indefinite"),

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from dualgap import core
-from dualgap.certificate import Bounds
 from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.training.batch import Job
@@ -28,17 +27,6 @@ def job(**limits: Any) -> Job:
     """Limits of a fit."""
     usual = {"tol": 1e-3, "atol": 0.0, "max_iter": 1000, "seeds": [0]}
     return Job(**({"stop": core.Stop()} | usual | limits))
-
-
-def without_proof(solve: Any, k: int) -> Any:
-    """Let a function that solves several problems leave problem k without a proof."""
-
-    def unproved(*args: Any, **options: Any) -> Any:
-        found = solve(*args, **options)
-        found.bounds[k] = Bounds.proved()
-        return found
-
-    return unproved
 
 
 def draws(solver: Any, problem: Problem) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import LinearSVC, LinearSVCCV
+from dualgap import LinearSVCCV
 from dualgap.problems.base import Claim
 from dualgap.problems.dense import DenseRows
 from dualgap.solvers import Auto, SmoothingNewton, few_rows
@@ -79,17 +79,6 @@ def test_a_path_factors_its_rows_once(monkeypatch):
     search = LinearSVCCV(Cs=[0.01, 0.1, 1.0], cv=3).fit(X, y)
     assert len(made) == 2  # of the folds, and of the last fit
     assert search.certificate_.certified
-
-
-def test_listeners_get_models_of_all_columns():
-    X, y = data()
-    heard = []
-    model = LinearSVC(solver=SHARED)
-    model._fit(X, y, on_epoch=lambda label, info: heard.append((label, info.model())))
-    for k in range(4):
-        (*_, last) = [w for label, w in heard if label == k]
-        own = np.append(model.coef_[k], model.intercept_[k])
-        np.testing.assert_array_equal(last, own)
 
 
 def test_a_stop_keeps_models_with_their_proofs():

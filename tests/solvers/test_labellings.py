@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import load_iris, load_wine
-from sklearn.preprocessing import scale
+from sklearn.datasets import load_iris
 
 from dualgap import LinearSVC, core
 from dualgap.problems import BinaryProblem as Problem
@@ -21,7 +20,7 @@ from dualgap.training import batch as training
 
 from ..conftest import examples
 from ..trust.verifier import SVM, Rows
-from .data import LOSSES, job, odd_rows, without_proof
+from .data import LOSSES, job, odd_rows
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
@@ -99,30 +98,6 @@ def test_rows_of_a_fold_are_those_with_a_cost(loss, layout):
         own = alone.prove(Claim(found.w[k], found.alpha[k][kept])).certificate
         assert bounds.primal == pytest.approx(own.primal, rel=1e-12)
         assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("load", [load_iris, load_wine])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.cases(6)
-def test_the_bounds_overlap_those_of_other_solvers(load, loss, C):
-    X, y = load(return_X_y=True)
-    X = scale(X)
-    model = LinearSVC(C=C, loss=loss).fit(X, y)
-    other = LinearSVC(C=C, loss=loss, solver="interior-point", tol=1e-6).fit(X, y)
-    assert set(model.history_[0]["solver"]) == {"newton"}
-    assert model.certificate_.certified
-    for mine, theirs in zip(model.certificate_, other.certificate_, strict=True):
-        assert mine.relative_gap <= 1e-3
-        assert mine.dual <= theirs.primal
-        assert theirs.dual <= mine.primal
-    # 1/2 ||w - w*||^2 <= P(w) - P*, because P is 1-strongly convex.
-    apart = [model.coef_ - other.coef_, (model.intercept_ - other.intercept_)[:, None]]
-    most = [
-        np.sqrt(2 * (part.primal - part.dual)) + np.sqrt(2 * (it.primal - it.dual))
-        for part, it in zip(model.certificate_, other.certificate_, strict=True)
-    ]
-    assert (np.linalg.norm(np.hstack(apart), axis=1) <= most).all()
 
 
 @pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
@@ -312,22 +287,6 @@ def test_threads_share_classes_and_seeds_decide_the_orders_of_sweeps():
     assert (solved(batch, seeds=[1]).w != alone.w).any()
 
 
-def test_the_ordinary_solver_agrees_on_classes_that_are_swept(monkeypatch):
-    batch = sparse_classes(apart=0.2, C=5.0)
-    X, codes = batch.columns.X, batch.codes
-    model = LinearSVC(C=5.0).fit(X, codes)
-    assert set(model.history_[3]["solver"]) == {"dcd"}
-    assert len(model.history_[3]) == model.certificate_.parts[3].epochs
-    monkeypatch.setattr(training, "WHOLE", {})
-    alone = LinearSVC(C=5.0).fit(X, codes)
-    for own, other in zip(
-        model.certificate_.parts, alone.certificate_.parts, strict=True
-    ):
-        assert own.certified
-        assert own.dual <= other.primal
-        assert other.dual <= own.primal
-
-
 def test_classes_that_take_many_sweeps_are_left_to_the_ordinary_solver():
     batch = sparse_classes(apart=0.0, used=40, C=100.0)
     assert solved(batch) is None
@@ -349,14 +308,6 @@ def test_what_is_not_swept():
     stop = core.Stop()
     stop.request()
     assert solved(sparse_classes(), stop=stop) is None
-
-
-def test_few_sweeps_are_reported():
-    batch = sparse_classes()
-    X, codes = batch.columns.X, batch.codes
-    with pytest.warns(match="Stopped at max_iter"):
-        model = LinearSVC(max_iter=2, tol=1e-9).fit(X, codes)
-    assert model.n_iter_ == 2
 
 
 def test_steps_beyond_the_target_do_not_spoil_a_point():
@@ -394,39 +345,6 @@ def test_a_stop_leaves_nothing():
     with pytest.warns(match="Stopped at time_limit"):
         model = LinearSVC(time_limit=1e-9).fit(X, y)
     assert not model.certificate_.certified
-
-
-def test_classes_without_a_proof_are_trained_one_by_one(monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    together = LinearSVC().fit(X, y)
-    unproved = without_proof(solve_labellings, 1)
-    monkeypatch.setitem(training.WHOLE, "binary", (unproved,))
-    model = LinearSVC().fit(X, y)
-    assert model.certificate_.certified
-    for k in (0, 2):
-        np.testing.assert_array_equal(model.coef_[k], together.coef_[k])
-        assert (
-            model.certificate_.parts[k].bounds == together.certificate_.parts[k].bounds
-        )
-    assert model.certificate_.parts[1].dual <= together.certificate_.parts[1].primal
-    assert together.certificate_.parts[1].dual <= model.certificate_.parts[1].primal
-
-
-def test_a_listener_hears_of_every_class_and_changes_nothing():
-    X, y = load_iris(return_X_y=True)
-    heard = []
-
-    def hear(label, info):
-        assert info.final
-        assert info.exact
-        heard.append((label, info.model()))
-
-    model = LinearSVC()._fit(X, y, on_epoch=hear)
-    other = LinearSVC().fit(X, y)
-    assert [label for label, _ in heard] == [0, 1, 2]
-    np.testing.assert_array_equal(np.array([w[:-1] for _, w in heard]), other.coef_)
-    np.testing.assert_array_equal(other.coef_, model.coef_)
-    assert other.certificate_.primal == model.certificate_.primal
 
 
 @pytest.mark.parametrize(("times", "left"), [(0.99, 1), (1.01, 0)])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVR, core
-from dualgap.certificate import Status
+from dualgap import core
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualgap.problems import RegressionProblem
 from dualgap.solvers import solver_for
@@ -78,22 +77,6 @@ def test_threads_make_no_difference_to_the_optimum(direction):
     np.testing.assert_allclose(found[0].w, found[1].w, atol=1e-5)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_a_warm_start_and_an_early_end(direction):
-    X, y, _ = data(n=500)
-    problem = RegressionProblem(X, y, 10.0, loss=SquaredEpsilonInsensitive(0.1))
-    first = solve(problem, ResidualNewton(direction), tol=1e-9)
-    again = solve(problem, ResidualNewton(direction), tol=1e-6, warm=first.alpha)
-    assert again.certificate.epochs == 0
-    assert again.certificate.certified
-    ended = solve(
-        problem, ResidualNewton(direction), tol=1e-12, on_epoch=lambda info: True
-    )
-    assert ended.certificate.status is Status.INTERRUPTED
-    assert ended.certificate.epochs == 1
-    assert np.isfinite(ended.certificate.relative_gap)
-
-
 def test_auto_goes_by_the_shape_and_the_loss():
     X, y, _ = data(n=2000, d=10)
     for n, loss, C, kind in (
@@ -112,21 +95,3 @@ def test_auto_goes_by_the_shape_and_the_loss():
             assert type(solver_for(other)) is kind
         assert type(solver_for(problem, "newton")) is ResidualNewton
         assert type(solver_for(problem, "dcd")) is RegressionDCD
-
-
-def test_the_estimator_takes_either():
-    X, y, weight = data(n=200)
-    given = {"loss": "squared_epsilon_insensitive", "epsilon": 0.1, "tol": 1e-9}
-    fits = {
-        name: LinearSVR(solver=name, **given).fit(X, y, weight)
-        for name in ("auto", "newton", "dcd")
-    }
-    assert [fit.certificate_.solver for fit in fits.values()] == [
-        "newton", "newton", "dcd",
-    ]  # fmt: skip
-    for fit in fits.values():
-        assert fit.certificate_.certified
-        np.testing.assert_allclose(fit.coef_, fits["dcd"].coef_, atol=1e-4)
-        dual = fit.dual_coef_[0] @ X[fit.support_]
-        apart = np.linalg.norm(fit.coef_ - dual)
-        assert apart <= np.sqrt(2.1 * fit.certificate_.gap) + 1e-7

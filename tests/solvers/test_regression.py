@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, load_wine
 
 from dualgap import LinearSVR, core
-from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive
 from dualgap.problems import (
     OneClassProblem,
@@ -79,20 +78,6 @@ def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
     assert dual > 0.0
     assert ours.wake.max() > 0
     assert clear > 15 * len(y)
-
-
-def test_a_foreign_model_is_certified_from_its_weights_alone():
-    X, y, _ = data()
-    problem = RegressionProblem(X, y, 0.5, loss=EpsilonInsensitive(0.1))
-    best = solve(problem, RegressionDCD(), tol=1e-9)
-    for w in (best.w, best.w * 0.9, np.zeros(problem.width)):
-        found = problem.certify(w=w)
-        assert found.dual <= best.certificate.primal * (1 + 1e-12)
-        assert found.primal == pytest.approx(problem.primal(w))
-        assert found.primal >= best.certificate.dual * (1 - 1e-12)
-    assert problem.certify(w=best.w, alpha=best.alpha).relative_gap < 1e-8
-    with pytest.raises(ValueError, match="outside its box"):
-        problem.certify(alpha=np.full(len(y), 0.6))
 
 
 #: `pairs`, the interior point alone, and after some pairs.
@@ -200,11 +185,6 @@ def test_only_problems_of_some_ten_rows_are_solved_beyond_tol(solver):
         assert (solver.goal(state) < state.tol) == exact
 
 
-either = pytest.mark.parametrize(
-    "solver", [RegressionInterior(), SmoothingRegression()]
-)
-
-
 @pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
 @pytest.mark.parametrize("load", [load_wine, load_diabetes])
@@ -225,27 +205,3 @@ def test_rows_inside_the_tube_are_no_support_vectors():
     assert found == expected < 80
     wide = RegressionProblem(X, y, loss=EpsilonInsensitive(100.0))
     assert not solve(wide, RegressionInterior()).w.any()
-
-
-@either
-def test_a_warm_start_is_proved_first(solver):
-    X, y, _ = data(n=80)
-    problem = RegressionProblem(X, y, 5.0)
-    first = solve(problem, solver, tol=1e-6)
-    again = solve(problem, solver, tol=1e-6, warm=first.alpha)
-    assert again.certificate.certified
-    assert again.certificate.epochs == 0
-    far = solve(problem, solver, tol=1e-6, warm=-first.alpha)
-    assert far.certificate.certified
-
-
-@either
-def test_the_end_is_reached_or_said(solver):
-    X, y, _ = data(n=80)
-    problem = RegressionProblem(X, y, 5.0)
-    limited = solve(problem, solver, tol=1e-9, max_iter=1)
-    assert limited.certificate.status is Status.EPOCH_LIMIT
-    assert np.isfinite(limited.certificate.relative_gap)
-    exact = solve(problem, solver, tol=1e-18)
-    assert exact.certificate.status is Status.STALLED
-    assert exact.certificate.relative_gap < 1e-9

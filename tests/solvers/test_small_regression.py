@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_diabetes
-from sklearn.preprocessing import scale
 
-from dualgap import LinearSVR, core
+from dualgap import core
 from dualgap.problems import RegressionProblem
 from dualgap.problems.base import Claim
 from dualgap.problems.batch import SingleBatch
@@ -64,15 +62,6 @@ def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
     assert bounds.primal == pytest.approx(own.primal, rel=1e-12)
 
 
-def test_another_solver_takes_over_what_is_not_proved():
-    X, y = load_diabetes(return_X_y=True)
-    by_limit = LinearSVR(C=100.0, solver="dcd", max_iter=3)
-    with pytest.warns(UserWarning, match="Stopped at max_iter"):
-        by_limit.fit(scale(X), y)
-    assert not by_limit.certificate_.certified
-    assert by_limit.n_iter_ == 3
-
-
 def test_what_is_left_to_the_ordinary_solver():
     X, y, _ = data()
     problem = RegressionProblem(X, y, 1.0)
@@ -85,16 +74,3 @@ def test_what_is_left_to_the_ordinary_solver():
     stop = core.Stop()
     stop.request()
     assert solved(problem, stop=stop) is None
-
-
-def test_the_fit_tells_its_epochs():
-    X, y = load_diabetes(return_X_y=True)
-    model = LinearSVR(C=1.0, random_state=0).fit(X, y)
-    history = model.history_
-    assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
-    assert history["epoch"].tolist() == list(range(1, len(history) + 1))
-    assert model.n_iter_ == len(history)
-    assert history["primal"][-1] == model.certificate_.primal
-    assert (np.diff(history["updates"]) >= 0).all()
-    again = LinearSVR(C=1.0, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.coef_, again.coef_)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dualgap import core
 from dualgap.certificate import Status
@@ -14,7 +13,6 @@ from dualgap.kernel import (
     RBF,
     SWAP,
     BlockSolver,
-    Callable,
     KernelProblem,
     Laplacian,
     Linear,
@@ -375,18 +373,6 @@ def test_dual_values_never_fall_and_the_equality_is_exact():
         assert math.fsum(state.alpha() * y) == 0.0
 
 
-def test_kernels_that_python_computes():
-    rng = np.random.default_rng(9)
-    X, y = points(rng, 300, 4)
-    expected = fit(hinge(X, y, 3.0), 1e-7).certificate.dual
-    K = RBF(gamma=0.5).block(X, slice(0, 300))
-    for problem in (
-        hinge(K, y, 3.0, Precomputed()),
-        hinge(X, y, 3.0, Callable(lambda A, B: RBF(gamma=0.5)._block(A, B))),
-    ):
-        assert fit(problem, 1e-6).certificate.dual == pytest.approx(expected, rel=1e-6)
-
-
 def test_some_rows_are_the_whole_problem():
     rng = np.random.default_rng(10)
     X, y = points(rng, 200, 4)
@@ -454,21 +440,6 @@ def test_the_squared_hinge_has_the_optimum_of_swap():
         assert ours.dual <= theirs.primal * (1 + 1e-12)
         assert ours.primal >= theirs.dual * (1 - 1e-12)
         assert ours.relative_gap <= 1e-7
-
-
-def test_squared_hinge_sparse_equals_dense():
-    rng = np.random.default_rng(16)
-    X, y = points(rng, 400, 10)
-    X[rng.random(X.shape) < 0.8] = 0.0
-    values = [
-        solve(
-            KernelProblem(form, y, 5.0, kernel=RBF(gamma=0.3)), BlockSolver(), tol=1e-8
-        )
-        for form in (X, sparse.csr_matrix(X))
-    ]
-    assert values[0].certificate.dual == pytest.approx(
-        values[1].certificate.dual, rel=1e-7
-    )
 
 
 def compared(steps, step, start, atol, total=None):

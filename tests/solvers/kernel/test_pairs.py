@@ -25,11 +25,10 @@ from dualgap.kernels.gram import row_source
 from dualgap.problems.kernel import KernelBatch
 from dualgap.problems.reductions import OneVsOne
 from dualgap.solvers.kernel.auto import solve_pairs
-from dualgap.training import batch as training
 
 from ...trust.verifier import SVM, Exact, points_of
 from ...twins import whole
-from ..data import job, without_proof
+from ..data import job
 from .data import make
 
 KERNELS = [RBF(0.4), Laplacian(0.3), Linear(), Polynomial(3, 0.3, 1.0)]
@@ -170,26 +169,6 @@ def test_newton_steps_of_many_rows_leave_the_sum_at_0(C):
         assert math.fsum(found.table[0]) == 0.0
 
 
-def test_attributes_have_the_form_of_every_fit():
-    X, y = load_iris(return_X_y=True)
-    model = SVC().fit(X, y)
-    assert len(model.history_) == 3
-    for history, part in zip(model.history_, model.certificate_, strict=True):
-        np.testing.assert_array_equal(history["epoch"], np.arange(1, len(history) + 1))
-        assert set(history["solver"]) == {"block"}
-        assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
-        assert (np.diff(history["updates"]) > 0).all()
-        assert (np.diff(history["seconds"]) >= 0).all()
-        assert history["primal"][-1] == part.primal
-        assert history["dual"][-1] == part.dual
-        assert part.epochs == len(history)
-        assert part.updates == history["updates"][-1]
-        assert part.solver == "auto: block"
-        assert part.seconds >= history["seconds"][-1]
-    assert model.n_iter_ == max(map(len, model.history_))
-    assert str(model.certificate_).startswith("Converged: within")
-
-
 ODD = {
     "duplicates": lambda X, y: (np.repeat(X[::10], 10, axis=0), y),
     "one row per class": lambda X, y: (X[[0, 60, 120]], y[[0, 60, 120]]),
@@ -215,15 +194,6 @@ def test_odd_data_are_proved_or_the_fit_says_that_they_are_not(odd, C, name):
     for part in model.certificate_:
         assert part.dual <= part.primal
         assert part.certified == (part.relative_gap <= 1e-3)
-
-
-def test_rows_of_weight_0_do_not_count():
-    X, y = load_iris(return_X_y=True)
-    weight = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
-    model = SVC().fit(X, y, sample_weight=weight)
-    other = SVC(gamma=model._fitted_kernel.gamma).fit(X[weight > 0], y[weight > 0])
-    np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
-    np.testing.assert_array_equal(model.intercept_, other.intercept_)
 
 
 def test_what_is_not_small_goes_to_the_loop():
@@ -277,39 +247,6 @@ def test_a_certificate_makes_its_parts_when_they_are_needed():
     assert certificate.primal >= sum(part.primal for part in copy)
     assert certificate.dual <= sum(part.dual for part in copy)
     assert certificate.epochs == sum(part.epochs for part in copy)
-
-
-def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    together = SVC().fit(X, y)
-    unproved = without_proof(solve_pairs, 1)
-    monkeypatch.setitem(training.WHOLE, "kernel", (unproved,))
-    model = SVC().fit(X, y)
-    assert model.certificate_.certified
-    assert model.certificate_.parts[0].bounds == together.certificate_.parts[0].bounds
-    assert model.certificate_.relative_gap <= 1e-3
-    np.testing.assert_allclose(model.intercept_, together.intercept_, atol=1e-6)
-    assert [len(history) > 0 for history in model.history_] == [True] * 3
-
-
-def test_a_listener_hears_of_every_pair_and_changes_nothing():
-    X, y = load_iris(return_X_y=True)
-    heard = []
-
-    def hear(label, info):
-        assert info.final
-        assert info.exact
-        heard.append((label, info.model()))
-
-    model = SVC()._fit(X, y, on_epoch=hear)
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    assert [label for label, _ in heard] == pairs
-    columns = SVC(decision_function_shape="ovo").fit(X, y).decision_function(X).T
-    for (pair, decisions), column in zip(heard, columns, strict=True):
-        np.testing.assert_allclose(decisions, column[np.isin(y, pair)], atol=1e-9)
-    other = SVC().fit(X, y)
-    np.testing.assert_array_equal(other.dual_coef_, model.dual_coef_)
-    assert other.certificate_.primal == model.certificate_.primal
 
 
 @pytest.mark.parametrize("n", [1, 2, 40])

@@ -6,10 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine
-from sklearn.preprocessing import scale
 
-from dualgap import OneClassSVM, core
+from dualgap import core
 from dualgap.certificate import Certificate, Status
 from dualgap.kernel import BlockSolver, KernelAuto, KernelOneClass, KernelRegression
 from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
@@ -48,28 +46,6 @@ def test_the_optimum_is_that_of_a_generic_solver(kernel):
             decisions=found.decisions[0],
         )
         check(problem, np.zeros(problem.n), solution, 1e-6)
-
-
-@pytest.mark.parametrize("load", [load_iris, load_wine])
-@pytest.mark.parametrize("nu", [0.01, 0.5, 1.0])
-@pytest.mark.cases(None)
-def test_the_estimator_agrees_with_the_block_solver(load, nu):
-    X = scale(load().data)
-    model = OneClassSVM(nu=nu).fit(X)
-    other = OneClassSVM(nu=nu, solver="block", tol=1e-8).fit(X)
-    ours, theirs = model.certificate_, other.certificate_
-    assert ours.certified
-    assert ours.floor == theirs.floor
-    assert ours.dual <= theirs.primal
-    assert theirs.dual <= ours.primal
-    history = model.history_
-    assert model.n_iter_ == len(history)
-    assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
-    assert history["primal"][-1] == ours.primal
-    close = 1e-6 * abs(float(other.offset_[0]))
-    np.testing.assert_allclose(
-        model.decision_function(X), other.decision_function(X), atol=close
-    )
 
 
 def test_what_is_left_to_the_ordinary_solver():
