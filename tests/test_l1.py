@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import clarabel
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -12,7 +11,6 @@ import sklearn.svm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.optimize import minimize
 from sklearn.datasets import load_wine
 from sklearn.feature_selection import SelectFromModel
 
@@ -75,61 +73,6 @@ def primal(problem, w):
         loss = np.logaddexp.reduce(S - own[:, None], axis=1)
     own, r = W[:, : problem.penalised], problem.l1_ratio
     return r * abs(own).sum() + (1 - r) / 2 * (own**2).sum() + problem.cost @ loss
-
-
-def least(problem):
-    """The optimum by a generic solver over the positive and negative parts of W."""
-    size = problem.zero().size
-    penalised = np.zeros((problem.outputs, problem.length), bool)
-    penalised[:, : problem.penalised] = True
-    own = penalised.ravel()
-
-    def value(v):
-        w = v[:size] - v[size:]
-        # |w| is smooth in the parts, one of which is 0 at the optimum.
-        extra = problem.l1_ratio * (v[:size] + v[size:] - abs(w))[own].sum()
-        W = problem.table(w)
-        S = problem.scores(W)
-        now = problem.outcome(S)
-        slope = -problem.sums(now.residual * problem.cost).ravel()
-        slope += (1 - problem.l1_ratio) * np.where(own, w, 0.0)
-        l1 = problem.l1_ratio * own
-        return primal(problem, w) + extra, np.r_[slope + l1, l1 - slope]
-
-    bounds = [(0, None)] * (2 * size)
-    start = problem.zero()
-    v = np.r_[np.maximum(start, 0), np.maximum(-start, 0)]
-    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-16, "gtol": 1e-11}
-    for _ in range(3):
-        v = minimize(value, v, jac=True, bounds=bounds, options=options).x
-    return value(v)[0]
-
-
-def least_of_hinge(problem, constant):
-    """The optimum of the squared hinge by an interior point."""
-    X = np.column_stack([problem.passes.X, np.full(problem.n, constant)])
-    n, d = X.shape
-    sign, r = 2.0 * problem.codes - 1, problem.l1_ratio
-    # Variables: w+, w-, and the losses u.
-    quadratic = np.diag(np.r_[np.zeros(2 * d), 2 * problem.cost])
-    quadratic[:d, :d] = quadratic[d : 2 * d, d : 2 * d] = (1 - r) * np.eye(d)
-    quadratic[:d, d : 2 * d] = quadratic[d : 2 * d, :d] = -(1 - r) * np.eye(d)
-    linear = np.r_[r * np.ones(2 * d), np.zeros(n)]
-    margins = sign[:, None] * np.hstack([X, -X])
-    A = np.vstack([-np.hstack([margins, np.eye(n)]), -np.eye(2 * d + n)])
-    b = np.r_[-np.ones(n), np.zeros(2 * d + n)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    found = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(quadratic)),
-        linear,
-        sparse.csc_matrix(A),
-        b,
-        [clarabel.NonnegativeConeT(len(b))],
-        settings,
-    ).solve()
-    return found.obj_val
 
 
 # ------------------------------------------------------------------------ the core
@@ -208,56 +151,6 @@ def test_columns_that_rejection_lets_back_in_move_at_once():
 
 
 # -------------------------------------------------------------------- the problems
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.01])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-def test_bounds_enclose_the_optimum_of_a_generic_solver(loss, bias, l1_ratio, C):
-    X, codes, weight = data()
-    problem = ElasticNetProblem(
-        X, codes, C, loss=loss, l1_ratio=l1_ratio, sample_weight=weight, **bias
-    )
-    found = solve(problem, ProximalNewton(), tol=1e-9)
-    best = least(problem)
-    assert found.certificate.certified
-    assert found.certificate.dual <= best * (1 + 1e-12)
-    assert primal(problem, found.w) <= best * (1 + 1e-7)
-    assert primal(problem, found.w) <= found.certificate.primal
-
-
-@pytest.mark.parametrize("constant", [0.0, 3.0])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-def test_the_squared_hinge_is_a_quadratic_program(constant, C):
-    X, codes, weight = data()
-    problem = ElasticNetProblem(
-        X,
-        codes,
-        C,
-        loss="squared_hinge",
-        sample_weight=weight,
-        fit_intercept=bool(constant),
-        intercept_scaling=constant or None,
-    )
-    found = solve(problem, ProximalNewton(), tol=1e-10).certificate
-    best = least_of_hinge(problem, constant)
-    assert found.certified
-    assert abs(found.primal - best) <= 1e-8 * best
-
-
-@pytest.mark.parametrize("classes", [3, 5])
-@pytest.mark.parametrize("bias", BIASES[:2])
-def test_several_classes_are_one_problem(classes, bias):
-    X, codes, weight = data(classes=classes)
-    problem = ElasticNetProblem(
-        X, codes, 3.0, l1_ratio=0.7, sample_weight=weight, **bias
-    )
-    found = solve(problem, ProximalNewton(), tol=1e-8)
-    best = least(problem)
-    assert found.certificate.certified
-    assert found.certificate.dual <= best * (1 + 1e-12)
-    assert primal(problem, found.w) <= best * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

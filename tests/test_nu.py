@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import clarabel
 import numpy as np
 import pytest
 import sklearn.svm
@@ -26,10 +25,8 @@ from dualgap import (
 from dualgap.kernel import RBF, Linear
 from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
-from dualgap.solvers import get_solver
 from dualgap.solvers.kernel.auto import solve_alone, solve_nu_pairs
 from dualgap.training import batch as training
-from dualgap.training import solve
 
 BOTH = [NuSVC(nu=0.3), NuSVR(nu=0.4, C=10.0)]
 both = pytest.mark.parametrize("estimator", BOTH, ids=lambda e: type(e).__name__)
@@ -49,83 +46,10 @@ def values(model, X):
     return model.predict(X) if isinstance(model, NuSVR) else model.decision_function(X)
 
 
-def primal(problem, K, c, above, below):
-    """P by its definition, in the offsets b+ and b-."""
-    r = problem.linear - K @ c
-    first, second = problem.groups
-    loss = first @ np.maximum(r - above, 0.0) + second @ np.maximum(below - r, 0.0)
-    return 0.5 * c @ K @ c + problem.half * (above - below) + loss
-
-
-def least(problem, K):
-    """The optimum by an interior-point solver, over the variables of both groups."""
-    n, bounds = problem.n, np.concatenate(problem.groups)
-    both = np.hstack([np.eye(n), -np.eye(n)])
-    Q, p = both.T @ K @ both, both.T @ problem.linear
-    sums = np.kron(np.eye(2), np.ones(n))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    found = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(Q)),
-        -p,
-        sparse.csc_matrix(np.vstack([sums, -np.eye(2 * n), np.eye(2 * n)])),
-        np.concatenate([[problem.half] * 2, np.zeros(2 * n), bounds]),
-        [clarabel.ZeroConeT(2), clarabel.NonnegativeConeT(4 * n)],
-        settings,
-    ).solve()
-    return -found.obj_val
-
-
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.6])
-@pytest.mark.parametrize("kind", ["classes", "targets"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_certificates_hold_against_a_generic_solver(nu, kind, weighted):
-    for seed in range(2):
-        X, target, y, weight = data(n=(9, 24)[seed], seed=seed)
-        weight = weight if weighted else None
-        kernel, K = Linear(), X @ X.T
-        own = np.ones(len(y)) if weight is None else weight
-        share = min(
-            nu, 0.99 * largest_nu(*((own * (y == s)).tolist() for s in (1, -1)))
-        )
-        if kind == "classes":
-            problem = NuClassification(X, y, share, kernel=kernel, sample_weight=weight)
-        else:
-            problem = NuRegression(
-                X, target, 2.0, nu, kernel=kernel, sample_weight=weight
-            )
-        found = solve(problem, get_solver("auto", problem.kind), tol=1e-7)
-        certificate, c = found.certificate, problem.y * found.alpha
-        assert certificate.certified
-        assert (found.alpha >= problem.lower).all()
-        assert (found.alpha <= problem.upper).all()
-        up, down = c[c > 0.0].sum(), -c[c < 0.0].sum()
-        assert up == pytest.approx(down, rel=1e-12)
-        assert up <= problem.half * (1.0 + 1e-12)
-        if kind == "classes":
-            assert up == pytest.approx(problem.half, rel=1e-12)
-        offsets = problem.offsets(K @ c)
-        P = primal(problem, K, c, *offsets)
-        most = min(P, 0.0) if kind == "classes" else P  # P of the zero model is 0
-        assert certificate.primal == pytest.approx(most, rel=1e-9, abs=1e-12)
-        D = problem.linear @ c - 0.5 * c @ K @ c
-        assert certificate.dual == pytest.approx(D, rel=1e-9, abs=1e-12)
-        # The offsets are the best ones.
-        for by in (-1e-3, 1e-3):
-            assert primal(problem, K, c, offsets[0] + by, offsets[1]) >= P - 1e-12
-            assert primal(problem, K, c, offsets[0], offsets[1] + by) >= P - 1e-12
-        best, size = least(problem, K), max(abs(certificate.primal), problem.floor)
-        assert certificate.primal >= best - 1e-5 * size
-        assert certificate.dual <= best + 1e-5 * size
-
-
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_small_pairs_in_one_call_are_those_of_a_generic_solver(
-    kernel, classes, weighted
-):
+def test_small_pairs_are_proved_in_one_call(kernel, classes, weighted):
     rng = np.random.default_rng(classes)
     y = rng.permutation(np.arange(45) % classes)
     X = rng.normal(size=(45, 3)) + 3.0 * (y[:, None] == np.arange(3))
@@ -151,9 +75,6 @@ def test_small_pairs_in_one_call_are_those_of_a_generic_solver(
         # The diagonal of the kernel matrix is computed in two ways.
         np.testing.assert_allclose(found.floors[k], problem.floor, rtol=1e-14)
         assert bounds.meets(1e-7, floor=problem.floor)
-        best, size = least(problem, K), max(abs(bounds.primal), problem.floor)
-        assert bounds.primal >= best - 1e-8 * size
-        assert bounds.dual <= best + 1e-8 * size
         # A model divided by rho has dual variables of at most 1/rho times the costs.
         alpha = found.alpha[k]
         sums = [alpha[problem.y == sign].sum() for sign in (1, -1)]
@@ -163,18 +84,12 @@ def test_small_pairs_in_one_call_are_those_of_a_generic_solver(
         assert problem.certify(np.minimum(alpha * rho, problem.cost)).meets(1e-6)
         c = alpha * problem.y
         np.testing.assert_allclose(found.decisions[k], K @ c + found.bias[k], atol=1e-9)
-    other = NuSVC(nu, kernel=kernel, gamma=0.5, tol=1e-9, solver="block")
-    np.testing.assert_allclose(
-        model.decision_function(X),
-        other.fit(X, y, weight).decision_function(X),
-        atol=1e-4,
-    )
 
 
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("nu", [0.02, 0.4, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_small_regressions_in_one_call_are_those_of_a_generic_solver(nu, weighted):
+def test_small_regressions_are_proved_in_one_call(nu, weighted):
     for C, n in ((0.3, 45), (20.0, 45), (5.0, 401)):
         X, target, _, weight = data(n)
         weight = weight if weighted else None
@@ -192,9 +107,6 @@ def test_small_regressions_in_one_call_are_those_of_a_generic_solver(nu, weighte
         assert (found is None) == (n - (0 if weight is None else 5) > 400)
         certificate = model.certificate_
         assert certificate.meets(1e-8)
-        other = clone(model).set_params(solver="block").fit(X, target, weight)
-        assert certificate.dual <= other.certificate_.primal
-        assert other.certificate_.dual <= certificate.primal
         used = slice(None) if weight is None else weight > 0.0
         own = None if weight is None else weight[used]
         kernel = RBF(gamma=0.5)
@@ -203,10 +115,6 @@ def test_small_regressions_in_one_call_are_those_of_a_generic_solver(nu, weighte
         )
         if n > 100:
             continue
-        K = kernel.block(X[used], slice(None), dtype=np.float64)
-        best = least(problem, K)  # to six digits, where the optimal epsilon is 0
-        assert certificate.dual <= best + 1e-6 * best
-        assert best - 1e-6 * best <= certificate.primal
         alpha = found.alpha[0]
         assert (np.abs(alpha) <= problem.cost).all()
         assert problem.certify(alpha).meets(1e-8)

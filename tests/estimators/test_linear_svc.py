@@ -23,11 +23,11 @@ from dualgap import (
     LinearSVC,
 )
 from dualgap.certificate import Status
-from dualgap.losses import SmoothedHinge, get_loss
+from dualgap.losses import SmoothedHinge
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.solvers import SDCA
 
-from ..trust.verifier import SVM, Rows
+from ..laws.test_epochs import check_certificate
 
 LOSSES = ["hinge", "squared_hinge", SmoothedHinge(gamma=0.3)]
 
@@ -51,44 +51,6 @@ def certificates(model):
     return list(model.certificate_)
 
 
-def values(model, X, y, sample_weight=None):
-    """P and D of each binary problem from the public attributes, in rationals."""
-    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
-    cost, loss = model.C * weight, get_loss(model.loss)
-    bias, scaling = "penalised", model.intercept_scaling
-    if not model.fit_intercept:
-        bias, scaling = "none", 1.0
-        assert not np.any(model.intercept_)
-    positive = model.classes_[1:] if len(model.coef_) == 1 else model.classes_
-    found = []
-    for label, w, b, signed in zip(
-        positive, model.coef_, model.intercept_ + np.zeros(len(positive)),
-        model.dual_coef_, strict=True,
-    ):  # fmt: skip
-        sign, duals = np.where(y == label, 1.0, -1.0), np.zeros(len(X))
-        duals[model.support_] = signed
-        alpha = duals * sign
-        assert (alpha >= 0).all()
-        assert not alpha[cost == 0].any()
-        if loss.name != "squared_hinge":
-            assert (alpha <= cost).all()
-        gamma = getattr(loss, "gamma", 0.0)
-        posed = SVM(Rows(X), loss.name, sign, cost, gamma, bias, scaling)
-        found.append((posed.primal(w, b), posed.dual(duals)))
-    return found
-
-
-def assert_true_certificates(model, X, y, sample_weight=None):
-    found = values(model, X, y, sample_weight)
-    for certificate, (primal, dual) in zip(certificates(model), found, strict=True):
-        assert certificate.dual <= dual <= primal <= certificate.primal
-        room = 2.0 * certificate.rounding
-        assert certificate.primal - primal <= room
-        assert dual - certificate.dual <= room
-        assert not certificate.certified or certificate.relative_gap <= model.tol
-
-
 # Certificates, whose truth for any solver is the law of trust/
 
 
@@ -98,7 +60,7 @@ def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
     X, y = make()
     model = quiet(LinearSVC(C=C, loss=loss, max_iter=50, random_state=0), X, y)
     assert np.isfinite(model.coef_).all()
-    assert_true_certificates(model, X, y)
+    check_certificate(model, X, y)
 
 
 def test_coefficients_are_the_combination_of_the_support_vectors():
@@ -156,13 +118,13 @@ def test_rows_are_used_in_place(dtype, layout, seen, caplog):
     else:
         assert np.shares_memory(used, X)
     assert model.coef_.dtype == model.intercept_.dtype == np.float64
-    assert_true_certificates(model, X, y)
+    check_certificate(model, X, y)
 
 
 def test_one_row_per_class_and_one_feature():
     X, y = np.array([[-1.0], [3.0], [5.0]]), np.array(["u", "v", "w"])
     model = exact().fit(X, y)
-    assert_true_certificates(model, X, y)
+    check_certificate(model, X, y)
     pair = exact(loss="hinge", fit_intercept=False, C=10.0).fit(X[:2], y[:2])
     # margins 1 of w = 1: P = 1/2
     assert pair.certificate_.primal == pytest.approx(0.5, rel=1e-9)
@@ -175,7 +137,7 @@ def test_rows_of_zeros_and_of_weight_zero():
     weight = np.ones(len(y))
     weight[::5] = 0.0
     model = exact().fit(X, y, weight)
-    assert_true_certificates(model, X, y, weight)
+    check_certificate(model, X, y, weight)
     without = exact().fit(X[weight > 0], y[weight > 0])
     assert model.certificate_.primal == pytest.approx(
         without.certificate_.primal, rel=1e-9
@@ -203,7 +165,7 @@ def test_time_limit_is_for_the_whole_fit(n_jobs):
     epochs = [c.epochs for c in model.certificate_]
     assert max(epochs) <= 1
     assert epochs[-1] == 0
-    assert_true_certificates(model, X, y)
+    check_certificate(model, X, y)
 
 
 def test_the_first_class_to_fail_stops_the_others():

@@ -78,9 +78,9 @@ def most_epochs(certificates: list[Certificate]) -> int:
     return max(part.epochs for whole in certificates for part in whole.parts)
 
 
-def check_certificate(model: Any, X: Any, y: Any) -> None:
+def check_certificate(model: Any, X: Any, y: Any, weight: Any = None) -> None:
     """Check that P of the certificate is the objective of the model."""
-    known, again = model.certificate_, certify(model, X, y)
+    known, again = model.certificate_, certify(model, X, y, sample_weight=weight)
     assert known.primal >= again.dual
     assert again.primal >= known.dual
     # The features of landmarks are float32.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,15 +11,13 @@ from sklearn.datasets import load_diabetes, load_iris, load_wine, make_classific
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import dualgap
-from dualgap import SVC, LinearSVC, certify
-from dualgap.losses import SmoothedHinge
+from dualgap import LinearSVC, certify
 
 from .. import qp
 
@@ -88,68 +84,6 @@ def test_bound_of_a_linear_model(model, hinge, penalised, layout, classes):
         assert certificate.status is None
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "precomputed"])
-@pytest.mark.parametrize("tol", [1.0, 1e-8])
-def test_bound_of_a_kernel_model(kernel, tol, classes):
-    X, y = make(classes)
-    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
-    settings = {"gamma": 0.3, "coef0": 1.0, "degree": 2}
-    named = "rbf" if kernel == "precomputed" else kernel
-    K = pairwise_kernels(X, metric=named, filter_params=True, **settings)
-    data = K if kernel == "precomputed" else X
-
-    def fitted(tol):
-        return svm.SVC(
-            C=2.0, kernel=kernel, tol=tol, class_weight={"a": 2.0}, **settings
-        ).fit(data, y, sample_weight=weight)
-
-    model, best = fitted(tol), fitted(1e-10)
-    found = certify(model, data, y, sample_weight=weight, tol=TOL)
-    weight = 2.0 * np.where(y == "a", 2.0, 1.0) * weight
-
-    def primal(model, p, i, j):
-        of_pair = np.isin(y, [model.classes_[i], model.classes_[j]])
-        coef = np.zeros(len(y))
-        own = y[model.support_] == model.classes_[i]
-        parts = np.where(own, model.dual_coef_[j - 1], model.dual_coef_[i])
-        coef[model.support_] = parts * of_pair[model.support_]
-        f = K @ coef
-        first = 1.0 if classes > 2 else -1.0
-        signs = np.where(y == model.classes_[i], first, -first)
-        loss = np.maximum(0.0, 1.0 - signs * (f + model.intercept_[p]))
-        return 0.5 * coef @ f + (weight * loss)[of_pair].sum()
-
-    for p, (i, j) in enumerate(combinations(range(classes), 2)):
-        assert np.isclose(found.parts[p].primal, primal(model, p, i, j), rtol=1e-6)
-        optimum = primal(best, p, i, j)
-        assert found.parts[p].dual <= optimum * (1.0 + 1e-7)
-        assert found.parts[p].dual >= optimum * (1.0 - 2.0 * TOL)
-
-
-def test_our_own_kernel_model_keeps_its_certificate():
-    X, y = make(3)
-    model = SVC(loss="squared_hinge", class_weight="balanced").fit(X, y)
-    for again, first in zip(certify(model, X, y), model.certificate_, strict=True):
-        assert np.isclose(again.primal, first.primal, rtol=1e-6)
-        assert np.isclose(again.dual, first.dual, rtol=1e-6)
-
-
-def test_coefficients_alone():
-    X, y = make()
-    model = LinearSVC(loss=SmoothedHinge(0.5), tol=1e-6).fit(X, y)
-    again = certify(
-        model.coef_[0], X, y, 1.0, intercept=model.intercept_[0],
-        loss=SmoothedHinge(0.5), penalize_intercept=True, tol=1e-6,
-    )  # fmt: skip
-    assert np.isclose(again.primal, model.certificate_.primal, rtol=1e-12)
-    assert again.relative_gap < 2e-6
-    # No model at all is certified for what it is: P(0) = C n.
-    nothing = certify(np.zeros(6), X, y, 1.0, class_weight={"a": 1.0, "b": 1.0})
-    assert np.isclose(nothing.primal, len(y), rtol=1e-14)
-    assert nothing.relative_gap > 0.2
-
-
 def test_weights_of_empty_columns_count():
     """A model from elsewhere may have weights for columns that a fit leaves out."""
     X = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 1])), shape=(2, 10_000))
@@ -173,10 +107,6 @@ def test_the_bound_holds_when_time_is_short(options):
     long = certify(zero, X, y, 100.0, tol=1e-6, **options)
     assert short.primal == long.primal
     assert short.dual <= long.dual * (1.0 + 1e-12)
-
-
-def fitted(model):
-    return model.fit(*make())
 
 
 @pytest.mark.cases(None)
@@ -342,13 +272,3 @@ def test_regressors_inside():
     X, y = load_diabetes(return_X_y=True)
     model = BaggingRegressor(svm.SVR(), 3, random_state=0).fit(X, y)
     assert certify(model, X, y).relative_gap < 1e-3
-
-
-@pytest.mark.parametrize("kind", [svm.SVC, svm.SVR, svm.OneClassSVM])
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
-def test_rows_without_weight(kind, kernel):
-    X, y = load_wine(return_X_y=True)
-    X = scale(X) if kernel == "rbf" else scale(X) @ scale(X).T
-    weight = np.arange(len(y)) % 3.0
-    model = kind(kernel=kernel, tol=1e-6).fit(X, y, sample_weight=weight)
-    assert certify(model, X, y, sample_weight=weight).relative_gap < 1e-4

@@ -16,7 +16,7 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
-from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
+from dualgap.solvers import DCD, Pegasos
 from dualgap.training import solve
 
 from ..twins import dcd, watched
@@ -47,42 +47,6 @@ def rows(kind):
     y = np.where(score > np.sort(score)[-positive - 1], 1, -1)
     assert (y > 0).sum() == positive
     return X, y, rng.uniform(0.2, 3.0, n)
-
-
-@functools.cache
-def libsvm(kind, C, weighted):
-    """LIBSVM's objective."""
-    X, y, weight = rows(kind)
-    weight = weight if weighted else np.ones(len(y))
-    model = SVC(kernel="linear", C=C, tol=1e-10).fit(X, y, sample_weight=weight)
-    return objective(X, y, C * weight, model.coef_.ravel(), model.intercept_[0])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i4-i4"])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("kind", ["balanced", "1 % positive"])
-@pytest.mark.parametrize(
-    "solver",
-    [DCD(), Auto(), InteriorPoint(), SmoothingNewton()],
-    ids=lambda solver: solver.name,
-)
-def test_libsvm(solver, kind, C, layout, weighted):
-    X, y, weight = rows(kind)
-    problem = free(LAYOUTS[layout](X), y, C, weight if weighted else None)
-    solution = solve(problem, solver, tol=5e-7, max_iter=10**6)
-    assert solution.certificate.status is Status.CERTIFIED
-    reference = libsvm(kind, C, weighted)
-    coef, bias = problem.coef(solution.w)
-    P = objective(X, y, problem.cost, coef, bias)
-    alpha = solution.alpha
-    D = alpha.sum() - 0.5 * ((alpha * y) @ X) @ ((alpha * y) @ X)
-    room = solution.certificate.rounding
-    np.testing.assert_allclose(solution.certificate.primal, P, 1e-12, room)
-    np.testing.assert_allclose(solution.certificate.dual, D, 1e-12, room)
-    assert abs(alpha @ y) <= 1e-13 * alpha.sum()
-    assert D <= reference * (1 + 1e-8)
-    assert abs(P - reference) <= 1e-6 * reference
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import clarabel
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import LinearSVC, core
-from dualgap.certificate import Status
 from dualgap.problems import BinaryProblem as Problem
 from dualgap.problems.base import Claim
 from dualgap.problems.crammer_singer import CrammerSingerProblem
 from dualgap.solvers import SequentialDual
 from dualgap.training import solve
 
-from ..qp import conic
 from ..twins.crammer_singer import CrammerSinger
 from ..twins.random import Random
 from .data import LAYOUTS
@@ -40,25 +36,6 @@ def problem_of(X, y, weight=None, C=1.0, fit_intercept=True, n_jobs=1, K=None):
         n_jobs=n_jobs,
     )  # fmt: skip
     return CrammerSingerProblem(data, y, K or int(y.max()) + 1)
-
-
-def qp(X, y, cost, K):
-    """Optimal value by a generic interior point method: W and a slack per row."""
-    n, d = X.shape
-    P = sparse.diags(np.concatenate([np.ones(K * d), np.zeros(n)]), format="csc")
-    q = np.concatenate([np.zeros(K * d), cost])
-    blocks, b = [], []
-    for i in range(n):
-        for m in range(K):  # (w_m - w_y).x - xi <= -e, with m = y: xi >= 0
-            row = np.zeros(K * d + n)
-            if m != y[i]:
-                row[m * d : (m + 1) * d] += X[i]
-                row[y[i] * d : (y[i] + 1) * d] -= X[i]
-            row[K * d + i] = -1.0
-            blocks.append(row)
-            b.append(-1.0 if m != y[i] else 0.0)
-    A, cones = sparse.csc_matrix(np.array(blocks)), [clarabel.NonnegativeConeT(len(b))]
-    return conic(P, q, A, np.array(b), cones).obj_val
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -87,25 +64,6 @@ def test_step_for_step_as_the_twin(layout, fit_intercept):
     proof = problem.prove(Claim(alpha=state.alpha)).certificate
     assert proof.primal == pytest.approx(twin.primal(), rel=1e-10)
     assert proof.dual == pytest.approx(twin.dual(), rel=1e-10)
-
-
-@pytest.mark.parametrize("K", [2, 3, 6])
-@pytest.mark.parametrize("C", [0.05, 3.0])
-def test_the_certificate_brackets_the_optimum_of_a_qp_solver(K, C):
-    X, y, weight = make(K=K, seed=K)
-    problem = problem_of(X, y, weight, C)
-    best = qp(np.column_stack([X, np.ones(len(X))]), y, C * weight, K)
-    for tol in (0.1, 1e-7):
-        solution = solve(problem, SequentialDual(), tol=tol, random_state=1)
-        c = solution.certificate
-        assert c.status is Status.CERTIFIED
-        assert c.dual <= best * (1 + 1e-8)
-        assert best * (1 - 1e-8) <= c.primal
-        a = solution.alpha.reshape(len(y), K)
-        own = np.arange(K) == y[:, None]
-        assert (a[~own] <= 0.0).all()
-        assert (a[own] <= C * weight).all()
-        np.testing.assert_allclose(a.sum(axis=1), 0.0, atol=1e-15 * C * K)
 
 
 def test_no_point_is_believed_outside_the_constraints():

@@ -50,7 +50,7 @@ def _no_cluster_is_left():
     close()
 
 
-@pytest.mark.cases(12)
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_is_false(name):
     tally = Tally()

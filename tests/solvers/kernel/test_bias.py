@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from libsvm import svmutil
-from sklearn.svm import LinearSVC as SklearnLinearSVC
 
 from dualgap import SVC, certify, compress, core, load_model, save_model
 from dualgap.kernel import (
@@ -95,36 +94,6 @@ def test_svc_is_the_optimum_of_a_quadratic_programme(loss, bias, constant):
     f = decisions(model, new, X)
     np.testing.assert_allclose(model.decision_function(new), f, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(model.predict(new), np.where(f > 0, 1, -1))
-
-
-@pytest.mark.parametrize(("bias", "constant"), BIASES[1:])
-def test_svc_has_the_objective_of_liblinear_on_a_factor_of_the_kernel(bias, constant):
-    X, y = make(70, 3, 5)
-    size, vectors = np.linalg.eigh(gaussian(X, X) + constant)
-    Z = vectors * np.sqrt(np.maximum(size, 0.0))
-    theirs = SklearnLinearSVC(
-        loss="hinge", C=1.0, fit_intercept=False, tol=1e-8, max_iter=10**6,
-        random_state=0,
-    ).fit(Z, y)  # fmt: skip
-    w = theirs.coef_[0]
-    P = 0.5 * w @ w + np.maximum(0.0, 1.0 - y * (Z @ w)).sum()
-    K = gaussian(X, X) + 0.0
-    model = svc(bias, tol=5e-3).fit(X, y)
-    assert P <= model.certificate_.primal * (1 + 1e-6) <= 1.006 * P
-    given = SVC(
-        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_iter=5000,
-        random_state=0, **bias,
-    ).fit(K, y)  # fmt: skip
-    assert given.certificate_.dual <= P * (1 + 1e-6)
-    assert given.certificate_.certified
-    # A problem without a bias on k + 1 is the one with a penalised bias on k.
-    plus = SVC(
-        1.0, kernel="precomputed", solver="kernel-pegasos", tol=5e-3, max_iter=5000,
-        random_state=0, fit_intercept=False,
-    ).fit(K + constant, y)  # fmt: skip
-    np.testing.assert_allclose(
-        plus.decision_function(K + constant), given.decision_function(K), atol=1e-4
-    )
 
 
 @any_loss
