@@ -23,7 +23,7 @@ THREADED = """
     data/test_svmlight kernels/test_gram kernels/test_tile solvers/kernel/test_block
     solvers/kernel/test_nystroem solvers/kernel/test_regression
     solvers/test_crammer_singer solvers/papers/test_cutting_planes
-    solvers/test_interior_point solvers/test_streaming
+    solvers/test_interior_point solvers/test_streaming laws/test_bits
 """
 
 

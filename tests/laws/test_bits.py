@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from dualgap import LinearSVC
+from dualgap import SVC, LinearSVC, LinearSVR, LogisticRegression
+from dualgap.solvers import SmoothingNewton
 
 from ..solvers.data import draws, job
-from .subjects import NAMES, SUBJECTS, Subject, X, bits, every
+from .subjects import NAMES, SUBJECTS, Subject, X, bits, every, overlap, rows
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::dualgap.DegenerateWarning"
@@ -55,6 +57,39 @@ def test_seeds_and_threads(name: str) -> None:
         if name in ROUNDED:
             one = fit(n_jobs=n_jobs)
         assert fit(n_jobs=n_jobs) == one
+
+
+#: Fits of two classes or of targets, whose threads share the rows of one problem, the
+#: number of rows, and whether they change no bit at all.
+SHARED: list[tuple[Subject, int, bool]] = [
+    *((Subject(LinearSVC, {"loss": "hinge", "solver": solver}), 9_000, False)
+      for solver in ("interior-point", SmoothingNewton(), "cutting-plane", "ocas")),
+    (Subject(LinearSVC, {"solver": "newton"}), 30_000, False),
+    (Subject(LogisticRegression), 3_000, True),
+    *((Subject(LinearSVR, {"solver": solver}), 9_000, False)
+      for solver in ("interior-point", "smoothing-newton")),
+    (Subject(LinearSVR, {"loss": "squared_epsilon_insensitive", "solver": "newton"}),
+     30_000, False),
+    (Subject(SVC, {"solver": "block", "C": 10.0}), 3_000, True),
+    (Subject(SVC, {"solver": "nystroem", "loss": "squared_hinge"}), 3_000, True),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("layout", [np.float32, sparse.csr_matrix])
+@pytest.mark.parametrize(("subject", "n", "exact"), SHARED)
+def test_threads_of_one_problem(
+    subject: Subject, n: int, exact: bool, layout: Any
+) -> None:
+    X, names = rows(n, 12)
+    X, y = layout(X), subject.target(X, names == "ant")
+    one, two, again = (
+        subject.make(n_jobs=jobs, tol=1e-4).fit(X, y) for jobs in (1, 2, 2)
+    )
+    expected = bits(two, X[:99])
+    assert bits(again, X[:99]) == expected
+    overlap(one, two, 1e-4)
+    assert not exact or bits(one, X[:99]) == expected
 
 
 @pytest.mark.cases(6)

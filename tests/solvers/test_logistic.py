@@ -157,19 +157,6 @@ def test_limits_keep_the_best_model_with_its_certificate():
     assert (warm.certificate.certified, warm.certificate.epochs) == (True, 0)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("layout", [np.float64, np.float32, sparse.csr_matrix])
-def test_threads_change_no_bit(classes, layout):
-    X, codes = data(classes, n=3000, d=9)
-    X = X.astype(layout) if layout in (np.float32, np.float64) else layout(X)
-    one, three = (
-        fit(LogisticProblem(X, codes, 1.0, fit_intercept=True, n_jobs=jobs), 1e-6)
-        for jobs in (1, 3)
-    )
-    assert (one.w == three.w).all()
-    assert one.certificate.bounds == three.certificate.bounds
-
-
 def test_exp_and_log1p_are_as_accurate_as_the_proof_assumes():
     rng = np.random.default_rng(0)
     t = np.concatenate([rng.uniform(0, 700, 2000), 10.0 ** rng.uniform(-300, 1, 2000)])

@@ -14,13 +14,10 @@ from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
 from dualgap.solvers.regression_interior import RegressionInterior
 from dualgap.solvers.smoothing_regression import SmoothingRegression
-from dualgap.training import solve
 
 from ..twins import regression as twin
 from .data import LAYOUTS, close
 from .test_regression import data
-
-DIRECTIONS = ["factor", "gradients"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -56,25 +53,6 @@ def test_steps_are_those_of_the_twin(layout, density, epsilon):
         a = theirs.duals(ours.w)
         assert ours.dual == pytest.approx(problem.dual(a), rel=1e-10)
     assert ours.gap <= 1e-20 * primal
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_threads_make_no_difference_to_the_optimum(direction):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60_000, 20))
-    y = X @ rng.normal(size=20) + rng.standard_t(3, 60_000)
-    loss = SquaredEpsilonInsensitive(0.1)
-    found = [
-        solve(
-            RegressionProblem(X, y, loss=loss, n_jobs=jobs),
-            ResidualNewton(direction),
-            tol=1e-10,
-        )
-        for jobs in (1, 3, 3)
-    ]
-    assert (found[1].w == found[2].w).all()
-    assert all(solution.certificate.certified for solution in found)
-    np.testing.assert_allclose(found[0].w, found[1].w, atol=1e-5)
 
 
 def test_auto_goes_by_the_shape_and_the_loss():

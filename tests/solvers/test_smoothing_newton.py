@@ -129,23 +129,6 @@ def test_frozen_rows_are_linear_terms():
     close(some.w, whole.w, 1e-10)
 
 
-@pytest.mark.parametrize("layout", ["dense-f4", "csr-f4-i4-i4"])
-@pytest.mark.parametrize("d", [9, 140])
-def test_threads_change_rounding_only(layout, d):
-    bench = make("intercept", layout, n=9000 if d > 9 else 30_000, d=d, C=0.1)
-    problem = bench.problem
-    runs = [inner(problem, np.arange(bench.n), threads=t) for t in (1, 2, 2)]
-    for run in runs:
-        assert run.start(np.zeros(problem.width), 1.0, core.Stop())
-        for _ in range(4):
-            assert run.iterate(np.inf, core.Stop()) == 0
-    one, two, again = runs
-    np.testing.assert_array_equal(two.w, again.w)
-    np.testing.assert_array_equal(two.alpha, again.alpha)
-    # The direction may be of a matrix in float32.
-    close(two.w, one.w, 1e-8 if d < 128 else 1e-4)
-
-
 def test_a_step_that_is_told_to_leave_moves_nothing():
     X, y = made(40_000)
     problem, stop = Problem(X, y, 1.0), core.Stop()

@@ -81,8 +81,6 @@ def test_step_by_step(record, case, layout):
 
 # --- the line search -------------------------------------------------------------
 
-small = st.integers(-3, 3).map(float)
-
 
 @st.composite
 def lines(draw):
@@ -351,25 +349,6 @@ def test_carried_margins_are_renewed():
 
 
 # --- threads, interruption, refusals ---------------------------------------------
-
-
-@both
-@pytest.mark.parametrize("threads", [2, 3, 64])
-def test_threads(record, threads):
-    bench = make("everything", "csr-f4-i4-i8")
-
-    def points(count):
-        solver = record(threads=count)
-        state, stop = begin(solver, bench.problem)
-        for _ in range(8):
-            solver.step(state, stop)
-        return state.w, solver.iterate(state)[1], solver.estimate(state)
-
-    one, first, second = points(1), points(threads), points(threads)
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
-    close(first[0], one[0], 1e-9)
-    np.testing.assert_allclose(first[2], one[2], rtol=1e-12)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])
