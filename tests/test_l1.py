@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -460,27 +458,6 @@ def test_the_solver_has_a_name():
 
 
 # --------------------------------------------------------------------------- paths
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_path_has_the_fits_of_its_values(loss, classes):
-    X, y, weight = data(classes=classes)
-    path = l1_path(X, y, [3.0, 0.3], loss=loss, tol=1e-8, sample_weight=weight)
-    for C, coef, bias, certificate, zeros in zip(
-        path.Cs, path.coefs, path.intercepts, path.certificates, path.zeros, strict=True
-    ):
-        model: Any = LinearSVC(penalty="l1", C=C, tol=1e-8)
-        if loss == "logistic":
-            model = LogisticRegression(l1_ratio=1, C=C, tol=1e-8)
-        model.fit(X, y, sample_weight=weight)
-        primal = model.certificate_.primal
-        assert certificate.certified
-        assert certificate.primal == pytest.approx(primal, rel=1e-7)
-        np.testing.assert_allclose(coef, np.squeeze(model.coef_), atol=1e-3)
-        np.testing.assert_allclose(bias, np.squeeze(model.intercept_), atol=1e-3)
-        assert coef.shape == zeros.shape
-        assert not coef[zeros].any()
 
 
 def test_a_path_begins_with_the_first_weight():

@@ -12,7 +12,6 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import NuSVC
 
-from dualgap import SVC
 from dualgap.estimators import folds as module
 from dualgap.model_selection import SVCPath, svc_path
 
@@ -24,36 +23,6 @@ def make(classes=2, n=90):
         n, 6, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
     )
     return X, np.array(["a", "b", "c"])[y]
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"gamma": 0.2},
-        {"kernel": "poly", "coef0": 1.0},
-        {"loss": "squared_hinge", "class_weight": "balanced"},
-    ],
-)
-def test_every_model_is_that_of_a_single_fit(classes, options):
-    X, y = make(classes)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    path = svc_path(X, y, CS, tol=1e-7, sample_weight=weight, **options)
-    assert path.Cs.tolist() == sorted(CS)
-    assert (path.relative_gaps <= 1e-7).all()
-    for k, C in enumerate(sorted(CS)):
-        model = path.model(k)
-        single = SVC(C, tol=1e-7, **options).fit(X, y, sample_weight=weight)
-        assert model.C == C
-        assert (weight[model.support_] > 0.0).all()
-        np.testing.assert_allclose(
-            model.decision_function(X), single.decision_function(X), atol=2e-3
-        )
-        for ours, best in zip(model.certificate_, single.certificate_, strict=True):
-            assert ours.certified
-            assert ours.dual <= best.primal
-            assert best.dual <= ours.primal
-    assert path.model(-1).C == max(CS)
 
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "precomputed"])

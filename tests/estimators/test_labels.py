@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_multilabel_classification
-from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 
 from dualgap import (
@@ -18,7 +17,6 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.model_selection import GridSearchCV as OwnGridSearchCV
 
 X, Y = make_multilabel_classification(150, 6, n_classes=4, random_state=0)
 X = X / 10
@@ -131,16 +129,6 @@ def test_two_labels_have_two_problems(make):
     assert own.decision_function(X).shape == own.predict(X).shape == (150, 2)
     assert not make().fit(X, Y[:, :1].ravel()).multilabel_
     assert not own.fit(X, Y[:, 0]).multilabel_
-
-
-@each
-def test_searches_of_both_kinds(make):
-    grid = {"C": [0.1, 1.0]}
-    plain = GridSearchCV(make(), grid, cv=3).fit(X, Y)
-    own = OwnGridSearchCV(make(), grid, cv=3).fit(X, Y)
-    assert plain.cv_results_["mean_test_score"] == pytest.approx(
-        own.cv_results_["mean_test_score"]
-    )
 
 
 def test_a_label_that_no_row_has_or_all_is_named():

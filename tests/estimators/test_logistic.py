@@ -6,15 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn.linear_model
-import sklearn.model_selection
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from dualgap import DegenerateWarning, LogisticRegression, certify
 from dualgap.data import RowStore, convert
-from dualgap.model_selection import GridSearchCV
 
 
 def data(classes):
@@ -37,22 +34,6 @@ def test_without_an_intercept_a_class_may_have_no_weight():
     X, y = data(3)
     model = LogisticRegression(fit_intercept=False).fit(X, y, np.where(y == "b", 0, 1))
     assert model.certificate_.certified
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_search_is_the_loop_over_its_fits():
-    """The loop of scikit-learn takes over without a warning, and adds no step."""
-    X, y = data(3)
-    grid = {"C": [0.1, 10.0]}
-    ours = GridSearchCV(LogisticRegression(), grid, cv=3).fit(X, y)
-    theirs = sklearn.model_selection.GridSearchCV(LogisticRegression(), grid, cv=3)
-    theirs.fit(X, y)
-    for key in ("mean_test_score", "split2_test_score", "rank_test_score"):
-        assert np.array_equal(ours.cv_results_[key], theirs.cv_results_[key])
-    assert ours.best_params_ == theirs.best_params_
-    best, again = ours.best_estimator_, LogisticRegression(**ours.best_params_)
-    assert best.n_iter_ == again.fit(X, y).n_iter_
-    assert best.certificate_.certified
 
 
 @pytest.mark.parametrize("classes", [2, 3, "labels"])

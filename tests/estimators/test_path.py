@@ -19,7 +19,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
     KFold,
-    StratifiedKFold,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -40,34 +39,6 @@ GRID = [1.0, 0.01, 0.1]
 
 def epochs(certificates):
     return sum(c.epochs for c in np.ravel(certificates))
-
-
-def test_a_path_of_several_classes_is_that_of_single_fits():
-    X, y = make(classes=3)
-    path = svm_path(X, y, GRID, tol=1e-9, random_state=0, n_jobs=2)
-    assert path.coefs.shape == (3, 3, 4)
-    assert path.intercepts.shape == path.relative_gaps.shape == (3, 3)
-    for C, coef, bias in zip(path.Cs, path.coefs, path.intercepts, strict=True):
-        model = LinearSVC(C=C, tol=1e-9, random_state=0).fit(X, y)
-        np.testing.assert_allclose(coef, model.coef_, atol=1e-4)
-        np.testing.assert_allclose(bias, model.intercept_, atol=1e-4)
-
-
-def test_a_path_of_pairs_is_that_of_single_fits():
-    X, y = make(n=90, classes=4)
-    weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
-    options = {"class_weight": {0: 2.0}, "multi_class": "ovo", "random_state": 0}
-    path = svm_path(X, y, GRID, sample_weight=weight, tol=1e-6, **options)
-    assert path.coefs.shape == (3, 6, 4)
-    assert path.intercepts.shape == path.relative_gaps.shape == (3, 6)
-    for C, certificates in zip(GRID, path.certificates, strict=True):
-        model = LinearSVC(C=C, tol=1e-6, **options).fit(X, y, weight)
-        for one, other in zip(certificates, model.certificate_, strict=True):
-            assert one.certified
-            assert one.dual <= other.primal
-            assert other.dual <= one.primal
-    with pytest.raises(ValueError, match="class 2 has no row with a positive weight"):
-        svm_path(X, y, GRID, class_weight={2: 0.0}, multi_class="ovo")
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
@@ -216,35 +187,6 @@ def test_a_warm_start_follows_a_change_of_C(loss):
 
 
 # Cross-validation
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-def test_the_scores_are_those_of_a_grid_search(
-    classes, kind, class_weight, multi_class
-):
-    X, y = make(n=90, classes=classes)
-    X = kind(X)
-    cv = StratifiedKFold(3, shuffle=True, random_state=0)
-    options = {"tol": 1e-8, "random_state": 0, "class_weight": class_weight}
-    options["multi_class"] = multi_class
-    ours = LinearSVCCV(GRID, cv=cv, **options).fit(X, y)
-    search = GridSearchCV(LinearSVC(**options), {"C": GRID}, cv=cv).fit(X, y)
-    results = search.cv_results_
-    theirs = [results[f"split{k}_test_score"] for k in range(3)]
-    np.testing.assert_allclose(ours.scores_, theirs)
-    assert ours.best_score_ == pytest.approx(search.best_score_)
-    ties = results["mean_test_score"] > ours.best_score_ - 1e-12
-    assert ours.C_ == min(np.array(GRID)[ties])
-    assert (ours.relative_gaps_ <= 1e-8).all()
-    best = LinearSVC(C=ours.C_, **options).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, best.coef_, atol=1e-4)
-    assert ours.score(X, y) == best.score(X, y)
-    values = ours.best_estimator_.decision_function(X)
-    np.testing.assert_allclose(ours.decision_function(X), values)
-    assert all(c.certified for c in ours.certificate_)
 
 
 def test_scoring_strings_labels_weights_and_no_refit():

@@ -6,14 +6,12 @@ import weakref
 
 import numpy as np
 import pytest
-import sklearn.model_selection
 from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold
 
 from dualgap import SVC, SVCCV
 from dualgap.certificate import Status
 from dualgap.kernel import RBF, Nystroem
-from dualgap.model_selection import GridSearchCV
 
 from .. import memory
 from ..twins import nystroem as twin
@@ -65,23 +63,6 @@ def test_every_model_is_that_of_a_single_fit(classes, loss):
             assert mine.dual <= best.primal
         again = model.decision_function(X[test][::-1])[::-1]
         np.testing.assert_allclose(again, values, atol=1e-9)
-
-
-@pytest.mark.parametrize("gamma", [0.1, "scale"])
-def test_a_grid_search_scores_as_scikit_learn_does(gamma):
-    X, y = make()
-    model = SVC(
-        solver=Nystroem(20), loss="squared_hinge", gamma=gamma, random_state=0, tol=1e-9
-    )
-    search = {"param_grid": {"C": GRID.tolist()}, "cv": 3}
-    ours = GridSearchCV(model, **search).fit(X, y)
-    plain = sklearn.model_selection.GridSearchCV(model, **search).fit(X, y)
-    assert ours.shared_
-    assert ours.relative_gaps_.max() <= 1e-9
-    for k in range(3):
-        name = f"split{k}_test_score"
-        np.testing.assert_array_equal(ours.cv_results_[name], plain.cv_results_[name])
-    assert ours.best_params_ == plain.best_params_
 
 
 @pytest.mark.cases(1)

@@ -1,4 +1,4 @@
-"""Equal searches and paths give equal bits; ties go to the smallest C."""
+"""Searches and paths are loops over single fits, and have equal bits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn.linear_model
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV as PlainSearch
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -25,12 +27,21 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
+    LogisticRegression,
     certify,
 )
 from dualgap.distributed.linear_svc import DistributedLinearSVC
 from dualgap.estimators import drop_ins
 from dualgap.estimators.results import first_best, ranks
-from dualgap.model_selection import GridSearchCV, SVCPath, SVMPath, svc_path, svm_path
+from dualgap.kernel import Nystroem
+from dualgap.model_selection import (
+    GridSearchCV,
+    SVCPath,
+    SVMPath,
+    l1_path,
+    svc_path,
+    svm_path,
+)
 from dualgap.training.batch import seeds_of
 
 from ..cli.running import call, write
@@ -153,6 +164,112 @@ def test_seeds_are_those_of_scikit_learns_states() -> None:
         assert seeds_of(seed, 1)[0] == drawn[0]
     with pytest.raises(ValueError, match="between 0 and 2\\*\\*32 - 1"):
         seeds_of(-1, 1)
+
+
+# -------------------------------------------------------------------------- scores
+
+#: With enough features searches share a table of kernel values.
+WIDE, CODES = make_classification(
+    90, 60, n_informative=4, n_classes=3, flip_y=0.1, random_state=0
+)
+LABELS = np.column_stack([CODES == 0, CODES > 1]).astype(int)
+Cs, GAMMAS = [0.03, 0.2, 1.0, 30.0], [0.003, 0.02]
+LOGISTIC = LogisticRegression(tol=1e-8)
+LANDMARKS = SVC(solver=Nystroem(20), loss="squared_hinge", tol=1e-8, random_state=0)
+VOTES: dict[str, Any] = {"decision_function_shape": "ovo", "tol": 1e-7}
+#: Searches of our own, and the estimators and grids of the same plain searches. Kernel
+#: values of a polynomial are up to 1e5, and their rounding leaves a gap of some 1e-8.
+SCORED: list[tuple[Any, Any, dict[str, Any], Any]] = [
+    *((LinearSVCCV(Cs, tol=1e-8, **more), LinearSVC(tol=1e-8, **more), {"C": Cs}, CODES)
+      for more in ({}, {"multi_class": "ovo"}, {"class_weight": "balanced"})),
+    *((SVCCV(Cs, GAMMAS, **VOTES, **more, **own), SVC(**VOTES, **more),
+       {"C": Cs, "gamma": GAMMAS}, y)
+      for y in (CODES, CODES > 0) for more, own in (
+          ({}, {}), ({}, {"cache_size": 0.2}), ({"class_weight": "balanced"}, {}),
+          ({"loss": "squared_hinge"}, {}), ({"kernel": "poly", "coef0": 1.0}, {}))),
+    (SVRCV(Cs, GAMMAS, [0.05, 0.4], tol=1e-8), SVR(tol=1e-8),
+     {"C": Cs, "epsilon": [0.05, 0.4], "gamma": GAMMAS}, WIDE[:, 0] + WIDE[:, 1]),
+    *((GridSearchCV(model, {"C": Cs}), model, {"C": Cs}, y) for model, y in (
+        (LOGISTIC, CODES), (LOGISTIC, LABELS), (LinearSVC(tol=1e-8), LABELS),
+        (LANDMARKS, CODES > 0), (clone(LANDMARKS).set_params(gamma=0.01), CODES))),
+]  # fmt: skip
+
+
+def size(model: Any, X: Any, y: Any) -> float:
+    """Score without the jumps that accuracy makes where a row is on the boundary."""
+    values = model.predict if hasattr(model, "epsilon") else model.decision_function
+    return float(np.abs(values(X)).mean())
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("search", "model", "grid", "y"), SCORED)
+def test_scores_are_those_of_the_plain_search(
+    search: Any, model: Any, grid: dict[str, Any], y: Any, layout: Any
+) -> None:
+    how = {"cv": 3, "scoring": size}
+    ours = clone(search).set_params(**how).fit(layout(WIDE), y)
+    plain = PlainSearch(model, grid, **how).fit(layout(WIDE), y).cv_results_
+    if isinstance(search, LinearSVCCV):
+        found, gaps = list(ours.scores_), ours.relative_gaps_
+    else:
+        assert ours.cv_results_["params"] == plain["params"]
+        found = [ours.cv_results_[f"split{k}_test_score"] for k in range(3)]
+        assert ours.best_params_ == plain["params"][int(np.argmax(np.mean(found, 0)))]
+        gaps = [ours.cv_results_.get(f"split{k}_relative_gap", 0.0) for k in range(3)]
+        gaps.append(getattr(ours, "relative_gaps_", 0.0))
+    known = [plain[f"split{k}_test_score"] for k in range(3)]
+    np.testing.assert_allclose(found, known, rtol=2e-3)
+    assert np.max(known) > 1.01 * np.min(known)
+    assert max(np.max(one) for one in gaps) <= model.tol
+    best = getattr(ours, "best_estimator_", ours)
+    assert best.certificate_.certified
+
+
+# --------------------------------------------------------------------------- paths
+
+#: Paths, their options, and the estimators of their models.
+PATHS: list[tuple[Any, Any, dict[str, Any], dict[str, Any]]] = [
+    *((svm_path, LinearSVC, more, more) for more in (
+        {}, {"loss": "hinge"}, {"multi_class": "ovo", "class_weight": {0: 2.0}})),
+    (svm_path, LogisticRegression, {"loss": "logistic"}, {}),
+    *((svc_path, SVC, more, more) for more in (
+        {"gamma": 0.2}, {"kernel": "poly", "coef0": 1.0},
+        {"loss": "squared_hinge", "class_weight": "balanced"})),
+    (l1_path, LinearSVC, {"loss": "squared_hinge"}, {"penalty": "l1"}),
+    (l1_path, LogisticRegression, {"loss": "logistic"}, {"l1_ratio": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("path", "kind", "options", "parameters"), PATHS)
+def test_models_of_a_path_are_those_of_single_fits(
+    path: Any, kind: Any, options: Any, parameters: Any, classes: int
+) -> None:
+    y, weight, tol = np.minimum(Y, classes - 1), np.arange(90) % 3.0, 1e-7
+    found = path(X, y, [3.0, 0.03, 0.3], tol=tol, sample_weight=weight, **options)
+    assert sorted(found.Cs) == [0.03, 0.3, 3.0]
+    for k, C in enumerate(found.Cs):
+        single = kind(C=C, tol=tol, **parameters).fit(X, y, sample_weight=weight)
+        parts = zip(found.certificates[k], single.certificate_, strict=True)
+        for one, other in parts:
+            assert one.certified
+            assert one.dual <= other.primal
+            assert other.dual <= one.primal
+            assert one.relative_gap <= tol
+        if path is svc_path:
+            model = found.model(k)
+            assert (model.C, found.model(-1).C) == (C, 3.0)
+            assert (weight[model.support_] > 0.0).all()
+            ours = model.decision_function(X)
+            np.testing.assert_allclose(ours, single.decision_function(X), atol=2e-3)
+        else:
+            coef, intercept = np.squeeze(single.coef_), np.squeeze(single.intercept_)
+            np.testing.assert_allclose(found.coefs[k], coef, atol=1e-3)
+            np.testing.assert_allclose(found.intercepts[k], intercept, atol=1e-3)
+        if path is l1_path:
+            assert not found.coefs[k][found.zeros[k]].any()
 
 
 # ---------------------------------------------------------------------------- ties
