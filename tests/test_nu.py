@@ -20,7 +20,6 @@ from dualgap import (
     NuSVR,
     certify,
     patch_sklearn,
-    to_onnx,
 )
 from dualgap.kernel import RBF, Linear
 from dualgap.models import write_libsvm
@@ -40,10 +39,6 @@ def data(n=60, d=4, seed=0):
     weight = rng.uniform(0.2, 2.0, n)
     weight[:: max(n // 5, 2)] = 0.0
     return X, score, np.where(score > 0.2, 1, -1), weight
-
-
-def values(model, X):
-    return model.predict(X) if isinstance(model, NuSVR) else model.decision_function(X)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
@@ -190,17 +185,6 @@ def test_libsvm_files_and_certify(estimator, layout, tmp_path):
     write_libsvm(model, tmp_path / "libsvm")
     kind = "nu_svr" if isinstance(model, NuSVR) else "nu_svc"
     assert f"svm_type {kind}" in (tmp_path / "libsvm").read_text()
-
-
-@both
-def test_onnx(estimator):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    X, target, y, _ = data()
-    model = clone(estimator).fit(X, target if isinstance(estimator, NuSVR) else y)
-    text = to_onnx(model, dtype=np.float64).SerializeToString()
-    *_, found = runtime.InferenceSession(text).run(None, {"X": X})
-    np.testing.assert_allclose(found, values(model, X), rtol=1e-9, atol=1e-9)
 
 
 def test_an_infeasible_nu_is_refused_with_the_largest():

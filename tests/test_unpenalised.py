@@ -57,30 +57,6 @@ def check_bracket(posed: SVM, y, problem, certificate, w, alpha, scaled=False) -
     assert dual - certificate.dual <= room + 1.03 * off * reach  # 1.01 twice
 
 
-@settings(max_examples=examples(300), derandomize=True)
-@given(
-    case=cases,
-    shrinking=sampled("sleep", "hsieh", "none"),
-    tol=sampled(0.3, 1e-2, 1e-4, 1e-8),
-    max_iter=sampled(1, 2, 5, 20, 200),
-    check_every=sampled(None, 1, 3),
-    random_state=st.integers(0, 2**64 - 1),
-)
-def test_dcd_gets_no_wrong_certificate(
-    case, shrinking, tol, max_iter, check_every, random_state
-):
-    problem, plain, y = build(case)
-    solution = solve(
-        problem, DCD(shrinking=shrinking), tol=tol, max_iter=max_iter,
-        check_every=check_every, random_state=random_state,
-    )  # fmt: skip
-    certificate, w, alpha = solution.certificate, solution.w, solution.alpha
-    check_bracket(plain.posed(y), y, problem, certificate, w, alpha)
-    size = np.abs(plain.Z).T @ alpha
-    assert (np.abs(w[:-1] - alpha @ plain.Z) <= (case.n + 4) * EPS * size).all()
-    assert certificate.certified == (certificate.relative_gap <= tol)
-
-
 @settings(max_examples=examples(200), derandomize=True)
 @given(case=cases, seed=st.integers(0, 2**32 - 1), length=scales, size=scales)
 def test_any_point_gets_a_true_certificate(case, seed, length, size):

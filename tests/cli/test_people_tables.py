@@ -246,21 +246,6 @@ def test_inspect_counts_missing_values() -> None:
     assert "a: 1; train needs --missing" in told.stdout
 
 
-def test_too_many_words_are_refused_with_the_columns_to_leave_out() -> None:
-    plain(titanic(), "t.csv")
-    told = refused("train", "t.csv", "m", "--label", "Survived", "--missing", "mean")
-    assert "more than 100 different words in 'Name' (800)" in told
-    assert "leave such columns out with --columns -Name, or keep them with" in told
-    assert "--one-hot Name" in told
-    options = ("--label", "Survived", "--missing", "mean", "--columns")
-    call("train", "t.csv", "m", *options, "-Name")
-    call("train", "t.csv", "kept", *options, "Pclass,Sex,Age,Embarked")
-    names = [load_model(m).feature_names_in_.tolist() for m in ("m", "kept")]
-    assert names[0] == names[1]
-    told = refused("train", "t.csv", "m", "--label", "Survived")
-    assert "--missing mean or most-frequent, or leave such rows out with drop" in told
-
-
 def test_columns_go_by_name_in_any_order_and_words_may_be_new() -> None:
     frame = adult().dropna()
     plain(frame, "old.csv")
@@ -487,18 +472,6 @@ def test_onnx_has_the_description_of_the_columns() -> None:
     (entry,) = onnx.load("m.onnx").metadata_props
     assert entry.key == "dualgap.columns"
     assert entry.value == load_model("m", return_notes=True)[1]["columns"]
-
-
-def test_a_description_that_was_edited_is_refused() -> None:
-    plain(adult().dropna(), "t.csv")
-    call("train", "t.csv", "m", "--label", "income")
-    from dualgap import save_model
-
-    model, notes = load_model("m", return_notes=True)
-    assert isinstance(notes["columns"], str)
-    broken = notes["columns"].replace("Private", "Zero")
-    save_model(model, "n", notes={**notes, "columns": broken})
-    assert "was damaged or edited" in refused("predict", "t.csv", "n")
 
 
 def test_the_faults_of_all_columns_are_told_at_once() -> None:

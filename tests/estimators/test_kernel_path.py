@@ -10,7 +10,6 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import NuSVC
 
 from dualgap.estimators import folds as module
 from dualgap.model_selection import SVCPath, svc_path
@@ -85,17 +84,3 @@ def test_a_path_that_is_cut_short(monkeypatch):
         path = svc_path(X, y, CS)
     assert path.Cs.tolist() == sorted(CS)[:2]
     assert (path.relative_gaps <= 1e-3).all()
-
-
-def test_the_path_has_the_models_of_nu():
-    """An SVC is the NuSVC whose nu is the sum of its alphas divided by n C."""
-    X, y = make_classification(200, 6, flip_y=0.2, random_state=0)
-    path = svc_path(X, y, [0.3, 3.0, 30.0], gamma=0.1, tol=1e-10)
-    for k in range(3):
-        model = path.model(k)
-        nu = np.abs(model.dual_coef_).sum() / (model.C * len(y))
-        other = NuSVC(nu=nu, gamma=0.1, tol=1e-8).fit(X, y)
-        assert np.abs(other.dual_coef_).max() == pytest.approx(model.C, rel=1e-4)
-        np.testing.assert_allclose(
-            model.decision_function(X), other.decision_function(X), atol=1e-3
-        )

@@ -63,17 +63,6 @@ def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
     check_certificate(model, X, y)
 
 
-def test_coefficients_are_the_combination_of_the_support_vectors():
-    X, y = make(classes=3)
-    model = LinearSVC(solver="dcd", random_state=0, intercept_scaling=2.0).fit(X, y)
-    assert model.dual_coef_.shape == (3, len(model.support_))
-    assert (np.diff(model.support_) > 0).all()
-    combined = model.dual_coef_ @ X[model.support_]
-    np.testing.assert_allclose(model.coef_, combined, rtol=1e-10, atol=1e-12)
-    bias = 2.0 * 2.0 * model.dual_coef_.sum(axis=1)
-    np.testing.assert_allclose(model.intercept_, bias, rtol=1e-10, atol=1e-12)
-
-
 # The optimum
 
 
@@ -211,26 +200,6 @@ def test_sparse_coefficients_predict_the_same():
     decision = model.decision_function(X)
     model.sparsify()
     np.testing.assert_allclose(model.decision_function(X), decision)
-
-
-def test_on_epoch_is_told_every_epoch_and_can_stop():
-    X, y = make(n=2000, classes=3)
-    told = []
-
-    def on_epoch(label, info):
-        told.append((label, info.epoch, info.final))
-        return label == "b" and info.epoch == 5
-
-    model = LinearSVC(solver="dcd", tol=1e-15, max_iter=20, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="2 of 3 classes|3 of 3 classes"):
-        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
-    statuses = [c.status for c in model.certificate_]
-    assert statuses == [Status.EPOCH_LIMIT, Status.INTERRUPTED, Status.INTERRUPTED]
-    epochs = {label: [e for who, e, _ in told if who == label] for label in "abc"}
-    assert epochs["a"] == [*range(1, 21), 20]
-    assert epochs["b"] == [1, 2, 3, 4, 5, 5]
-    assert epochs["c"] == [0]
-    assert [label for label, _, final in told if final] == ["a", "b", "c"]
 
 
 def test_verbose_is_heard_and_the_logger_left_as_it_was(caplog):

@@ -135,22 +135,6 @@ def test_batches_that_come_again_lead_to_the_optimum(layout, loss):
     assert model.certificate_.dual >= proof.dual * (1 - 1e-12)
 
 
-def test_one_batch_is_the_whole_set():
-    X, y = data()
-    model = LinearSVC(loss="hinge", tol=1e-6, random_state=0)
-    gaps = []
-    for _ in range(300):
-        model.partial_fit(X, y, classes=[0, 1])
-        gaps.append(model.certificate_.relative_gap)
-        outside = qp.primal(signed(X, y), np.ones(len(y)), 0.0, True, point(model))
-        assert model.certificate_.primal == pytest.approx(float(outside), rel=1e-12)
-        if model.certificate_.certified:
-            break
-    assert gaps[0] > 1e-3
-    assert gaps[-1] <= 1e-6
-    assert model.n_iter_ == len(gaps)
-
-
 class Sealed(dict):
     """Batches that may be looked up, and not looked through."""
 
@@ -253,17 +237,6 @@ def test_batches_of_one_class_and_a_class_without_weight():
         assert best.lower <= proof.primal * (1 + 1e-9)
         assert proof.dual <= best.upper * (1 + 1e-9)
         assert proof.relative_gap < 0.1
-
-
-def test_a_weight_of_two_is_worth_two_equal_rows():
-    X, y = data(n=40)
-    twice = learn(LinearSVC(0.1), [(X, y, np.full(40, 2.0))], [0, 1], 60)
-    both = [(np.r_[X, X], np.r_[y, y])]
-    double = learn(LinearSVC(0.1), both, [0, 1], 60)
-    one, two = twice.certificate_, double.certificate_
-    assert one.certified
-    assert two.certified
-    assert max(one.dual, two.dual) <= min(one.primal, two.primal) * (1 + 1e-12)
 
 
 # ------------------------------------------------------------- batches are told apart

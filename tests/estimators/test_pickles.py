@@ -6,7 +6,6 @@ import copy
 import pickle
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -25,7 +24,6 @@ from dualgap import (
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
-    certify,
     compress,
     load_model,
     patch_sklearn,
@@ -80,24 +78,6 @@ def test_a_pickle_does_not_grow_with_the_rows(model: Any) -> None:
     # Numbers take a few bytes more or less.
     assert abs(many - few) < 300
     assert many < 10_000
-
-
-@pytest.mark.cases(None)
-@every_model
-def test_a_pickle_predicts_and_proves_as_before(model: Any, tmp_path: Any) -> None:
-    model, X, y = fitted(model)
-    joblib.dump(model, tmp_path / "model")
-    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        final, other = (getattr(m, "best_estimator_", m) for m in (model, again))
-        rows = X
-        if hasattr(final, "steps"):
-            rows, final, other = final[:-1].transform(X), final[-1], other[-1]
-        assert other.certificate_ == final.certificate_
-        left = set(vars(final)) - set(vars(other))
-        assert left <= {"support_", "dual_coef_"}
-        if not isinstance(final, LinearOneClassSVM):
-            assert certify(other, rows, y).primal == certify(final, rows, y).primal
 
 
 def test_partial_fit_goes_on_from_copies_and_pickles() -> None:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from dualgap import (
     SVR,
@@ -35,44 +29,6 @@ def data(n=120, d=4, seed=0):
 
 def values(model, X):
     return model.predict(X) if hasattr(model, "score") else model.decision_function(X)
-
-
-@every
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_attributes_and_certificate(estimator, layout):
-    X, y = data()
-    model = clone(estimator).fit(layout(X), y)
-    assert model.certificate_.certified
-    assert model.certificate_.relative_gap <= model.tol
-    assert isinstance(model.n_iter_, int)
-    assert model.n_iter_ == model.history_["epoch"][-1]
-    assert model.n_features_in_ == 4
-    assert model.dual_coef_.shape == (1, model.support_.size)
-    assert (np.diff(model.support_) > 0).all()
-    assert model.intercept_.shape == (1,)
-    # Dual coefficients and support vectors are the model.
-    seen = np.asarray(X, np.float32 if layout is np.float32 else float)
-    if "Linear" in type(model).__name__:
-        f = seen @ (model.dual_coef_ @ seen[model.support_]).ravel()
-        np.testing.assert_allclose(model.coef_.ravel() @ seen.T, f, rtol=1e-6)
-    else:
-        assert model.n_support_.tolist() == [model.support_.size]
-        assert model.shape_fit_ == X.shape
-        assert model.fit_status_ == 0
-        kernel = model._fitted_kernel
-        assert sparse.issparse(model.support_vectors_) == (layout is sparse.csr_matrix)
-        f = kernel.block(seen, slice(0, 120), seen[model.support_], np.float64)
-        f = f @ model.dual_coef_[0]
-    np.testing.assert_allclose(
-        values(model, layout(X)), f + model.intercept_, rtol=1e-4, atol=1e-5
-    )
-    if not hasattr(model, "score"):
-        assert (model.offset_ == -model.intercept_).all()
-        scores = model.score_samples(layout(X))
-        np.testing.assert_allclose(scores - model.offset_, values(model, layout(X)))
-        labels = model.predict(layout(X))
-        assert labels.dtype == np.intp
-        assert (labels == np.where(values(model, layout(X)) >= 0, 1, -1)).all()
 
 
 def test_the_linear_forms_are_the_linear_kernel():
@@ -122,21 +78,3 @@ def test_no_plane_leaves_all_rows_inside():
             model = OneClassSVM(kernel="linear", random_state=0).fit(layout(X))
         assert (model.predict(layout(X)) == 1).all()
         assert not model.decision_function(layout(X)).any()
-
-
-@pytest.mark.filterwarnings("ignore:.*rounding decides")
-@every
-def test_tools_of_scikit_learn(estimator):
-    X, y = data(80)
-    pipeline = make_pipeline(StandardScaler(), clone(estimator)).fit(X, y)
-    copy = pickle.loads(pickle.dumps(pipeline))
-    np.testing.assert_array_equal(copy.predict(X), pipeline.predict(X))
-    if hasattr(estimator, "score"):
-        assert np.isfinite(cross_val_score(clone(estimator), X, y)).all()
-        search = GridSearchCV(clone(estimator), {"C": [0.1, 10.0]}, cv=3).fit(X, y)
-        assert search.best_params_["C"] == 10.0
-    else:
-        model = clone(estimator).set_params(nu=0.25).fit(X)
-        outliers = np.mean(model.decision_function(X) < -1e-6)
-        assert outliers <= 0.25 <= model.support_.size / 80
-        assert set(model.fit_predict(X)) <= {-1, 1}

@@ -39,15 +39,6 @@ from ..laws.test_epochs import check_certificate
 from ..memory import run
 from .test_linear_svc import certificates, make
 
-KERNELS = [
-    {"kernel": "linear"},
-    {"kernel": "rbf"},
-    {"kernel": "rbf", "gamma": "mean-distance"},
-    {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.5},
-    {"kernel": "laplacian", "gamma": "auto"},
-    {"kernel": Polynomial(degree=2, gamma="scale", coef0=0.0)},
-]
-
 
 def quiet(model, X, y, sample_weight=None):
     """Fit, certified or not."""
@@ -174,28 +165,6 @@ def test_a_cache_of_few_rows_shared_among_threads_changes_no_bit(solver):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_threads_beyond_the_pairs_change_no_bit(loss, classes):
-    X, y = make(n=700, classes=classes)
-    model = SVC(C=10.0, loss=loss, random_state=0)
-    first = clone(model).fit(X, y)
-    for n_jobs in (2, 5):
-        assert_same_bits(first, clone(model).set_params(n_jobs=n_jobs).fit(X, y))
-    # Working sets are smaller where the cache is, and pairs share it: another way to
-    # the same optimum.
-    for cache_size in (3, 1.6):
-        small = clone(model).set_params(n_jobs=4, cache_size=cache_size)
-        once, again = clone(small).fit(X, y), clone(small).fit(X, y)
-        assert_same_bits(once, again)
-        found, best = once.certificate_, first.certificate_
-        for a, b in zip(
-            found if classes > 2 else [found], best if classes > 2 else [best],
-            strict=True,
-        ):  # fmt: skip
-            assert np.isclose(a.dual, b.dual, rtol=1e-8)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_small_problems_are_solved_to_rounding(loss):
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -267,28 +236,6 @@ def test_odd_problems():
 
 
 # Prediction
-
-
-@pytest.mark.parametrize("options", KERNELS, ids=str)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_decisions_are_sums_over_support_vectors(options, layout, dtype):
-    X, y = make(n=150, classes=3)
-    X = X.astype(dtype)
-    model = SVC(random_state=0, decision_function_shape="ovo", **options)
-    model.fit(layout(X), y)
-    K = model._fitted_kernel.block(X[model.support_], slice(None), X, np.float64)
-    ends = np.cumsum(model.n_support_)
-    parts = [slice(e - m, e) for e, m in zip(ends, model.n_support_, strict=True)]
-    for p, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
-        expected = model.intercept_[p]
-        expected = expected + model.dual_coef_[j - 1, parts[i]] @ K[parts[i]]
-        expected = expected + model.dual_coef_[i, parts[j]] @ K[parts[j]]
-        size = np.abs(model.dual_coef_).sum() * (1 + np.abs(K).max())
-        tolerance = (1e-14 if dtype == np.float64 else 1e-6) * size
-        for n_jobs in (1, 3):
-            found = model.set_params(n_jobs=n_jobs).decision_function(layout(X))
-            np.testing.assert_allclose(found[:, p], expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])

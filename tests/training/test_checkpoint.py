@@ -69,6 +69,22 @@ def same(one, two):
         assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), name
 
 
+def resumed(problem, solver, folder, epoch, **options):
+    """Return a whole fit, and one that is killed after an epoch and taken up."""
+    whole = solve(problem, solver, **options)
+    assert whole.certificate.epochs > epoch
+    options |= {"checkpoint": folder / "c", "checkpoint_every": 1e-9}
+    with pytest.raises(KilledError):
+        solve(problem, solver, on_epoch=killed_at(epoch), **options)
+    assert (folder / "c").exists()
+    epochs = []
+    found = solve(problem, solver, on_epoch=lambda i: epochs.append(i.epoch), **options)
+    same(found, whole)
+    if not isinstance(solver, Auto):  # which begins Newton's method again
+        assert epochs[0] == epoch  # and none before
+    return found
+
+
 SOLVERS_THAT_RESUME = [
     *(get_solver(name) for name in sorted(SOLVERS) if SOLVERS[name].resumes),
     DCD(shrinking="hsieh"),
@@ -88,43 +104,21 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
         solver = solver._with_settings(margin=math.inf)  # it begins with `dcd`
     problem = Problem(*rows(), 1.0, fit_intercept=True)
     options = {"tol": 1e-4, "max_iter": 25, "random_state": 5, "check_every": 3}
-    whole = solve(problem, solver, **options)
-    assert whole.certificate.epochs > epoch
-    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    with pytest.raises(KilledError):
-        solve(problem, solver, on_epoch=killed_at(epoch), **options)
-    assert (tmp_path / "c").exists()
-    epochs = []
-    found = solve(problem, solver, on_epoch=lambda i: epochs.append(i.epoch), **options)
-    same(found, whole)
-    if not isinstance(solver, Auto):  # which begins Newton's method again
-        assert epochs[0] == epoch  # and none before
+    resumed(problem, solver, tmp_path, epoch, **options)
 
 
 @pytest.mark.parametrize("solver", [DCD(), SDCA(), SGDs()], ids=repr)
 def test_a_fit_that_atol_ends_is_resumed(tmp_path, solver):
     problem = Problem(*rows(), 1.0, fit_intercept=True)
     options = {"tol": 1e-15, "atol": 10.0, "max_iter": 500}
-    whole = solve(problem, solver, **options)
-    assert whole.certificate.certified
-    assert whole.certificate.epochs > 3
-    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    with pytest.raises(KilledError):
-        solve(problem, solver, on_epoch=killed_at(3), **options)
-    same(solve(problem, solver, **options), whole)
+    assert resumed(problem, solver, tmp_path, 3, **options).certificate.certified
 
 
 @pytest.mark.parametrize("epoch", [3, 12, 18, 22])
 def test_momentum_and_conjugate_directions_are_held(tmp_path, epoch):
     problem = Problem(*wide_rows(), 1000.0)
     assert DCD().accelerates(problem)
-    options = {"tol": 1e-9, "max_iter": 40}
-    whole = solve(problem, DCD(), **options)
-    assert whole.certificate.epochs > 22
-    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    with pytest.raises(KilledError):
-        solve(problem, DCD(), on_epoch=killed_at(epoch), **options)
-    same(solve(problem, DCD(), **options), whole)
+    resumed(problem, DCD(), tmp_path, epoch, tol=1e-9, max_iter=40)
 
 
 @pytest.mark.parametrize("options", [{}, {"penalize_intercept": False}])
@@ -133,11 +127,8 @@ def test_biases_losses_and_warm_starts(tmp_path, options):
     problem = Problem(X, y, 1.0, loss="squared_hinge", fit_intercept=True, **options)
     warm = np.linspace(0.0, 0.5, N)
     call = {"tol": 1e-6, "max_iter": 40, "warm": warm}
-    whole = solve(problem, DCD(), **call)
-    call |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    with pytest.raises(KilledError):
-        solve(problem, DCD(), on_epoch=killed_at(4), **call)
-    same(solve(problem, DCD(), **call), whole)
+    resumed(problem, DCD(), tmp_path, 4, **call)
+    call |= {"checkpoint": tmp_path / "c"}
     with pytest.raises(ValueError, match="by a fit of warm="):
         solve(problem, DCD(), **(call | {"warm": warm / 2}))
 
