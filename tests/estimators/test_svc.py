@@ -77,31 +77,6 @@ def test_the_bias_without_free_support_vectors_is_the_middle():
         assert ours.intercept_[0] == pytest.approx(theirs.intercept_[0], abs=1e-9)
 
 
-def test_shapes_and_types_are_scikit_learns():
-    X, y = make(classes=3)
-    given_ = {"class_weight": {0: 0.5, 1: 2.0}}
-    ours, theirs = (kind(**given_).fit(X, y) for kind in (SVC, sklearn.svm.SVC))
-    for name in ("intercept_", "n_support_", "shape_fit_", "classes_"):
-        assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name)), name
-    assert ours.n_support_.dtype == theirs.n_support_.dtype
-    assert ours.shape_fit_ == theirs.shape_fit_
-    np.testing.assert_allclose(ours.class_weight_, theirs.class_weight_)
-    assert ours.fit_status_ == theirs.fit_status_ == 0
-    np.testing.assert_array_equal(ours.support_vectors_, X[ours.support_])
-    codes = y[ours.support_]
-    assert (np.diff(codes) >= 0).all()
-    np.testing.assert_array_equal(np.bincount(codes), ours.n_support_)
-    for k in range(3):
-        assert (np.diff(ours.support_[codes == k]) > 0).all()
-    with pytest.raises(AttributeError, match="only available with kernel='linear'"):
-        ours.coef_  # noqa: B018
-    linear = SVC(kernel="linear").fit(X, y)
-    assert linear.coef_.shape == (3, 4)
-    with pytest.raises(ValueError, match="read-only"):
-        linear.coef_[0, 0] = 1.0  # would change nothing
-    assert sparse.issparse(SVC().fit(sparse.csr_matrix(X), y).support_vectors_)
-
-
 # Kernels
 
 

@@ -24,11 +24,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-import dualgap.data
 from dualgap import SVC, LinearSVC, certify, compress, load_model, save_model
 from dualgap import save_model as save
 from dualgap.certificate import Status
-from dualgap.data import model_file as format_
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS, RBF, Precomputed
 from dualgap.losses import SquaredHinge
 from dualgap.models import compression
@@ -75,16 +73,6 @@ def test_every_solver_by_name_and_as_a_record(tmp_path: Path, solver: Any) -> No
     for value in (solver.name, solver()):
         model = trained(loss="squared_hinge", solver=value, max_iter=2)
         assert round_trip(model, tmp_path).get_params() == model.get_params()
-
-
-def test_io_holds_the_format_only() -> None:
-    assert not hasattr(dualgap.data, "load_model")
-    code = (
-        "import sys, dualgap.data.model_file\n"
-        "assert 'dualgap.estimators' not in sys.modules\n"
-        "assert 'dualgap.kernel' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_readable_without_dualgap(tmp_path: Path) -> None:
@@ -204,17 +192,6 @@ def test_any_record_loads_or_is_refused(tmp_path: Path, choice: st.DataObject) -
     loads_or_is_refused(tmp_path, CONTENT, choice)
 
 
-def test_linear_models_are_told_apart(tmp_path: Path) -> None:
-    X, y = data()
-    save_model(LinearSVC().fit(X, y), tmp_path / "linear")
-    save_model(trained(), tmp_path / "kernel")
-    assert isinstance(load_model(tmp_path / "linear"), LinearSVC)
-    assert isinstance(load_model(tmp_path / "kernel"), SVC)
-    record, tensors = format_.read(str(tmp_path / "linear"))
-    record["estimator"] = "SVC"
-    assert "has unexpected fields" in refused(tmp_path / "m", signed(record, tensors))
-
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "serving.md"
 
 
@@ -261,10 +238,6 @@ def extra(model):
     """Records that were given as parameters: trusted by who chose them."""
     records = [p for p in vars(model).values() if type(p).__module__[:8] == "dualgap."]
     return [f"{type(r).__module__}.{type(r).__qualname__}" for r in records]
-
-
-def certificates(model):
-    return list(model.certificate_)
 
 
 def cancer():

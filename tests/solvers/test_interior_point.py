@@ -535,19 +535,6 @@ def test_rows_far_beyond_the_margin_are_no_support_vectors(loss, free_bias):
     assert not solution.alpha[easy].any()
 
 
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("name", ["adult/a9a", "web/w8a", "ijcnn1/ijcnn1"])
-def test_agrees_with_dcd_on_real_data(name, load_xz):
-    X, y = load_xz(name)
-    problem = Problem(X, y, 0.1)
-    ours = solve(problem, InteriorPoint(), tol=1e-6, max_iter=500).certificate
-    theirs = solve(problem, DCD(), tol=1e-5, max_iter=20_000).certificate
-    assert ours.certified
-    assert theirs.certified
-    assert ours.relative_gap <= 1e-6
-    assert max(ours.dual, theirs.dual) <= min(ours.primal, theirs.primal)
-
-
 # --- the loop's promises ---------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -154,30 +153,6 @@ def test_problems_that_are_near_get_no_step(monkeypatch):
 
 
 # --------------------------------------------------------------------------- proofs
-
-
-@dtypes
-@pytest.mark.parametrize("intercept", [0.0, 1.0, 30.0])
-@pytest.mark.cases(None)
-def test_bounds_hold_in_exact_arithmetic(dtype, intercept):
-    options = (
-        {"intercept_scaling": intercept} if intercept else {"fit_intercept": False}
-    )
-    batch = squared(5, dtype, n=900, d=5, C=2.0, **options)
-    found = solve_shared(SHARED, batch, job())
-    X, bias = batch.columns.X, "penalised" if intercept else "none"
-    for k, bounds in enumerate(found.bounds):
-        of = batch.problem(k)
-        w, scaling = found.w[k], intercept or 1.0
-        posed = SVM(Rows(X), "squared_hinge", of.y, of.cost, 0.0, bias, scaling)
-        primal = posed.primal(w[:5], Fraction(w[-1]) * int(intercept))
-        dual = posed.dual(found.alpha[k] * of.y)
-        assert bounds.dual <= dual <= primal <= bounds.primal
-        assert bounds.rounding <= 1e-9 * bounds.primal
-        assert bounds.meets(1e-3)
-        own = of.prove(Claim(found.w[k], found.alpha[k])).certificate
-        assert bounds.primal == pytest.approx(own.primal, rel=1e-10)
-        assert bounds.dual == pytest.approx(own.dual, rel=1e-10)
 
 
 @dtypes

@@ -13,7 +13,6 @@ from dualgap.problems.batch import SingleBatch
 from dualgap.solvers.regression import SETTINGS, RegressionDCD, solve_regression
 from dualgap.solvers.regression_interior import RegressionInterior
 
-from .. import qp
 from ..trust.verifier import SVM, Rows
 from .data import LAYOUTS, close, job
 from .test_regression import LOSSES, data
@@ -25,18 +24,12 @@ def solved(problem, solver=None, stop=None, **options):
     return solve_regression(solver, SingleBatch(problem, ""), job(**limits))
 
 
-def box(problem, X):
-    """The dual of a regression for the generic solver."""
-    sides = problem.lower, problem.upper
-    return qp.Box(X @ X.T, problem.target, *sides, problem.loss.epsilon, problem.delta)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.parametrize("C", [0.1, 3.0])
 @pytest.mark.cases(12)
-def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
+def test_bounds_hold_and_are_those_of_the_problem(layout, name, epsilon, C):
     X, y, weight = data(hollow=True)
     stored = LAYOUTS[layout](X)
     problem = RegressionProblem(
@@ -52,11 +45,6 @@ def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
     posed = SVM(Rows(seen), name, y, problem.cost, epsilon, "penalised")
     assert posed.primal(w[:-1], w[-1]) <= bounds.primal
     assert bounds.dual <= posed.dual(alpha)
-    lower, upper = box(
-        problem, np.column_stack([seen.astype(float), np.ones(len(y))])
-    ).optimum()
-    assert bounds.primal >= lower - 1e-9 * upper
-    assert bounds.dual <= upper + 1e-9 * upper
     own = problem.prove(Claim(alpha=alpha)).certificate
     assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
     assert bounds.primal == pytest.approx(own.primal, rel=1e-12)

@@ -84,29 +84,6 @@ def outside(problem, store, w, alpha, scaling=0.0):
     return primal(*given, w), dual(*given, alpha)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("dense", [False, True])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_dcd_proves_the_optimum_of_the_rows_in_memory(stores, dense, weights, loss):
-    store = small(stores(dense, weights))
-    options = {"loss": loss, "fit_intercept": True, "intercept_scaling": 2.0}
-    problem = Problem(store, None, 2.0, **options)
-    assert problem.streamed
-    found = solve(problem, DCD(), tol=1e-6)
-    assert found.certificate.status is Status.CERTIFIED
-    P, D_ = outside(problem, store, found.w, found.alpha, 2.0)
-    assert np.isclose(P, found.certificate.primal, rtol=1e-12)
-    assert np.isclose(D_, found.certificate.dual, rtol=1e-12)
-    assert P - D_ <= 1.000001e-6 * D_
-    whole = Problem(
-        store.matrix(), store.y, 2.0, sample_weight=store.sample_weight, **options
-    )
-    best = solve(whole, InteriorPoint(), tol=1e-9).certificate
-    assert best.dual <= P * (1 + 1e-12)
-    assert D_ <= best.primal * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("name", STREAMING)
 def test_every_streaming_solver_nears_the_optimum_and_proves_how_much(streamed, name):
     problem = Problem(streamed, None, 0.5)

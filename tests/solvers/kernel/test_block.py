@@ -11,7 +11,6 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
-    SWAP,
     BlockSolver,
     KernelProblem,
     Laplacian,
@@ -409,28 +408,6 @@ def test_cancellation_far_from_the_centre_is_no_obstacle():
     solution = fit(problem, 1e-6)
     assert solution.certificate.certified
     check_certificate(problem, solution, 1e-6)
-
-
-def test_the_squared_hinge_has_the_optimum_of_swap():
-    rng = np.random.default_rng(15)
-    for n, d, C, kernel in [
-        (50, 2, 1.0, RBF(gamma=0.5)),
-        (700, 4, 10.0, RBF(gamma=0.5)),
-        (300, 3, 0.01, Polynomial(2, 1.0, 1.0)),
-        (300, 3, 100.0, Laplacian(gamma=0.5)),
-        (2, 1, 1.0, Linear()),
-    ]:
-        X, y = points(rng, n, d)
-        y[:2] = 1, -1
-        weight = np.where(rng.random(n) < 0.1, 0.0, 1.0)
-        weight[:2] = 1.0
-        problem = KernelProblem(X, y, C, kernel=kernel, sample_weight=weight)
-        ours = solve(problem, BlockSolver(), tol=1e-7).certificate
-        theirs = solve(problem, SWAP(), tol=1e-5).certificate
-        assert ours.certified
-        assert ours.dual <= theirs.primal * (1 + 1e-12)
-        assert ours.primal >= theirs.dual * (1 - 1e-12)
-        assert ours.relative_gap <= 1e-7
 
 
 def compared(steps, step, start, atol, total=None):
