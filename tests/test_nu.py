@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.svm
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import scale
@@ -22,14 +21,9 @@ from dualgap import (
     patch_sklearn,
 )
 from dualgap.kernel import RBF, Linear
-from dualgap.models import write_libsvm
 from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
 from dualgap.solvers.kernel.auto import solve_alone, solve_nu_pairs
 from dualgap.training import batch as training
-
-BOTH = [NuSVC(nu=0.3), NuSVR(nu=0.4, C=10.0)]
-both = pytest.mark.parametrize("estimator", BOTH, ids=lambda e: type(e).__name__)
-LAYOUTS = [np.asarray, np.float32, sparse.csr_matrix]
 
 
 def data(n=60, d=4, seed=0):
@@ -166,25 +160,6 @@ def test_nu_bounds_the_shares():
         assert len(model.support_) >= nu * len(y) * (1.0 - 1e-9)
         at_bound = np.abs(model.dual_coef_[0]) >= 10.0 * (1.0 - 1e-9)
         assert at_bound.sum() <= nu * len(y) * (1.0 + 1e-9)
-
-
-@both
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_libsvm_files_and_certify(estimator, layout, tmp_path):
-    X, target, y, weight = data()
-    X = layout(X)
-    target = target if isinstance(estimator, NuSVR) else y
-    model = clone(estimator).fit(X, target, weight)
-    proof = certify(model, X, target, sample_weight=weight)
-    assert proof.primal == pytest.approx(model.certificate_.primal, rel=1e-6)
-    assert proof.relative_gap <= 1e-3
-    short = certify(model, X, target, sample_weight=weight, time_limit=1e-9)
-    assert short.relative_gap <= 1e-3  # by its own dual variables, without a fit
-    with pytest.raises(ValueError, match=r"C=3.0"):
-        certify(model, X, target, 3.0, sample_weight=weight)
-    write_libsvm(model, tmp_path / "libsvm")
-    kind = "nu_svr" if isinstance(model, NuSVR) else "nu_svc"
-    assert f"svm_type {kind}" in (tmp_path / "libsvm").read_text()
 
 
 def test_an_infeasible_nu_is_refused_with_the_largest():

@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
@@ -141,14 +142,20 @@ def test_rows_of_zeros_and_of_weight_zero():
 # Stopping
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_time_limit_is_for_the_whole_fit(n_jobs):
-    """A callback of one class uses it up, and nothing is left for the last one."""
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(loss="hinge", solver="norma"),
+        LinearSVC(loss="hinge", solver="norma", n_jobs=2),
+        SVC(loss="squared_hinge", solver="fw"),
+    ],
+    ids=repr,
+)
+def test_time_limit_is_for_the_whole_fit(model):
+    """A callback of the first problem uses it up, and nothing is left for the last."""
     X, y = make(n=200, classes=3)
-    model = LinearSVC(
-        loss="hinge", solver="norma", tol=1e-12, time_limit=0.2, n_jobs=n_jobs
-    )
-    with pytest.warns(ConvergenceWarning, match="3 of 3 classes"):
+    model = clone(model).set_params(tol=1e-12, time_limit=0.2)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 (classes|pairs)"):
         model._fit(X, y, on_epoch=lambda label, info: time.sleep(0.2))
     assert {c.status for c in model.certificate_} == {Status.TIME_LIMIT}
     epochs = [c.epochs for c in model.certificate_]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from itertools import combinations
 
@@ -313,19 +312,6 @@ def test_no_support_vectors_leave_the_intercept():
 
 
 # Stopping
-
-
-def test_time_limit_covers_all_pairs():
-    """A callback of the first pair uses it up, and nothing is left for the others."""
-    X, y = make(n=200, classes=3)
-    model = SVC(loss="squared_hinge", solver="fw", tol=1e-12, time_limit=0.2)
-    with pytest.warns(ConvergenceWarning):
-        model._fit(X, y, on_epoch=lambda label, info: time.sleep(0.2))
-    assert [c.status for c in model.certificate_] == [Status.TIME_LIMIT] * 3
-    epochs = [c.epochs for c in model.certificate_]
-    assert epochs[0] <= 1
-    assert epochs[1:] == [0, 0]
-    check_certificate(model, X, y)
 
 
 def test_pairs_that_were_never_reached_have_the_zero_model():

@@ -31,7 +31,7 @@ def without_first_proof(solve: Any, calls: list[Any]) -> Any:
     def unproved(*args: Any, **options: Any) -> Any:
         found = solve(*args, **options)
         if found is not None:
-            calls.append(found)
+            calls.append((solve, args))
             found.bounds[0] = Bounds.proved()
         return found
 
@@ -56,6 +56,10 @@ def test_what_one_call_leaves_is_trained_one_by_one(
         assert one.bounds == other.bounds
     monkeypatch.setattr(training, "WHOLE", {})
     overlap(fit(name), whole, 1e-4)
+    ((solve, (solver, batch, job)),) = calls
+    for end in (lambda: job.stop.set_deadline(-1.0), job.stop.request):
+        end()
+        assert solve(solver, batch, job) is None
 
 
 @pytest.mark.cases(6)

@@ -68,13 +68,6 @@ def test_a_path_factors_its_rows_once(monkeypatch):
     assert search.certificate_.certified
 
 
-def test_a_stop_keeps_models_with_their_proofs():
-    batch, limits = batch_of(*data()), job(tol=1e-9)
-    limits.stop.set_deadline(0.0)
-    found = solve_shared(SHARED, batch, limits)
-    assert found is None or all(np.isfinite(b.primal) for b in found.bounds)
-
-
 def test_many_folds_of_few_wide_rows_pay():
     X, y = data(n=120, d=12_000, classes=5, dtype=np.float32)
     one = batch_of(X, y)

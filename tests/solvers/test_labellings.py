@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import load_iris
 
 from dualgap import LinearSVC, core
 from dualgap.problems import BinaryProblem as Problem
@@ -334,17 +333,6 @@ def test_an_absolute_accuracy_ends_a_fit():
         assert few.primal - few.dual <= 1e3
         assert many.primal - many.dual <= 1e-3
     assert (loose.epochs[loose.ends - 1, 2] < tight.epochs[tight.ends - 1, 2]).all()
-
-
-def test_a_stop_leaves_nothing():
-    for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
-        stop = core.Stop()
-        end(stop)
-        assert solved(several(5), stop=stop) is None
-    X, y = load_iris(return_X_y=True)
-    with pytest.warns(match="Stopped at time_limit"):
-        model = LinearSVC(time_limit=1e-9).fit(X, y)
-    assert not model.certificate_.certified
 
 
 @pytest.mark.parametrize(("times", "left"), [(0.99, 1), (1.01, 0)])

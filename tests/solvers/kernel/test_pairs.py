@@ -223,17 +223,6 @@ def test_each_of_many_pairs_may_do_the_work_that_a_pair_needs():
     assert all(bounds.meets(1e-9, 0.0) for bounds in found.bounds)
 
 
-def test_a_stop_leaves_nothing():
-    X, y = load_iris(return_X_y=True)
-    for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
-        stop = core.Stop()
-        end(stop)
-        assert solved(pairs(X, y, RBF(0.5)), stop=stop) is None
-    with pytest.warns(match="Stopped at time_limit"):
-        model = SVC(time_limit=1e-9).fit(X, y)
-    assert not model.certificate_.certified
-
-
 def test_a_certificate_makes_its_parts_when_they_are_needed():
     X, y = load_iris(return_X_y=True)
     certificate = SVC().fit(X, y).certificate_
