@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, load_wine
 
 from dualgap import LinearSVR, core
+from dualgap.certificate import Status
 from dualgap.losses import EpsilonInsensitive, Pinball, SquaredEpsilonInsensitive
 from dualgap.problems import (
     OneClassProblem,
@@ -205,3 +206,15 @@ def test_rows_inside_the_tube_are_no_support_vectors():
     assert found == expected < 80
     wide = RegressionProblem(X, y, loss=EpsilonInsensitive(100.0))
     assert not solve(wide, RegressionInterior()).w.any()
+
+
+@pytest.mark.parametrize("solver", [RegressionInterior(), SmoothingRegression()])
+def test_the_end_is_reached_or_said(solver):
+    X, y, _ = data(n=80)
+    problem = RegressionProblem(X, y, 5.0)
+    limited = solve(problem, solver, tol=1e-9, max_iter=1)
+    assert limited.certificate.status is Status.EPOCH_LIMIT
+    assert np.isfinite(limited.certificate.relative_gap)
+    exact = solve(problem, solver, tol=1e-18)
+    assert exact.certificate.status is Status.STALLED
+    assert exact.certificate.relative_gap < 1e-9

@@ -54,6 +54,26 @@ def train(problem, solver, tol=1e-7):
 
 
 @each
+def test_a_generic_solver_agrees(solver):
+    for with_linear in (False, True):
+        K, p = quadratic()
+        K += 0.1 * np.identity(len(K))  # else the optimum is 0 without p
+        p = p if with_linear else np.zeros(len(p))
+        box = qp.Box(K, p, np.zeros(len(p)), np.ones(len(p)), total=1.0)
+        low, high = box.optimum()
+        assert high - low <= 1e-9 * abs(high)
+        problem = KernelSimplex(K, p, kernel=Precomputed())
+        solution, tol = train(problem, solver)
+        found = solution.certificate
+        assert low - found.rounding <= found.primal <= high + tol * abs(low)
+        assert low - tol * abs(low) <= found.dual <= high
+        # The certificate is the gap of Frank-Wolfe methods, computed here anew.
+        a, g = solution.alpha, K @ solution.alpha - p
+        assert found.dual == pytest.approx(box.dual(a), rel=1e-12)
+        assert found.gap == pytest.approx(a @ g - g.min(), rel=1e-6, abs=1e-10)
+
+
+@each
 def test_with_the_identity_it_projects_on_the_simplex(solver):
     p = np.random.default_rng(1).normal(size=40)
     # Held, Wolfe and Crowder 1974: a = max(0, p - t), with t such that the sum is 1.
