@@ -162,6 +162,8 @@ def ways_out(subject: Subject, classes: int, layout: Any, path: Path) -> set[Any
 
 
 KINDS = SUBJECTS | {
+    "LinearSVC, no bias": Subject(LinearSVC, {"fit_intercept": False}),
+} | {
     f"{kind.__name__}, {kernel}": Subject(kind, {"kernel": kernel, "gamma": 0.01})
     for kind in (SVR, OneClassSVM) for kernel in ("linear", "poly", "laplacian")
 }  # fmt: skip

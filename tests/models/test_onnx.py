@@ -72,6 +72,20 @@ def sample(classes, dtype=np.float64):
     return (X[kept] / 16.0).astype(dtype), y[kept]
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("trained", [np.float32, np.float64])
+def test_kernels(kernel, classes, trained):
+    X, y = sample(classes, trained)
+    # tanh is positive semidefinite on no data but where it is nearly linear
+    gamma = 1e-6 if kernel == "sigmoid" else "scale"
+    C = 1e6 if kernel == "sigmoid" else 10.0
+    model = SVC(C=C, kernel=kernel, gamma=gamma, coef0=0.0).fit(X, y)
+    assert len(np.unique(assert_served(model, X, np.float64))) == classes
+    if trained == np.float32:  # half the bytes of the vectors
+        assert_served(model, X, np.float32)
+
+
 @pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e15])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 def test_clusters_far_apart(kernel, spread):
