@@ -413,11 +413,28 @@ def test_certificates_come_from_proofs_alone():
     assert seen == allowed
 
 
-def test_total_of_certificates_is_rounded_outwards():
-    parts = [by_hand(0.1, 0.1), by_hand(0.2, 0.2), by_hand(0.3, 0.3)]
-    total = Certificate.total(parts)
-    exactly = sum(map(Fraction, (0.1, 0.2, 0.3)))
-    assert total.dual <= exactly <= total.primal
+@pytest.mark.parametrize("sizes", [(0.1, 0.2, 0.3), (0.1, 0.2)])
+def test_total_of_certificates_is_rounded_outwards(sizes):
+    """The nearest float64 is below the first sum, and above the second one."""
+    total = Certificate.total([by_hand(size, size) for size in sizes])
+    assert total.dual <= sum(map(Fraction, sizes)) <= total.primal
+
+
+def test_the_total_has_the_targets_of_all_parts_and_the_status_of_the_worst():
+    near = by_hand(1.0, 0.9, tol=0.2, atol=0.5, floor=3.0, status=Status.STALLED)
+    far = by_hand(1.0, 0.5, tol=0.1, atol=0.6, floor=0.5, status=Status.CERTIFIED)
+    total = Certificate.total([far, near])
+    assert (total.tol, total.atol, total.floor) == (0.2, 0.6, 3.0)
+    assert far.relative_gap > near.relative_gap
+    assert total.status is Status.STALLED
+
+
+def test_a_gap_meets_a_target_of_its_size_and_no_smaller_one():
+    certificate = by_hand(3.0, 2.0)
+    assert certificate.meets(0.5)
+    assert not certificate.meets(0.49)
+    assert certificate.meets(0.0, 1.0)
+    assert not certificate.meets(0.0, 0.99)
 
 
 def test_a_certificate_of_several_problems_has_their_parts():

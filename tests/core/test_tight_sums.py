@@ -74,15 +74,92 @@ def test_sums_of_precise_products():
     close(alone.loss_error, COST @ (3.0 * U * (abs(m) + 1.0) + 2.0 * U * 0.5))
 
 
-def test_sums_of_residuals():
-    tube = core.ResidualLoss(HINGE, 0.125, 1.0, 1.0)
-    target = np.array([7.0, -8.0, 9.0])
+def residuals(target, w, dual, x=X, epsilon=0.125, above=1.0):
+    tube = core.ResidualLoss(HINGE, epsilon, above, 1.0)
     given = core.RegressionExamples(
-        core.dense_rows(X, 0.0), target, COST, (X * X).sum(axis=1), tube
+        core.dense_rows(x, 0.0), target, COST, (x * x).sum(axis=1), tube
     )
-    found = core.evaluate_residuals(given, W, "of w", None, None, None)
+    return core.evaluate_residuals(given, w, dual, ALPHA.copy(), np.empty(3), None)
+
+
+@pytest.mark.parametrize("above", [1.0, 0.25])
+def test_sums_of_residuals(above):
+    """With unequal slopes too: rounding may lead to the other side of 0."""
+    target = np.array([7.0, -8.0, 9.0])
+    found = residuals(target, W, "given", above=above)
     off = found.roundings * U * LENGTHS * LENGTH + 2.0 * U * (2 * abs(target) + 0.125)
     close(found.loss_error, COST @ off)
+
+
+def test_sums_of_precise_residuals_that_cancel():
+    """The target, too, is subtracted."""
+    big = np.array([[1e20, 0.0, 0.0]] * 3)
+    w, target = np.array([1.0, 0.0, 0.0]), np.full(3, 1e20)
+    found = residuals(target, w, "precise", big, 0.0)
+    close(found.loss_error, COST.sum() * 2.0 * (7 * U) ** 2 * 2e20)
+
+
+def test_a_row_at_its_margin_has_a_loss_that_rounding_hides():
+    """The computed loss is 0. With an error in its margin it may be that error."""
+    x, w = np.array([[3.0, 4.0, 0.0]] * 3), np.array([-1.0, 1.0, 0.0])
+    given = core.Examples(
+        core.dense_rows(x, 0.0), np.ones(3, np.int8), COST, np.full(3, 25.0), HINGE
+    )
+    found = evaluated(given, w)
+    assert found.loss == 0.0
+    close(found.loss_error, COST.sum() * found.roundings * U * 5.0 * np.sqrt(2.0))
+
+
+def test_rows_of_several_parts_have_the_bounds_of_one():
+    """The rows at the beginning are long, so that the parts differ."""
+    n = 40000
+    ends = np.append(0, np.cumsum(np.where(np.arange(n) < n // 2, 40, 20)))
+    columns = (np.arange(ends[-1]) % 40).astype(np.int32)
+    given = core.Examples(
+        core.csr_rows(np.ones(len(columns)), columns, ends, 40, 0.0),
+        np.ones(n, np.int8), np.ones(n), 1.0 * np.diff(ends), HINGE,
+    )  # fmt: skip
+    alone, parts = (
+        core.evaluate(
+            given, np.full(40, 0.01), "given", np.ones(n), np.empty(40), None, k
+        )
+        for k in (1, 4)
+    )
+    for name in ("loss_error", "along_error", "reach", "used", "roundings"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(alone, name), 1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_long_row_passes_few_more_roundings_than_a_block_of_it(dense):
+    """Two for the compensated sum of the blocks, and one for what a block adds."""
+
+    def roundings(d):
+        x = np.ones((1, d))
+        entries = np.arange(d, dtype=np.int32), np.array([0, d])
+        rows = (
+            core.dense_rows(x, 0.0) if dense else core.csr_rows(x[0], *entries, d, 0.0)
+        )
+        one = core.Examples(
+            rows, np.ones(1, np.int8), np.ones(1), np.full(1, 1.0 * d), HINGE
+        )
+        return core.evaluate(one, np.zeros(d), "of w", None, None).roundings
+
+    block = 256 if dense else 64
+    assert roundings(block) > roundings(block // 2)
+    assert roundings(block + 1) == roundings(2**14) == roundings(block) + 3
+
+
+def test_rows_away_from_a_bound_are_visited_again():
+    """Only a row at a bound that its margin confirms goes on resting."""
+    alpha = np.array([0.0, 0.0, 1.0, 1.0, 0.5, 0.5])
+    margins = np.array([2.0, 0.5, 2.0, 0.5, 2.0, 0.5])
+    given = core.Examples(
+        core.dense_rows(margins[:, None], 0.0), np.ones(6, np.int8), np.ones(6),
+        margins**2, HINGE,
+    )  # fmt: skip
+    wake = np.full(6, 7, np.uint8)
+    core.evaluate(given, np.ones(1), "given", alpha, np.empty(1), None, 1, wake)
+    np.testing.assert_array_equal(wake, [7, 0, 0, 7, 0, 0])
 
 
 def test_the_best_multiple():
@@ -91,6 +168,10 @@ def test_the_best_multiple():
     found = core.best_multiple(given, m, LENGTH**2, LENGTH, 0.0, 5.0)
     off = 7.0 * U * found.scale * LENGTHS * LENGTH
     close(found.loss_error, COST @ off)
+    # Rounding may give a loss to rows beyond their margins too.
+    long = core.best_multiple(given, np.full(3, 3.0), 1.0, 1e16, 0.0, 5.0)
+    assert long.loss == 0.0
+    close(long.loss_error, COST @ (7.0 * U * long.scale * LENGTHS * 1e16))
 
 
 ONES = np.ones(3)

@@ -125,6 +125,7 @@ def test_claims_are_the_exact_values(tmp_path, loss, bias):
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
     exact = values_of(content, X, np.where(y > 0, 1, -1), 0.7, loss)
     assert primal == exact[0]
+    assert max(map(abs, Proof(content).parts[0].w[:4])).bit_length() == 53
     # D of the squared hinge rounds every term down by at most 2^-(2 ea + 2).
     assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
     assert dual <= primal <= Fraction(model.certificate_.primal)
@@ -243,6 +244,19 @@ def test_odd_data_and_costs_are_proved_too(tmp_path, case):
     for bias in BIAS:
         model = LinearSVC(random_state=0, **options, **bias).fit(X, y)
         proved(model, X, np.array(y), tmp_path / "proof")
+
+
+def test_dual_variables_at_any_cost_stay_in_their_box(tmp_path):
+    """Costs below the largest one have more digits than the grid of alpha."""
+    X, y = examples()
+    weight = np.random.default_rng(1).uniform(0.01, 1.0, len(y))
+    model = LinearSVC(C=0.01, loss="hinge", random_state=0).fit(X, y, weight)
+    content, *_ = proved(model, X, y, tmp_path / "proof", sample_weight=weight)
+    proof = Proof(content)
+    alpha = [Fraction(row[0][1], 2**proof.exponent_a) for row in proof.rows()]
+    near = np.isclose(list(map(float, alpha)), 0.01 * weight, 1e-9)
+    assert near.sum() > 12
+    assert all(np.array(alpha) <= list(map(Fraction, 0.01 * weight)))
 
 
 def test_the_same_rows_have_the_same_proof(tmp_path):

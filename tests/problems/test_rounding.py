@@ -50,6 +50,7 @@ DRIFT = {
 SUM = {
     "additions": (FEW, 100.0, 1.0, (100 + PARTS + 2) * U),
     "additions in blocks": (CHAINED, 900.0, 1.0, (500 + PARTS + 2) * U),
+    "few additions": (CHAINED, 100.0, 1.0, (100 + PARTS + 2) * U),
     "underflow": (FEW, 100.0, 0.0, 100.0 * math.sqrt(WIDTH) * LEAST),
 }
 #: Sums, the squared norm, the drift, the error of v.w, and ||w||^2 with ||v - w||.
@@ -83,6 +84,12 @@ def close(bound, derived, times=1.03):
 def test_errors_of_the_primal_value(case):
     by, sums, norm, derived = PRIMAL[case]
     close(by.of_primal(sums, norm), derived)
+
+
+def test_sums_and_bounds_of_parts():
+    """Roundings and lengths do not add up; the largest one is that of all parts."""
+    parts = [Values(*map(float, range(k, k + 11))) for k in (1, 5, 2)]
+    assert Values.merge(parts) == Values(8, 11, 14, 17, 20, 23, 26, 29, 13, 14, 15)
 
 
 def test_zero_models_have_no_error():
