@@ -218,13 +218,20 @@ def test_sums_of_a_kernel_problem(case):
 
 def sums(**given):
     """Sums of one row, whose score, cost and alpha are given."""
-    one = {"alpha": 1.0, "cost": 1.0, "score": 0.0, "error": 0.0, "own": 0.0, **given}
+    one = {
+        **{"alpha": 1.0, "cost": 1.0, "score": 0.0, "error": 0.0, "own": 0.0},
+        **{"shift": 0.0, **given},
+    }
     return core.kernel_sums(
         np.array([1], np.int8),
         *[np.array([one["cost"]]), HINGE, np.array([one["alpha"]])],
         *[np.array([one["score"]]), np.array([one["error"]])],
-        core.KernelScalars(one["own"], 0.0, 1.0, 0.0, 0.0, 0.0),
+        core.KernelScalars(one["own"], 0.0, 1.0, one["shift"], 0.0, 0.0),
     )
+
+
+def test_a_shift_of_the_diagonal_lowers_margins_where_alpha_is_negative():
+    close(sums(alpha=-2.0, cost=3.0, shift=1e-3).loss_error, 3.0 * 2.0 * 1e-3)
 
 
 def test_values_of_a_kernel_problem():
@@ -242,17 +249,26 @@ def test_values_of_a_kernel_problem():
 
 def test_values_with_a_free_bias():
     """An unequal sum costs D as much as the bias may be large."""
-    for off, adding, worth in [(1e-6, 0.0, 1e-6), (0.0, 1e-6, 1e-6)]:
-        free = core.FreeBias(off, adding, 2.0, 3.0)
-        found = core.kernel_values(sums(cost=2.0), 0.0, free)
-        close(found.dual_error, worth * (1.0 + np.sqrt(2.0 * 2.0) * 3.0))
+    for off, adding, zero, s in [
+        *((1e-6, 0.0, 2.0, 1.0), (0.0, 1e-6, 2.0, 1.0), (1e-6, 0.0, 2.0, 0.5)),
+        *((1e-6, 0.0, 1e6, 1.0), (1e-6, 0.0, 0.5, 1.0)),
+    ]:
+        free = core.FreeBias(off, adding, zero, 3.0)
+        found = core.kernel_values(sums(cost=2.0), 0.0, free, s)
+        most = min(2.0, zero)  # P of the model, and of the model 0
+        close(found.dual_error, s * 1e-6 * (1.0 + np.sqrt(2.0 * most) * 3.0))
 
 
-def proof_with_nu(length, adding):
-    """Prove two rows of either class, whose kernel matrix is the identity.
+def test_no_dual_variable_leaves_no_rounding():
+    assert core.kernel_values(sums(alpha=0.0), 1e-9, None).dual_error == 0.0
 
-    The dual variables of a class add up to 1/2, so all are 1/4, as is rho.
-    """
+
+#: Bounds on the lengths of four rows.
+ONE_LONG = np.array([0.01, 1.0, 0.01, 0.01])
+
+
+def bounds_of_two_pairs(lengths, adding, halves=()):
+    """Prove two rows of either class, whose kernel matrix is the identity."""
     rows = core.KernelRows(
         core.dense_rows(100.0 * np.arange(4.0)[:, None], 0.0),
         *[core.KernelMap("rbf", 1.0, 0.0, 1), None, True, 1],
@@ -260,11 +276,25 @@ def proof_with_nu(length, adding):
     tables = core.PairTables(np.zeros((1, 4)), np.zeros((1, 4)))
     found = core.solve_pairs(
         *[rows, [0, 2, 4], np.ones(4)],
-        core.ScoreRoundings(np.full(4, length), 0.0, 0.0, adding, 0.0),
+        core.ScoreRoundings(lengths, 0.0, 0.0, adding, 0.0),
         core.WholeSettings(core.Targets(1e-9, 0.0, 1e-9, 0.0), 1e9, 99),
-        *[tables, core.Stop(), [0.5]],
+        *[tables, core.Stop(), list(halves)],
     )
-    primal, more, dual, less = found.bounds[0]
+    return found.bounds[0]
+
+
+def test_a_proof_of_the_hinge_for_sums_that_are_off():
+    """All dual variables are 1, and the bias is at most 1 + the longest row ||w||."""
+    primal, more, dual, less = bounds_of_two_pairs(ONE_LONG, 0.1)
+    assert (primal, dual) == (2.0, 2.0)
+    off = 0.1 * 4.0  # of a score, and of the sum with labels
+    close(more, 0.5 * 4.0 * off + 4.0 * off, 1.05)
+    close(less, 0.5 * 4.0 * off + off * (1.0 + np.sqrt(2.0 * 4.0)), 1.05)
+
+
+def proof_with_nu(lengths, adding):
+    """The dual variables of a class add up to 1/2, so all are 1/4, as is rho."""
+    primal, more, dual, less = bounds_of_two_pairs(lengths, adding, [0.5])
     assert dual == -0.125
     assert primal in (-0.125, 0.0)  # 0 if the bound on its error is larger
     return more, less
@@ -275,14 +305,14 @@ def test_a_proof_with_nu_for_sums_that_are_off():
     adding, norm = 0.1, 0.25
     norm_error = off = adding * 1.0  # the dual variables add up to 1
     length = np.sqrt(norm + norm_error)
-    _, less = proof_with_nu(1.0, adding)
+    _, less = proof_with_nu(ONE_LONG, adding)
     close(less, 0.5 * norm_error + off * (length + 2.0 * off), 1.05)
 
 
 def test_a_proof_with_nu_counts_the_rounding_of_its_model():
     """The coefficients are divided by rho, which changes every score."""
     length = 1e6
-    more, less = proof_with_nu(length, 0.0)
+    more, less = proof_with_nu(np.full(4, length), 0.0)
     off = 4.0 * U * length**2  # sum alpha_i times length is also 1e6
     close(more, 0.5 * off + 4.0 * off, 1.05)
     close(less, 0.5 * off, 1.05)
