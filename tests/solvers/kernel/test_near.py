@@ -304,8 +304,10 @@ def test_bounds_of_rows_are_no_larger_than_their_derivation(d):
     x = (X - source.centre) * np.sqrt(2.0 * np.log2(np.e) * gamma)
     h = 0.5 * (x**2).sum(axis=1)
     P = prefixes(x)
-    exponent = U * ((3.0 + P * P.max()) * (2 * h + 0.73) + h + 0.73 * np.sqrt(2 * h))
-    assert (bound <= 1.2 * (0.74 * exponent + 24 * U)).all()
+    exponent = (3.0 + P * P.max()) * (2 * h + 0.73) + h + 0.73 * np.sqrt(2 * h)
+    expected = 0.74 * U * (exponent + 3.0 * 0.54) + 19 * U
+    assert (expected <= bound).all()
+    assert (bound <= 1.12 * expected).all()  # with the errors of h
     out = np.empty((400, 416), np.float32)
     assert source.rows(np.arange(400, dtype=np.uint32), out, core.Stop())
     off = abs(out[:, :400] - exact_values(X, gamma)).astype(np.float64).max(axis=1)
@@ -326,38 +328,54 @@ def test_bounds_of_sums_are_no_larger_than_their_derivation(d):
     rate = u * (2.0 * (d + 2) + 24.0)
     added = u * (400 / 6 + 30)
     expected = (added + 0.7 * rate * (h.max() + h)) * size
-    assert (bound <= 1.2 * expected).all()
+    assert (expected <= bound).all()
+    assert (bound <= 1.02 * expected).all()
     assert (abs(sums - K @ c) <= bound).all()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_bounds_of_sums_of_differences_are_no_larger_than_their_derivation(form):
-    """Groups of points that are too far from each other for products."""
-    rng, d = np.random.default_rng(8), 20
+def test_bounds_of_sums_of_differences_are_those_of_their_derivation(form):
+    """Groups of points that are too far from each other for products.
+
+    The last group is far from all points with a coefficient.
+    """
+    rng, d, is_sparse = np.random.default_rng(8), 20, form is sparse.csr_matrix
     X = np.repeat(3e4 * rng.standard_normal((40, d)), 10, axis=0)
     X += rng.standard_normal(X.shape)
+    X = np.hstack([X, np.zeros((400, 980 * is_sparse))])
     gamma, c, bound = 0.5 / d, rng.standard_normal(400), np.empty(400)
+    c[-10:] = 0.0
     gram = Gram(form(X), RBF(gamma))
     sums = gram.times(c, errors=bound)
     assert not gram.fast.by_products
     K = exact_values(X, gamma)
     size, u = (K * abs(c)).sum(axis=1), 2.0**-53
     # Entries that are stored in one of two sparse points may be twice as many.
-    apart = (2 * d if form is sparse.csr_matrix else d) + 8
-    expected = 0.7 * u * apart * 64 * size
-    assert (bound <= 1.2 * expected).all()
+    apart = (2 * d if is_sparse else d) + 8
+    added = (390 if is_sparse else 390 // 6) + 30
+    rest = 0.7 * apart * 64 * 2.0**-64 * abs(c).sum()
+    expected = u * ((0.7 * apart * 64 + added) * size + rest)
+    np.testing.assert_allclose(bound, 1.01 * expected, 1e-9)
     assert (abs(sums - K @ c) <= bound).all()
 
 
-@pytest.mark.parametrize("size", [0.125, 8.0])
+def test_dense_points_use_differences_sooner_than_sparse_ones():
+    """For them differences cost little more, so an error of 1e-11 is too much."""
+    X = 100.0 * np.random.default_rng(0).standard_normal((40, 20))
+    wide = sparse.csr_matrix(np.hstack([X, np.zeros((40, 980))]))
+    assert not Gram(X, RBF(0.025)).fast.by_products
+    assert Gram(wide, RBF(0.025)).fast.by_products
+
+
+@pytest.mark.parametrize("size", [0.125, 8.0, np.repeat([[0.125], [8.0]], 20, axis=0)])
 def test_bounds_from_the_sizes_of_terms_are_those_of_their_derivation(size):
-    """Points of one column and of one length h: a product passes one rounding."""
+    """Points of one column: a product passes one rounding."""
     X = size * np.resize([1.0, -1.0], (40, 1))
     source = row_source(Gram(X, RBF(0.5 / np.log2(np.e))))
     relative = np.empty(40)
     rest = source.sum_errors(relative)
-    h = 0.5 * size**2
-    off = 0.74 * U * ((3.0 + 1.0) * 2.0 * h + h) + (3.0 + 16.0) * U
+    h, far = 0.5 * X[:, 0] ** 2, 0.5 * np.max(size) ** 2
+    off = 0.74 * U * ((3.0 + 1.0) * 2.0 * np.sqrt(h * far) + far) + (3.0 + 16.0) * U
     np.testing.assert_allclose(relative, off / (1.0 - off), rtol=1e-3)
     np.testing.assert_allclose(rest, 0.74 * 2.0 * U * 0.54 + 2e-8, rtol=1e-6)
 
