@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,7 +22,12 @@ from dualgap import (
     patch_sklearn,
 )
 from dualgap.kernel import RBF, Linear
-from dualgap.problems.kernel_nu import NuClassification, NuRegression, largest_nu
+from dualgap.problems.kernel_nu import (
+    NuClassification,
+    NuRegression,
+    half_of,
+    largest_nu,
+)
 from dualgap.solvers.kernel.auto import solve_alone, solve_nu_pairs
 from dualgap.training import batch as training
 
@@ -160,6 +166,24 @@ def test_nu_bounds_the_shares():
         assert len(model.support_) >= nu * len(y) * (1.0 - 1e-9)
         at_bound = np.abs(model.dual_coef_[0]) >= 10.0 * (1.0 - 1e-9)
         assert at_bound.sum() <= nu * len(y) * (1.0 + 1e-9)
+
+
+def test_the_sum_of_a_class_is_no_more_than_its_costs():
+    """The nearest float64 to the sum of these costs is above it."""
+    costs = [0.1, 0.2]
+    half = half_of(1.0, costs, costs)
+    assert sum(map(Fraction, costs)) - Fraction(1, 2**53) <= half
+    assert half <= sum(map(Fraction, costs))
+
+
+def test_a_sum_beyond_its_bound_costs_both_offsets():
+    """The positive and the negative variables may each add up to `half` at most."""
+    problem = NuRegression(np.eye(4), np.arange(4.0), 1.0, 0.5, kernel=RBF(1.0))
+    signed = (problem.half + 0.125) * np.array([0.5, 0.5, -0.5, -0.5])
+    assert problem._remainder(signed) == pytest.approx(2.0 * 0.125, rel=1e-12)
+    signed[0] += 0.25
+    both = 0.25 + 2.0 * (0.125 + 0.25)
+    assert problem._remainder(signed) == pytest.approx(both, rel=1e-12)
 
 
 def test_an_infeasible_nu_is_refused_with_the_largest():

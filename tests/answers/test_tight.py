@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from dualgap.answers.ball import Ball
-from dualgap.answers.bias import side_of
+from dualgap.answers.between import Anchor, Between, QueryPoints
+from dualgap.answers.bias import level_set, side_of
 from dualgap.answers.kernel_regions import kernel_bounds, kernel_region_of
 from dualgap.answers.left_out import LeftOut
 from dualgap.answers.regions import ellipsoid_of, linear_bounds, region_of
@@ -164,3 +165,83 @@ def test_the_joint_bound_is_the_largest_value_that_its_dual_point_allows(loss, s
             largest = rest / sigma + at @ at / (4.0 * sigma)
             (found,) = side.some([k]).above(np.array([[t]]), r * r, 0.0)
             assert found == pytest.approx(largest - sign * (c @ x), rel=1e-6)
+            (off,) = side.some([k]).above(np.array([[t]]), r * r, 0.5)
+            assert off == pytest.approx(found + 0.5 * t, rel=1e-6)
+
+
+@pytest.mark.parametrize("ws", [(0.6, 0.9), (0.9, 0.2), (-0.5, 0.5)])
+def test_the_ball_between_two_values_of_C_is_the_largest_in_its_cell(ws):
+    """r_t^2 is concave in t in the first case, so that its top is inside a cell."""
+    Cs, balls = (0.7, 1.5), []
+    problems = [BinaryProblem(np.eye(4), SIGNS, C, loss="hinge") for C in Cs]
+    for problem, w in zip(problems, ws, strict=True):
+        balls.append(Ball.of(problem, w * SIGNS, np.full(4, 0.4)))
+    ends = np.linspace(0.0, 1.0, 4)
+    found = Between(tuple(problems), *map(Anchor.of, balls), ends).squared_radii
+    S = [ball.losses.sum() / C for ball, C in zip(balls, Cs, strict=True)]
+    A = [ball.dual_terms.sum() for ball in balls]
+
+    def squared(t):
+        c = (1 - t) * balls[0].centre + t * balls[1].centre
+        C = (1 - t) * Cs[0] + t * Cs[1]
+        return c @ c + C * ((1 - t) * S[0] + t * S[1]) - (1 - t) * A[0] - t * A[1]
+
+    for k in range(3):
+        most = max(map(squared, np.linspace(ends[k], ends[k + 1], 2001)))
+        assert found[k] == pytest.approx(most, rel=1e-6)
+
+
+def test_the_level_set_at_the_optimum_is_its_bias():
+    problem = BinaryProblem(
+        np.eye(4), BALANCED, 1.0, fit_intercept=True, penalize_intercept=False
+    )
+    ball = Ball.of(problem, np.append(BALANCED.astype(float), 0.0), np.ones(4))
+    low, high = level_set(ball)
+    assert -1e-6 <= low <= 0.0 <= high <= 1e-6
+
+
+def test_a_centre_whose_terms_cancel_is_off_by_their_rounding():
+    """The sum of two rows of length 1e8 is 0, and their sizes add up to 2e8."""
+    problem = BinaryProblem(np.full((2, 1), 1e8), [1, -1], 1.0, loss="hinge")
+    ball = Ball.of(problem, np.zeros(1), np.ones(2))
+    assert ball.v[0] == 0.0
+    derived = 0.5 * 2e8 * 2.0**-53 * ((2 + 1 + 2) + 8)  # additions, and a multiple
+    assert derived <= ball.offset <= 1.03 * derived
+    apart = ball.radius - math.sqrt(ball.squared_radius)
+    assert apart == pytest.approx(ball.offset, rel=1e-6)
+
+
+def test_a_shift_of_the_diagonal_is_part_of_lengths_and_not_of_scores():
+    problem = KernelProblem(
+        np.eye(2), [1, -1], 1.0, kernel=RBF(1.0), loss="hinge", fit_intercept=False
+    )
+    problem.shift = 0.5
+    ball = Ball.of(problem, alpha=np.array([0.25, 0.5]))
+    np.testing.assert_array_equal(ball.squares, [1.5, 1.5])
+    np.testing.assert_allclose(ball.products.error, 0.5 * ball.alpha, rtol=1e-6)
+
+
+def test_decisions_for_every_C_between_two_fits_reach_their_bounds():
+    """For C < 1 the optimum is w = C y, and b is any number up to 1 - C in size."""
+    Cs, ends, balls = (0.3, 0.9), np.linspace(0.0, 1.0, 4), []
+    bias = {"fit_intercept": True, "penalize_intercept": False}
+    problems = [BinaryProblem(np.eye(4), BALANCED, C, loss="hinge", **bias) for C in Cs]
+    for problem, C in zip(problems, Cs, strict=True):
+        balls.append(Ball.of(problem, np.append(C * BALANCED, 0.0), np.full(4, C)))
+    own = Between(tuple(problems), *map(Anchor.of, balls), ends)
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    at = QueryPoints(
+        *(X @ ball.centre[:4] for ball in balls), np.zeros(5), np.linalg.norm(X, axis=1)
+    )
+
+    def far(side):
+        z = side.mu @ np.eye(4)[side.rows]
+        return np.linalg.norm(X[:, None] - z, axis=2) * (1.0 + 1e-12)
+
+    for k, (lower, upper) in enumerate(own.bounds(at, far)):
+        C = Cs[0] + (Cs[1] - Cs[0]) * ends[k : k + 2, None]
+        middle = C * (X @ BALANCED)
+        most, least = (middle + 1.0 - C).max(axis=0), (middle - 1.0 + C).min(axis=0)
+        assert (upper >= most - 1e-12).all()
+        assert (lower <= least + 1e-12).all()
+        np.testing.assert_allclose([lower, upper], [least, most], atol=1e-5)
