@@ -391,6 +391,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/rounding.py", "training/stream.py", "problems/kernel.py",
         "problems/kernel_boxes.py", "problems/batch.py", "problems/logistic.py",
         "problems/kernel_matrix.py", "problems/kernel_nu.py", "problems/elastic_net.py",
+        "problems/hard_margin.py",
         "solvers/kernel/base.py",
         "solvers/kernel/auto.py",  # proved by the core
         "estimators/_libsvm.py",  # infinite bounds, which claim nothing
