@@ -18,6 +18,7 @@ from dualgap.data.rows import accessor_of
 from dualgap.model_selection import l1_path
 from dualgap.problems.base import Claim
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
+from dualgap.problems.logistic import FUNCTIONS, LARGEST
 from dualgap.solvers import ProximalNewton
 from dualgap.solvers.elastic_net_interior import Interior
 from dualgap.training import solve
@@ -472,3 +473,19 @@ def test_wide_sparse_rows_have_a_zero_for_every_empty_column():
     )
     few, many = (l1_path(R, y, [0.1], tol=1e-6) for R in (X, rows))
     assert many.zeros.sum() == few.zeros.sum() + 1_000_003 - X.shape[1]
+
+
+def test_a_row_on_the_wrong_side_hardly_rounds_the_dual_value():
+    """Its loss enters D times the probability of its class, which is next to 0."""
+    X, codes, _ = data()
+    problem = ElasticNetProblem(X, codes, 1.0)
+    now = problem.outcome(np.where(codes == 1, -9.0, 9.0)[None])
+    scale, dual, error = problem._dual(now, np.zeros(len(X)), 1.0)
+    assert scale == 1.0
+    own = 1.0 - now.wrong
+    assert dual == pytest.approx(now.entropy.sum(), rel=1e-9)
+    relative = problem.rounding.term + problem.rounding.closing
+    relative += (16.0 + 2.0 * 2 + 4.0 * FUNCTIONS + LARGEST) * 2.0**-53
+    size = dual + (now.entropy + own * now.loss).sum()
+    expected = relative * size + 1024.0 * 2.0**-53 * now.wrong.sum()
+    assert expected <= error <= 1.03 * expected
