@@ -25,6 +25,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -290,14 +291,14 @@ def first_failure(
         return ""
     log = number if log is None else log
     output, names = COPY / f"{log}.{number}.log", COPY / f"{log}.{number}.tests"
-    names.write_text("\n".join(tests))
+    names.write_text(json.dumps({name: seconds[name] for name in tests}))
     files = sorted({name.partition("::")[0] for name in tests})
     limit = 60.0 + 10.0 * sum(seconds[name] for name in tests)
     variables = {"DUALGAP_MUTANT": str(number), "MUTANTS_TESTS": str(names)}
     status = run(pytest("-x", *files), output, variables, limit)
     if status == 0:
         return ""
-    if status is None:
+    if status in (None, -signal.SIGXCPU):
         return HANGS
     text = output.read_text(errors="replace")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.M)

@@ -3,19 +3,22 @@ are to run.
 
 `MUTANTS_RECORD` is a file to which every test appends its name, its processor time and
 the changes it ran. `MUTANTS_TESTS` is a file of the names of the tests to run, in this
-order.
+order, with the seconds of each: a test that takes far longer ends the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dualgap import _mutants
+
+_seconds: dict[str, float] = {}
 
 
 def _record(kind: str, name: str, seconds: float, found: set[int]) -> None:
@@ -29,8 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     _record("file", "", 0.0, _mutants.reached())
     if "MUTANTS_TESTS" not in os.environ:
         return
-    names = Path(os.environ["MUTANTS_TESTS"]).read_text().split("\n")
-    places = {name: place for place, name in enumerate(names)}
+    _seconds.update(json.loads(Path(os.environ["MUTANTS_TESTS"]).read_text()))
+    places = {name: place for place, name in enumerate(_seconds)}
     items[:] = sorted(
         (item for item in items if item.nodeid in places),
         key=lambda item: places[item.nodeid],
@@ -39,6 +42,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if item.nodeid in _seconds:
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = sum(os.times()[:2]) + 60.0 + 10.0 * _seconds[item.nodeid]
+        resource.setrlimit(resource.RLIMIT_CPU, (min(int(most), hard), hard))
     before = sum(os.times()[:4])
     result = yield
     _record("test", item.nodeid, sum(os.times()[:4]) - before, _mutants.reached())
