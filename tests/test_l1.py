@@ -17,6 +17,7 @@ from dualgap.data import RowStore, convert
 from dualgap.data.rows import accessor_of
 from dualgap.model_selection import l1_path
 from dualgap.problems.base import Claim
+from dualgap.problems.columns import Part
 from dualgap.problems.elastic_net import ElasticNetProblem, least_C
 from dualgap.problems.logistic import FUNCTIONS, LARGEST
 from dualgap.solvers import ProximalNewton
@@ -93,17 +94,15 @@ def test_the_core_descends_as_its_twin_does(layout, free, l2):
         else core.dense_rows(held, 0.0)
     )
     every, stop = np.arange(6, dtype=np.uint32), core.Stop()
-    squares, slope = np.zeros(6), np.zeros(6)
-    assert core.column_products(columns, every, h, squares, True, stop)
-    assert core.column_products(columns, every, r, slope, False, stop)
-    np.testing.assert_allclose(squares, h @ X**2)
+    slope = np.zeros(6)
+    assert core.column_products(columns, every, r, slope, stop)
     np.testing.assert_allclose(slope, r @ X)
     penalty, w, u = (
         core.ElasticNetPenalty(2.0, l2, free, 1e-6, 300),
         start.copy(),
         r.copy(),
     )
-    done = core.descend_by_columns(columns, every, penalty, h, squares, u, w, stop)
+    done = core.descend_by_columns(columns, penalty, h, u, w, stop)
     assert done.sweeps == sweeps
     np.testing.assert_allclose(w, want, atol=1e-12)
     np.testing.assert_allclose(done.violation, met, atol=1e-12)
@@ -111,13 +110,37 @@ def test_the_core_descends_as_its_twin_does(layout, free, l2):
     core.add_columns(columns, every, w - start, image)
     np.testing.assert_allclose(u, r + h * image, atol=1e-12)
     H, w = X.T @ (X * h[:, None]), start.copy()
-    sums, place = np.zeros((2, 2)), np.array([1, -1, -1, 0, -1, -1], np.int32)
+    sums, squares = np.zeros((6, 6)), np.zeros(6)
     rows = accessor_of(sparse.csr_matrix(X))
-    assert core.add_products(rows, place, h, sums, stop)
-    np.testing.assert_allclose(sums, H[np.ix_([3, 0], [3, 0])], atol=1e-12)
+    for weight in (0.3 * h, 0.7 * h):
+        assert core.add_products(rows, weight, sums, stop)
+        core.add_squares(rows, weight, squares)
+    np.testing.assert_allclose(sums, H, atol=1e-12)
+    np.testing.assert_allclose(squares, H.diagonal(), atol=1e-12)
     done = core.descend_by_products(H, penalty, H.diagonal().copy(), slope, w, stop)
     assert done.sweeps == sweeps
     np.testing.assert_allclose(w, want, atol=1e-10)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_of_a_part_follow_the_second_derivatives(layout):
+    X, codes, h = data(d=6)
+    X[X < -0.5] = 0.0
+    problem = ElasticNetProblem(layout(X), codes, fit_intercept=True)
+    chosen, stop = np.array([1, 4, 6], np.uint32), core.Stop()
+    part = Part(problem.columns, chosen)
+    own = np.column_stack([X[:, [1, 4]], np.ones(60)])
+    few, near = np.where(np.arange(60) % 3 == 0, h, 0.0), h * (1.0 + 0.1 * np.cos(h))
+    for weight in (h, few, h):
+        found = part.products(weight, stop)
+        np.testing.assert_allclose(found, own.T @ (own * weight[:, None]), atol=1e-5)
+    before = part.products(near, stop, stale=0.2).copy()
+    np.testing.assert_array_equal(before, part.products(h, stop))
+    columns, some = part.among(few)
+    slope = np.zeros(3)
+    assert core.column_products(columns, part.every, few[some], slope, stop)
+    np.testing.assert_allclose(slope, few @ own, atol=1e-5)
+    np.testing.assert_allclose(part.sums(few, stop), few @ own, atol=1e-5)
 
 
 def test_a_stop_within_the_products_leaves_the_last_dual_value():
@@ -212,7 +235,8 @@ def test_the_interior_point_finds_the_optimum(loss, shape, layout, options):
     )
     columns, w = np.arange(problem.length, dtype=np.uint32), problem.zero()
     w[0] = 3.0
-    inner = Interior(problem, columns, w, primal(problem, w))
+    part = Part(problem.columns, columns)
+    inner = Interior(problem, part, w, primal(problem, w))
     best = None
     for w in inner.steps(core.Stop()):
         alpha = np.zeros(problem.n)
@@ -231,7 +255,7 @@ def test_an_interior_point_takes_the_place_of_descents_that_do_not_end(
     X, codes = dependent(60, 150)
     problem = ElasticNetProblem(X, codes, 10.0, loss=loss, **bias)
     usual = solve(problem, ProximalNewton(), tol=1e-6)
-    few = ProximalNewton()._with_settings(sweeps=1, sweeps_by_products=1, newton=1)
+    few = ProximalNewton()._with_settings(sweeps=1, newton=1)
     used = []
     monkeypatch.setattr(Interior, "_step", counted(Interior._step, used))
     other = solve(problem, few, tol=1e-6)
@@ -368,6 +392,7 @@ def test_empty_columns_are_left_out():
         (rows.data, rows.indices * 100_003, rows.indptr), shape=(len(X), 1_000_003)
     )
     for model in (LinearSVC(penalty="l1"), LogisticRegression(l1_ratio=1)):
+        model.set_params(tol=1e-6)
         few, many = (
             model.set_params(warm_start=False).fit(R, y).coef_.copy() for R in (X, rows)
         )

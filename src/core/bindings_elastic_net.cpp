@@ -17,7 +17,7 @@ void bind_elastic_net(nb::module_ &m) {
   m.def(
       "column_products",
       [](const AnyRows &columns, Array<const Order> set, Array<const double> v,
-         Array<double> out, bool squared, Stop &stop) {
+         Array<double> out, Stop &stop) {
         const Order *chosen = checked_order(set, columns.n());
         const auto count = set.length();
         const double *vector = sized(v, columns.width(), "v");
@@ -27,34 +27,36 @@ void bind_elastic_net(nb::module_ &m) {
             const Index j = chosen[t];
             look_ahead(x, chosen, t, count);
             if (poll(x.count(j))) return false;
-            sums[j] = 0.0;
-            if (squared)
-              x.for_each(j, [&](Index i, double a) { sums[j] += vector[i] * a * a; });
-            else
-              sums[j] = x.dot(j, vector);
+            sums[j] = x.dot(j, vector);
           }
           return true;
         });
       },
-      "columns"_a, "set"_a, "v"_a, "out"_a, "squared"_a, "stop"_a,
-      "The sums of v_i x_ij, or of v_i x_ij^2, of some columns; whether all are "
-      "there.");
+      "columns"_a, "set"_a, "v"_a, "out"_a, "stop"_a,
+      "The sums of v_i x_ij of some columns; whether all are there.");
   m.def(
-      "add_products",
-      [](const AnyRows &rows, Array<const std::int32_t> place, Array<const double> h,
-         Table<double> sums, Stop &stop) {
-        const std::int32_t *places = sized(place, rows.width(), "place");
+      "add_squares",
+      [](const AnyRows &rows, Array<const double> h, Array<double> sums) {
         const double *weights = sized(h, rows.n(), "h");
-        const auto size = sums.length();
-        check_length(sums.columns(), size, "sums");
-        for (Index j = 0; j < rows.width(); ++j)
-          if (places[j] >= size) throw std::invalid_argument("place is out of range");
-        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
-          return add_products(x, places, size, weights, sums.data(), poll);
+        double *squares = sized(sums, rows.width(), "sums");
+        rows.visit([&](const auto &x) {
+          for (Index i = 0; i < x.rows(); ++i)
+            if (const double weight = weights[i]; weight != 0.0)
+              x.for_each(i, [&](Index j, double a) { squares[j] += weight * a * a; });
         });
       },
-      "rows"_a, "place"_a, "h"_a, "sums"_a, "stop"_a,
-      "Add up h_i x_ij x_ik of some columns; whether all rows are in it.");
+      "rows"_a, "h"_a, "sums"_a, "Add up h_i x_ij^2 of all columns.");
+  m.def(
+      "add_products",
+      [](const AnyRows &rows, Array<const double> h, Table<double> sums, Stop &stop) {
+        const double *weights = sized(h, rows.n(), "h");
+        check_shape(sums, rows.width(), rows.width(), "sums");
+        return pass_over(rows, stop, [&](const auto &x, Poll &poll) {
+          return add_products(x, weights, sums.data(), poll);
+        });
+      },
+      "rows"_a, "h"_a, "sums"_a, "stop"_a,
+      "Add h_i x_ij x_ik of columns that ascend; whether all rows are in it.");
   m.def(
       "add_columns",
       [](const AnyRows &columns, Array<const Order> set, Array<const double> w,
@@ -70,21 +72,18 @@ void bind_elastic_net(nb::module_ &m) {
       "columns"_a, "set"_a, "w"_a, "out"_a, "Add some columns times their weights.");
   m.def(
       "descend_by_columns",
-      [](const AnyRows &columns, Array<const Order> set,
-         const ElasticNetPenalty &penalty, Array<const double> h,
-         Array<const double> squares, Array<double> u, Array<double> w, Stop &stop) {
-        const Order *chosen = checked_order(set, columns.n());
+      [](const AnyRows &columns, const ElasticNetPenalty &penalty,
+         Array<const double> h, Array<double> u, Array<double> w, Stop &stop) {
         const double *curvature = sized(h, columns.width(), "h");
-        const double *bent = sized(squares, columns.n(), "squares");
         double *slopes = sized(u, columns.width(), "u");
         double *model = sized(w, columns.n(), "w");
         return pass_over(columns, stop, [&](const auto &x, Poll &poll) {
-          QuadraticOfColumns<std::decay_t<decltype(x)>> of{x, curvature, bent, slopes};
-          return descend(of, penalty, chosen, set.length(), model, poll);
+          QuadraticOfColumns<std::decay_t<decltype(x)>> of{x, curvature, slopes};
+          return descend(of, penalty, x.rows(), model, poll);
         });
       },
-      "columns"_a, "set"_a, "penalty"_a, "h"_a, "squares"_a, "u"_a, "w"_a, "stop"_a,
-      "Coordinate descent over some columns.");
+      "columns"_a, "penalty"_a, "h"_a, "u"_a, "w"_a, "stop"_a,
+      "Coordinate descent over columns.");
   m.def(
       "descend_by_products",
       [](Table<const double> products, const ElasticNetPenalty &penalty,
@@ -95,11 +94,8 @@ void bind_elastic_net(nb::module_ &m) {
                                sized(diagonal, size, "diagonal"),
                                sized(u, size, "u")};
         double *model = sized(w, size, "w");
-        Vector<Order> all(size);
-        for (Index j = 0; j < size; ++j) all[j] = static_cast<Order>(j);
-        return without_gil(stop, [&](Poll &poll) {
-          return descend(of, penalty, all.data(), size, model, poll);
-        });
+        return without_gil(
+            stop, [&](Poll &poll) { return descend(of, penalty, size, model, poll); });
       },
       "products"_a, "penalty"_a, "diagonal"_a, "u"_a, "w"_a, "stop"_a,
       "Coordinate descent by the products of all columns.");

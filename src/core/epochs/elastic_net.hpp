@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "../rows.hpp"
 #include "../stop.hpp"
@@ -42,11 +43,19 @@ inline double l1_violation(double slope, double w, double l1) {
 template <class Columns>
 struct QuadraticOfColumns {
   const Columns &x;
-  const double *h, *squares;  // squares: sum_i h_i x_ij^2 of every column j
+  const double *h;
   double *u;
+  Vec squares = Vec(x.rows(), -1.0);  // sum_i h_i x_ij^2, -1 until it is needed
 
   double slope(Index j) const { return x.dot(j, u); }
-  double curvature(Index j) const { return squares[j]; }
+  double curvature(Index j) {
+    if (squares[j] < 0.0) {
+      double sum = 0.0;
+      x.for_each(j, [&](Index i, double value) { sum += h[i] * value * value; });
+      squares[j] = sum;
+    }
+    return squares[j];
+  }
   Index work(Index j) const { return x.count(j); }
   void move(Index j, double t) {
     x.for_each(j, [&](Index i, double value) { u[i] += t * (h[i] * value); });
@@ -65,19 +74,18 @@ struct QuadraticOfProducts {
   void move(Index j, double t) { products.axpy(j, t, u); }
 };
 
-// Adds up h_i x_ij x_ik of the columns of a set, m by m, over rows. `place` has the
-// place of every column in the set, or -1. Returns false if told to stop.
+// Adds h_i x_ij x_ik to the sums of all pairs of columns, which ascend within a row.
+// Returns false if told to stop.
 template <class Rows>
-bool add_products(const Rows &rows, const std::int32_t *place, Index m, const double *h,
-                  double *sums, Poll &poll) {
-  Vector<Index> at(rows.width());
-  Vec values(rows.width());
+bool add_products(const Rows &rows, const double *h, double *sums, Poll &poll) {
+  const Index m = rows.width();
+  Vector<Index> at(m);
+  Vec values(m);
   for (Index i = 0; i < rows.rows(); ++i) {
     if (h[i] == 0.0) continue;
     Index count = 0;
     rows.for_each(i, [&](Index j, double value) {
-      if (place[j] < 0 || value == 0.0) return;
-      at[count] = place[j];
+      at[count] = j;
       values[count++] = value;
     });
     for (Index a = 0; a < count; ++a) {
@@ -85,11 +93,14 @@ bool add_products(const Rows &rows, const std::int32_t *place, Index m, const do
       double *row = sums + at[a] * m;
       for (Index b = 0; b <= a; ++b) row[at[b]] += value * values[b];
     }
-    if (poll(rows.count(i) + count * count / 2)) return false;
+    if (poll(count * count / 2)) return false;
   }
-  for (Index a = 0; a < m; ++a)  // a pair is in one triangle or in the other
-    for (Index b = 0; b < a; ++b)
-      sums[a * m + b] = sums[b * m + a] = sums[a * m + b] + sums[b * m + a];
+  constexpr Index kTile = 32;  // its lines stay in the cache
+  for (Index first = 0; first < m; first += kTile)
+    for (Index begin = 0; begin <= first; begin += kTile)
+      for (Index a = first; a < std::min(first + kTile, m); ++a)
+        for (Index b = begin; b < std::min(begin + kTile, a); ++b)
+          sums[b * m + a] = sums[a * m + b];
   return true;
 }
 
@@ -106,9 +117,10 @@ struct DescentTuning {
 };
 
 template <class Quadratic>
-Descent descend(Quadratic &of, const ElasticNetPenalty &penalty, const Order *set,
-                Index m, double *w, Poll &poll) {
-  Vector<Order> active(m);
+Descent descend(Quadratic &of, const ElasticNetPenalty &penalty, Index m, double *w,
+                Poll &poll) {
+  Vector<Order> all(m), active(m);
+  std::iota(all.begin(), all.end(), Order{0});
   Descent done;
   bool left = false;
   const auto sweep = [&](const Order *columns, Index count) {
@@ -116,11 +128,13 @@ Descent descend(Quadratic &of, const ElasticNetPenalty &penalty, const Order *se
     for (Index t = 0; t < count && !left; ++t) {
       const Index j = columns[t];
       const double l1 = penalty.l1_of(j), l2 = penalty.l2_of(j), before = w[j];
-      const double slope = of.slope(j) + l2 * before, bent = of.curvature(j) + l2;
+      const double slope = of.slope(j) + l2 * before;
       left = poll(2 * of.work(j));
       const double off = l1_violation(slope, before, l1);
       largest = std::max(largest, off);
-      if (off == 0.0 || !(bent > 0.0)) continue;
+      if (off == 0.0) continue;
+      const double bent = of.curvature(j) + l2;
+      if (!(bent > 0.0)) continue;
       const double best = before - slope / bent;
       const double size = std::max(std::abs(best) - l1 / bent, 0.0);
       w[j] = std::copysign(size, best);
@@ -130,12 +144,11 @@ Descent descend(Quadratic &of, const ElasticNetPenalty &penalty, const Order *se
     return largest;
   };
   while (!left && done.sweeps < penalty.most) {
-    done.violation = sweep(set, m);
+    done.violation = sweep(all.data(), m);
     if (done.violation <= penalty.target) break;
     Index count = 0;
-    for (Index t = 0; t < m; ++t)
-      if (w[set[t]] != 0.0 || static_cast<Index>(set[t]) == penalty.free)
-        active[count++] = set[t];
+    for (Index j = 0; j < m; ++j)
+      if (w[j] != 0.0 || j == penalty.free) active[count++] = static_cast<Order>(j);
     const double enough =
         std::max(penalty.target, DescentTuning::kShare * done.violation);
     for (Index k = 0; k < DescentTuning::kMost && done.sweeps < penalty.most && !left;

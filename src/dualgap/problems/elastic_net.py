@@ -15,22 +15,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from .. import core
 from ..certificate import Bounds
-from ..data.types import Matrix, MatrixLike
+from ..data.types import MatrixLike
 from ..losses import Vector
-from ..memory import make_room
 from .base import EMPTY, Claim, Proof
 from .batch import LinearBatch
+from .columns import Columns
 from .constant import names_of
-from .dense import Floats, unchecked
+from .dense import unchecked
 from .logistic import FUNCTIONS, LARGEST, LogisticProblem, RowOutcome
 from .rounding import Rounding
 
@@ -40,19 +38,6 @@ Mask = NDArray[np.bool_]
 #: Absolute error of an entropy of a scaled row, in roundings of a wrong probability:
 #: the logarithms in it are at most LARGEST.
 _ROUNDED = 1024.0
-
-
-@dataclass(frozen=True)
-class ElasticNetSettings:
-    """Times of products of columns, as parts of the time of an entry in a descent."""
-
-    #: Of a term of the products of dense columns.
-    fast: float = 0.03
-    #: Of a term of the products of sparse ones.
-    by_rows: float = 0.7
-
-
-SETTINGS = ElasticNetSettings()
 
 
 class _Evaluated(NamedTuple):
@@ -220,8 +205,8 @@ class ElasticNetProblem(LogisticProblem):
         return np.array([moved]), now
 
     def penalty(self, W: Vector) -> float:
-        """Return the penalty of a model."""
-        own = W[:, : self.penalised]
+        """Return the penalty of a model, or of some columns and its biases."""
+        own = W[:, : W.shape[1] - self.free_bias]
         norm = self.l1_ratio * float(np.abs(own).sum())
         if self.l1_ratio < 1.0:
             norm += 0.5 * (1.0 - self.l1_ratio) * float((own * own).sum())
@@ -299,18 +284,18 @@ class ElasticNetProblem(LogisticProblem):
         """``sum_i x_ij^2``, rounded up, shape (length,)."""
         return self._shared.squares(self)
 
-    def weighted_squares(self, weight: Vector) -> Vector:
-        """Return ``sum_i weight_i x_ij^2``, rounded up, shape (length,)."""
+    @property
+    def weighted_squares(self) -> Vector:
+        """``sum_i c_i x_ij^2``, rounded up, shape (length,)."""
+        largest = float(self.cost.max())
+        if self.cost.min() == largest:
+            return self.squares * (largest * (1.0 + 4.0 * Rounding.unit)) + 2.0**-1000
+        return self._squares(self.cost)
 
-        def add(block: slice, X: Floats, total: Vector) -> None:
-            own: Matrix = X
-            square = own.power(2) if sparse.issparse(own) else own * own
-            total[: self.d] += square.T @ weight[block]
-
-        total = self.passes.total((self.length,), add)
-        if self.passes.constant:
-            total[self.d] = self.passes.constant**2 * weight.sum()
-        more = 1.0 + (4.0 * self.rounding.chain + 2.0 * self.n + 64.0) * Rounding.unit
+    def _squares(self, weight: Vector) -> Vector:
+        total, constant = np.zeros(self.length), self.passes.constant
+        core.add_squares(self.rows.with_constant(constant), weight, total)
+        more = 1.0 + (2.0 * self.n + 64.0) * Rounding.unit
         return total * more + 2.0**-1000
 
     def dual_scores(self, alpha: Vector) -> Vector:
@@ -406,7 +391,7 @@ class ElasticNetProblem(LogisticProblem):
             mask = np.zeros(found.v.shape, bool)
             gap = found.bounds.certificate.gap
             radius = math.sqrt(2.0 * self.smoothness * gap) * (1.0 + 1e-14)
-            reach = radius * np.sqrt(self.weighted_squares(self.cost))
+            reach = radius * np.sqrt(self.weighted_squares)
             most = (np.abs(found.v) + found.error + reach) * (1.0 + 1e-14)
         own = slice(0, self.penalised)
         mask[:, own] = most[:, own] < self.l1_ratio
@@ -418,62 +403,6 @@ def _sure(found: tuple[float, float, float]) -> float:
     return found[1] - found[2]
 
 
-class Columns:
-    """The columns of a problem, which an accessor over its transposed rows reads.
-
-    `of`: the accessor. `X`: what it reads, shape (length, n). `rows`: the accessor over
-    sparse rows with the constant feature.
-    """
-
-    def __init__(self, problem: ElasticNetProblem) -> None:
-        d, constant = problem.d, problem.passes.constant
-        X: Matrix = problem.passes.X
-        kind = X.dtype if X.dtype.type(constant) == constant else np.dtype(np.float64)
-        self.sparse = sparse.issparse(X)
-        size = X.nnz * 12 if self.sparse else X.size * kind.itemsize
-        make_room(size, "a copy of X by columns", "train on fewer rows")
-        if self.sparse:
-            self.X = X.T.tocsr().astype(kind, copy=False)
-            if constant:
-                last = sparse.csr_matrix(np.full((1, problem.n), constant, kind))
-                self.X = sparse.vstack([self.X, last], "csr", kind)
-            arrays = self.X.data, self.X.indices, self.X.indptr
-            self.of = core.csr_rows(*arrays, problem.n, 0.0)
-            self.rows = problem.rows.with_constant(constant)
-        else:
-            self.X = np.empty((problem.length, problem.n), kind)
-            self.X[:d] = X.T
-            self.X[d:] = constant
-            self.of = core.dense_rows(self.X, 0.0)
-
-    def few_products(self, chosen: NDArray[np.uint32], sweeps: float) -> bool:
-        """Whether `products` of some columns, and a factor, cost few sweeps at most."""
-        m, n = len(chosen), self.X.shape[1]
-        if not self.sparse:
-            return SETTINGS.fast * m * (n + m) <= sweeps * n
-        entries = float(np.diff(self.X.indptr)[chosen].sum())
-        room = sweeps * entries - SETTINGS.fast * m**3
-        if SETTINGS.by_rows * entries**2 / n > room:  # the least sum of squares
-            return False
-        own = np.bincount(self.X[chosen].indices).astype(np.float64)
-        return bool(SETTINGS.by_rows * float(own @ own) <= room)
-
-    def products(
-        self, chosen: NDArray[np.uint32], h: Vector, stop: core.Stop
-    ) -> Vector:
-        """Return ``sum_i h_i x_ij x_ik`` of some columns."""
-        m = len(chosen)
-        if self.sparse:
-            place, sums = np.full(self.rows.width, -1, np.int32), np.zeros((m, m))
-            place[chosen] = np.arange(m)
-            core.add_products(self.rows, place, h, sums, stop)
-            return sums
-        some = np.flatnonzero(h)
-        own = self.X[chosen] if len(some) == len(h) else self.X[np.ix_(chosen, some)]
-        own = own * np.sqrt(h[some])
-        return np.ascontiguousarray(own @ own.T)
-
-
 class _SharedColumns:
     """Columns and their squares, which problems over the same rows share."""
 
@@ -483,12 +412,13 @@ class _SharedColumns:
 
     def columns(self, problem: ElasticNetProblem) -> Columns:
         if self._columns is None:
-            self._columns = Columns(problem)
+            X, constant = problem.passes.X, problem.passes.constant
+            self._columns = Columns(X, constant, problem.rows.with_constant(constant))
         return self._columns
 
     def squares(self, problem: ElasticNetProblem) -> Vector:
         if self._squares is None:
-            self._squares = problem.weighted_squares(np.ones(problem.n))
+            self._squares = problem._squares(np.ones(problem.n))
         return self._squares
 
 

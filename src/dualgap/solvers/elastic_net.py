@@ -5,12 +5,14 @@ Problem    min over W, b of
            with the logistic loss of two or more classes, or the squared hinge
 Update     W_k <- W_k + t S_k on a working set, for one class after another: S_k nearly
            minimises the second-order model of the loss plus the penalty, by coordinate
-           descent over columns, or over their products where the set is small, which
-           Newton steps on the nonzero weights end; t lowers P as Armijo's rule asks.
-           Where descents or steps do not end, as with many dependent columns or a large
-           C, an interior point (elastic_net_interior.py) takes their place. Then nearly
-           the best bias. A working set has the nonzero weights and those that violate
-           the optimality conditions most.
+           descent over columns at the rows with a second derivative, or over products
+           of columns where sweeps are shorter so, and by Newton steps on the nonzero
+           weights where descents do not end; t lowers P as Armijo's rule asks. Products
+           follow second derivatives that changed by more than a fifth.
+           Where steps do not end, as with a large C, and the working set no longer
+           grows, an interior point (elastic_net_interior.py) takes their place. Then
+           nearly the best bias. A working set has the nonzero weights and those that
+           violate the optimality conditions most.
            Columns that a dual point proves to be 0 at the optimum leave the problem.
 Guarantee  P never rises but for rounding, and W -> W*. The dual point has the
            derivatives of the loss, times a factor that makes it feasible.
@@ -33,6 +35,7 @@ from scipy import linalg
 from .. import core
 from ..blas import one_thread
 from ..losses import Vector
+from ..problems.columns import Part
 from ..problems.dense import unchecked
 from ..problems.elastic_net import ElasticNetProblem, Mask
 from .base import TINY, register
@@ -50,18 +53,23 @@ class ProximalNewtonSettings:
     least: int = 100
     #: Factor by which it exceeds the number of nonzero weights.
     growth: float = 2.0
+    #: Most columns left that are a working set together.
+    whole: int = 200
     #: Violation that a working set is left with, as part of the first one.
     left: float = 0.1
     #: The same, as part of tol.
     left_of_tol: float = 0.3
     #: The same for the second-order model of a step.
-    inner: float = 0.2
+    inner: float = 0.1
     #: Most steps over a working set.
     rounds: int = 20
-    #: Most sweeps of one of them.
-    sweeps: int = 200
+    #: Most sweeps of a descent before a Newton step on nonzero weights.
+    sweeps: int = 100
     #: Descents of a step that do not end, after which an interior point begins.
     failures: int = 2
+    #: It does not where the working set has so many times the columns of the last one:
+    #: the next one may be easier.
+    grown: float = 1.2
     #: Weights of its iterates below such parts of the largest one are set to 0: the
     #: first part that raises P by at most `snapped` of the goal.
     snaps: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 0.0)
@@ -70,13 +78,20 @@ class ProximalNewtonSettings:
     #: Largest working set whose products are made.
     products: int = 2000
     #: They are made where that takes no longer than this many sweeps,
-    fewest_sweeps: float = 30.0
+    fewest_sweeps: float = 10.0
     #: or this many times the sweeps of the last step.
     saved: float = 2.0
-    #: Sweeps by products before a Newton step on nonzero weights.
-    sweeps_by_products: int = 300
-    #: Most such steps.
-    newton: int = 20
+    #: Largest relative change of a second derivative that products do not follow.
+    stale: float = 0.2
+    #: Most descents for a step, with Newton steps on nonzero weights between them.
+    newton: int = 5
+    #: Most of these in a row that end where a weight becomes 0,
+    hits: int = 30
+    #: for at most so many columns.
+    few: int = 500
+    #: Addition to the diagonal of their matrix, as a part of it: above the rounding of
+    #: sums over many rows, so that dependent columns have a factor.
+    ridge: float = 1e-10
     #: Share of the expected decrease that a step must reach.
     enough: float = 0.01
     #: Most halvings of a step.
@@ -105,6 +120,7 @@ class ProximalNewtonState(LogisticState):
     proved: float = 0.0  # D there
     #: Rows that have a loss where the last step would have led, if that was too far.
     reached: Mask = field(init=False)
+    working: dict[int, Part] = field(default_factory=dict)  # the last ones, by class
 
 
 @register("elastic-net")
@@ -128,29 +144,33 @@ class ProximalNewton(LogisticSolver):
         with unchecked():
             state.left = np.ones(W.shape, bool)
             state.reached = np.zeros(problem.n, bool)
-            state.norms = np.sqrt(problem.weighted_squares(problem.cost))
+            state.norms = np.sqrt(problem.weighted_squares)
             self._look(state, core.Stop())
         return state
 
     def step(self, state: ProximalNewtonState, stop: core.Stop) -> None:
         settings, problem = self.settings, state.problem
         with unchecked():
-            before = state.primal, state.dual
+            before, state.W = (state.primal, state.dual), state.W.copy()
             worst = float(state.off.max(initial=0.0))
             share = settings.left_of_tol * min(1.0, problem.l1_ratio) * state.tol
             target = max(settings.left * worst, share * 0.5)
-            sets = [self._working_set(state, k) for k in range(problem.outputs)]
+            size = len(state.working[0].chosen) if state.working else 0
+            sets = [self._part(state, k) for k in range(problem.outputs)]
+            grown = len(sets[0].chosen) > settings.grown * size
             state.failures = 0
             for left in reversed(range(settings.rounds)):
                 worst = 0.0
-                for k, chosen in enumerate(sets):
+                for k, part in enumerate(sets):
                     if stop.requested or stop.expired:
                         break
-                    worst = max(worst, self._newton(state, k, chosen, target, stop))
+                    worst = max(worst, self._newton(state, k, part, target, stop))
                 if worst <= target or stop.requested or stop.expired:
                     break
                 hard = not left or state.failures >= settings.failures
-                if hard and few_equations(problem, sets[0]):
+                if hard and grown:
+                    break
+                if hard and few_equations(problem, sets[0].chosen):
                     self._interior(state, sets[0], stop)
                     break
             self._look(state, stop)
@@ -168,11 +188,18 @@ class ProximalNewton(LogisticSolver):
             with unchecked():
                 self._look(state, state.stop)  # a working set needs violations
 
+    def _part(self, state: ProximalNewtonState, k: int) -> Part:
+        """Return the columns of a working set, which may be the last one."""
+        chosen, part = self._working_set(state, k), state.working.get(k)
+        if part is None or not np.array_equal(part.chosen, chosen):
+            part = state.working[k] = Part(state.problem.columns, chosen)
+        return part
+
     def _working_set(self, state: ProximalNewtonState, k: int) -> Set:
         """Return the nonzero weights of a class and its largest violations."""
         settings, off, w = self.settings, state.off[k], state.W[k]
         left = state.left[k]
-        if np.count_nonzero(left) <= settings.least:
+        if np.count_nonzero(left) <= settings.whole:
             return np.flatnonzero(left).astype(np.uint32)
         first = (w != 0.0) & left
         first[state.problem.penalised :] = True
@@ -190,85 +217,118 @@ class ProximalNewton(LogisticSolver):
         self,
         state: ProximalNewtonState,
         k: int,
-        chosen: Set,
+        part: Part,
         target: float,
         stop: core.Stop,
     ) -> float:
         """Make a step on a working set; return the violation before it."""
-        problem, settings, columns = state.problem, self.settings, state.problem.columns
-        now, w = state.now, state.W[k]
+        problem, settings = state.problem, self.settings
+        now, w = state.now, state.W[k, part.chosen]
         r = -(problem.cost * now.residual[k])
         h = np.maximum(problem.bent(now, k), 0.0)
         if problem.hinge:  # the last step made these rows have a loss
             h = np.where(state.reached, 2.0 * problem.cost, h)
         else:  # of rows far on the wrong side it is near 0
             np.maximum(h, settings.flat * problem.cost, out=h)
-        slope = np.zeros(problem.length)
-        core.column_products(columns.of, chosen, r, slope, False, stop)
-        worst = float(violations(problem, slope, w)[chosen].max(initial=0.0))
+        slope = part.sums(r, stop)
+        worst = float(violations(problem, slope, w).max(initial=0.0))
         if worst <= target or stop.requested or stop.expired:
             return worst
         goal = max(settings.inner * worst, settings.inner * target)
         new = w.copy()
         sweeps = max(settings.fewest_sweeps, settings.saved * state.sweeps)
-        if len(chosen) <= settings.products and columns.few_products(chosen, sweeps):
-            left = self._by_products(problem, h, slope, chosen, new, goal, stop)
+        if part.few_products(h, sweeps, settings.products) and not part.slow_products(
+            h
+        ):
+            left = self._by_products(state, part, h, slope, new, goal, stop)
         else:
-            squares = np.zeros(problem.length)
-            core.column_products(columns.of, chosen, h, squares, True, stop)
-            free = problem.d if problem.free_bias else -1
-            penalty = _penalty(problem, free, goal, settings.sweeps)
-            done = core.descend_by_columns(
-                columns.of, chosen, penalty, h, squares, r, new, stop
-            )
-            state.sweeps, left = done.sweeps, done.violation
+            left = self._by_columns(state, part, h, r, new, goal, stop)
         state.failures += left > goal
         step = new - w
-        image = np.zeros(problem.n)
-        core.add_columns(columns.of, chosen, step, image)
-        self._search(state, k, step, image, float(slope @ step))
+        self._search(state, k, part, step, float(slope @ step))
         return worst
 
-    def _by_products(
+    def _by_columns(
         self,
-        problem: ElasticNetProblem,
+        state: ProximalNewtonState,
+        part: Part,
         h: Vector,
-        slope: Vector,
-        chosen: Set,
-        new: Vector,
+        r: Vector,
+        w: Vector,
         goal: float,
         stop: core.Stop,
     ) -> float:
-        """Minimise the second-order model by the products of its columns.
+        """Minimise the second-order model by the columns of a working set.
 
-        Returns the violation that is left.
+        Rows whose second derivative is 0 take no part. Returns the violation left.
         """
-        settings, H = self.settings, problem.columns.products(chosen, h, stop)
-        inner, diagonal = new[chosen], H.diagonal().copy()
-        own = chosen < problem.penalised
-        l1 = np.where(own, problem.l1_ratio, 0.0)
-        l2 = np.where(own, 1.0 - problem.l1_ratio, 0.0)
-        free = len(chosen) - 1 if problem.free_bias else -1
-        penalty = _penalty(problem, free, goal, settings.sweeps_by_products)
-        u = slope[chosen].copy()
-        for _ in range(settings.newton):
-            done = core.descend_by_products(H, penalty, diagonal, u, inner, stop)
+        settings, problem = self.settings, state.problem
+        penalty, l1, l2 = self._penalty(problem, part.chosen, goal)
+        of, some = part.among(h)
+        u, own_h = r[some], h[some]
+        for turn in range(settings.newton):
+            if turn > 0:
+                if not part.few_products(h, settings.sweeps, settings.products):
+                    break
+                slope, before = np.zeros(len(w)), w.copy()
+                core.column_products(of, part.every, u, slope, stop)
+                H = part.products(h, stop, settings.stale)
+                _polish(H, slope, w, l1, l2, settings.ridge)
+                image = np.zeros(len(some))
+                core.add_columns(of, part.every, w - before, image)
+                u += own_h * image
+            done = core.descend_by_columns(of, penalty, own_h, u, w, stop)
+            state.sweeps = done.sweeps
             if done.violation <= goal or stop.requested or stop.expired:
                 break
-            _polish(H, u, inner, l1, l2)
-        new[chosen] = inner
         return done.violation
 
+    def _by_products(
+        self,
+        state: ProximalNewtonState,
+        part: Part,
+        h: Vector,
+        slope: Vector,
+        w: Vector,
+        goal: float,
+        stop: core.Stop,
+    ) -> float:
+        """Do the same by the products of the columns."""
+        settings = self.settings
+        penalty, l1, l2 = self._penalty(state.problem, part.chosen, goal)
+        H, u = part.products(h, stop, settings.stale), slope.copy()
+        diagonal = H.diagonal().copy()
+        for turn in range(settings.newton):
+            for _ in range(settings.hits if turn > 0 else 0):
+                hit = _polish(H, u, w, l1, l2, settings.ridge)
+                if not hit or len(w) > settings.few:
+                    break
+            done = core.descend_by_products(H, penalty, diagonal, u, w, stop)
+            if done.violation <= goal or stop.requested or stop.expired:
+                break
+        return done.violation
+
+    def _penalty(
+        self, problem: ElasticNetProblem, chosen: Set, goal: float
+    ) -> tuple[core.ElasticNetPenalty, Vector, Vector]:
+        """Return the penalty of a working set, and what ends a descent."""
+        r, own = problem.l1_ratio, chosen < problem.penalised
+        free = len(own) - 1 if problem.free_bias else -1
+        penalty = core.ElasticNetPenalty(r, 1.0 - r, free, goal, self.settings.sweeps)
+        return penalty, np.where(own, r, 0.0), np.where(own, 1.0 - r, 0.0)
+
     def _interior(
-        self, state: ProximalNewtonState, chosen: Set, stop: core.Stop
+        self, state: ProximalNewtonState, part: Part, stop: core.Stop
     ) -> None:
         """Minimise P over a working set, or all columns left, by an interior point."""
         problem, settings = state.problem, self.settings
         goal = settings.left_of_tol * state.tol
         left = np.flatnonzero(state.left[0]).astype(np.uint32)
         whole = few_equations(problem, left)
-        chosen = left if whole else chosen
-        inner = Interior(problem, chosen, state.W[0, chosen], state.primal)
+        if whole and len(left) > len(part.chosen):
+            part = Part(problem.columns, left)
+        chosen = part.chosen
+        inner = Interior(problem, part, state.W[0, chosen], state.primal)
         for w in inner.steps(stop):
             if inner.gap > goal * state.primal:
                 continue
@@ -307,27 +367,27 @@ class ProximalNewton(LogisticSolver):
         self,
         state: ProximalNewtonState,
         k: int,
+        part: Part,
         step: Vector,
-        image: Vector,
         slope: float,
     ) -> None:
         """Move along a step as far as Armijo's rule allows."""
-        problem, settings = state.problem, self.settings
-        W, before = state.W, problem.penalty(state.W)
-        expected = slope + problem.penalty(_moved(W, k, step)) - before
+        problem, settings, w = state.problem, self.settings, state.W[k, part.chosen]
+        before = problem.penalty(w[None])
+        expected = slope + problem.penalty((w + step)[None]) - before
         rounded = settings.gain * abs(state.primal)
         if not expected < rounded:
             return
-        t, scores = 1.0, state.scores
+        t, image = 1.0, part.image(step)
         for _ in range(settings.halvings):
-            new = _moved(W, k, t * step)
-            moved = scores.copy()
+            new, moved = w + t * step, state.scores.copy()
             moved[k] += t * image
             now = problem.outcome(moved)
-            more = problem.penalty(new) - before
+            more = problem.penalty(new[None]) - before
             more += float(problem.cost @ (now.loss - state.now.loss))
             if more <= settings.enough * t * min(expected, 0.0) + rounded:
-                state.W, state.scores, state.now = new, moved, now
+                state.W[k, part.chosen] = new
+                state.scores, state.now = moved, now
                 if t == 1.0:
                     state.reached[:] = False
                 return
@@ -359,8 +419,11 @@ class ProximalNewton(LogisticSolver):
         state.primal = problem.penalty(W) + float(problem.cost @ now.loss)
         V = np.zeros(W.shape)
         for v, a, left in zip(V, now.residual, state.left, strict=True):
-            some, r = np.flatnonzero(left).astype(np.uint32), a * problem.cost
-            if not core.column_products(columns.of, some, r, v, False, stop):
+            r = a * problem.cost
+            some, rows = (np.flatnonzero(x).astype(np.uint32) for x in (left, r))
+            if len(rows) * len(v) < len(some) * len(r):
+                core.add_columns(columns.rows, rows, r, v)
+            elif not core.column_products(columns.of, some, r, v, stop):
                 return
         scale, dual, _ = problem.scaled_dual(now, np.abs(V[:, : problem.penalised]))
         state.dual = max(dual, state.proved)
@@ -386,9 +449,9 @@ class ProximalNewton(LogisticSolver):
 def violations(problem: ElasticNetProblem, slope: Vector, W: Vector) -> Vector:
     """Return the distances of 0 from the subdifferentials of P by each weight.
 
-    `slope`: derivatives of the loss.
+    `slope`: derivatives of the loss. W may have some columns and the bias only.
     """
-    r, penalised = problem.l1_ratio, problem.penalised
+    r, penalised = problem.l1_ratio, W.shape[-1] - problem.free_bias
     full = slope + (1.0 - r) * W
     off = np.where(
         W == 0.0, np.maximum(np.abs(full) - r, 0.0), np.abs(full + r * np.sign(W))
@@ -397,34 +460,22 @@ def violations(problem: ElasticNetProblem, slope: Vector, W: Vector) -> Vector:
     return off
 
 
-def _penalty(
-    problem: ElasticNetProblem, free: int, target: float, most: int
-) -> core.ElasticNetPenalty:
-    """Return the penalty of a problem, and what ends a descent."""
-    r = problem.l1_ratio
-    return core.ElasticNetPenalty(r, 1.0 - r, free, target, most)
-
-
-def _moved(W: Vector, k: int, step: Vector) -> Vector:
-    """Return a model whose class k has moved."""
-    W = W.copy()
-    W[k] += step
-    return W
-
-
-def _polish(H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector) -> None:
+def _polish(
+    H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector, ridge: float
+) -> bool:
     """Make a Newton step on the nonzero weights, where weights that pass 0 stay there.
 
-    `u`: slopes without the penalty, which change with w.
+    `u`: slopes without the penalty, which change with w. Returns whether the step ended
+    where the first weight became 0.
     """
     some = np.flatnonzero((w != 0.0) | (l1 == 0.0))
     if not len(some):
-        return
+        return False
     own = H[np.ix_(some, some)]
     own[np.diag_indices(len(some))] += l2[some]
     scale = 1.0 / np.sqrt(np.maximum(own.diagonal(), TINY))
     factor = own * scale * scale[:, None]
-    factor[np.diag_indices(len(some))] += 1e-13
+    factor[np.diag_indices(len(some))] += ridge
     before, sign = w[some], np.sign(w[some])
     slope = u[some] + l2[some] * before
     try:
@@ -433,7 +484,7 @@ def _polish(H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector) -> None:
             linalg.cho_factor(factor, check_finite=False), right, check_finite=False
         )
     except linalg.LinAlgError:
-        return
+        return False
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(before * step < 0.0, -before / step, math.inf)
     room[l1[some] == 0.0] = math.inf
@@ -447,4 +498,5 @@ def _polish(H: Vector, u: Vector, w: Vector, l1: Vector, l2: Vector) -> None:
         if more < 0.0:
             w[some] = new
             u += H[:, some] @ change
-            return
+            return t < 0.1
+    return False

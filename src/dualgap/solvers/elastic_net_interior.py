@@ -28,6 +28,7 @@ from scipy.special import expit
 
 from .. import core
 from ..losses import Vector
+from ..problems.columns import Part
 from ..problems.elastic_net import ElasticNetProblem
 from .base import TINY
 
@@ -74,11 +75,11 @@ def few_equations(problem: ElasticNetProblem, chosen: NDArray[np.uint32]) -> boo
     m, n = len(chosen), problem.n
     if problem.outputs > 1 or min(m, n) > SETTINGS.most:
         return False
-    return (m <= n and problem.columns.sparse) or m * n <= SETTINGS.entries
+    return (m <= n and sparse.issparse(problem.columns.X)) or m * n <= SETTINGS.entries
 
 
 class Interior:
-    """Iterates over the columns `chosen` of a problem of two classes.
+    """Iterates over some columns of a problem of two classes.
 
     `start`: their weights. `first`: P there, whose part for each product is the first
     value of the products.
@@ -87,23 +88,23 @@ class Interior:
     def __init__(
         self,
         problem: ElasticNetProblem,
-        chosen: NDArray[np.uint32],
+        part: Part,
         start: Vector,
         first: float,
     ) -> None:
         self.rows = np.flatnonzero(problem.cost > 0.0)
-        self.problem, self.chosen = problem, chosen
-        self.cost, m, n = problem.cost[self.rows], len(chosen), len(self.rows)
+        self.problem, self.part = problem, part
+        self.cost, m, n = problem.cost[self.rows], len(part.chosen), len(self.rows)
         sign = np.where(problem.codes[self.rows] == 1, 1.0, -1.0)
         self.by_rows = n < m
-        X = problem.columns.X[chosen]
+        X = part.X
         if self.by_rows or not sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else X
             X = X[:, self.rows] * sign
         else:
             X = X[:, self.rows] @ sparse.diags(sign)
         self.X = X  # (m, n), times the signs
-        self.own = chosen < problem.penalised
+        self.own = part.chosen < problem.penalised
         self.l1, self.l2 = problem.l1_ratio, 1.0 - problem.l1_ratio
         mu, c, off = first / (2 * m + n), self.cost, 1.0 - start @ X
         if problem.hinge:  # the products with their slacks are mu
@@ -246,7 +247,7 @@ class Interior:
             return by_rows
         weight = np.zeros(self.problem.n)
         weight[self.rows] = np.where(E * little < E.min(), 1.0 / E, 0.0)
-        M = self.problem.columns.products(self.chosen, weight, core.Stop())
+        M, self.part.h = self.part.products(weight, core.Stop()), None
         factor, v = _cholesky(M, np.where(own, 1.0 / T, 0.0)), X @ self.a
 
         def by_columns(r: Vector, h: Vector) -> tuple[Vector, Vector]:
