@@ -57,6 +57,8 @@ class ProximalNewtonSettings:
     whole: int = 200
     #: Violation that a working set is left with, as part of the first one.
     left: float = 0.1
+    #: The same for the logistic loss, whose second derivatives are continuous.
+    left_of_logistic: float = 0.03
     #: The same, as part of tol.
     left_of_tol: float = 0.3
     #: The same for the second-order model of a step.
@@ -154,12 +156,13 @@ class ProximalNewton(LogisticSolver):
             before, state.W = (state.primal, state.dual), state.W.copy()
             worst = float(state.off.max(initial=0.0))
             share = settings.left_of_tol * min(1.0, problem.l1_ratio) * state.tol
-            target = max(settings.left * worst, share * 0.5)
+            left = settings.left if problem.hinge else settings.left_of_logistic
+            target = max(left * worst, share * 0.5)
             size = len(state.working[0].chosen) if state.working else 0
             sets = [self._part(state, k) for k in range(problem.outputs)]
             grown = len(sets[0].chosen) > settings.grown * size
             state.failures = 0
-            for left in reversed(range(settings.rounds)):
+            for rounds in reversed(range(settings.rounds)):
                 worst = 0.0
                 for k, part in enumerate(sets):
                     if stop.requested or stop.expired:
@@ -167,7 +170,7 @@ class ProximalNewton(LogisticSolver):
                     worst = max(worst, self._newton(state, k, part, target, stop))
                 if worst <= target or stop.requested or stop.expired:
                     break
-                hard = not left or state.failures >= settings.failures
+                hard = not rounds or state.failures >= settings.failures
                 if hard and grown:
                     break
                 if hard and few_equations(problem, sets[0].chosen):
