@@ -488,7 +488,7 @@ def test_rows_with_a_squared_loss_are_never_fixed(seed):
 @pytest.mark.parametrize("free_bias", [False, True])
 @pytest.mark.parametrize("seed", [3, 5, 10])
 def test_a_sample_worse_than_the_origin_is_dropped(free_bias, seed):
-    """Where a few rows are huge, the near rows of its solution lead nowhere."""
+    """The near rows of its solution lead nowhere if a few rows are huge."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((9000, 4))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(9000) > 0, 1, -1)

@@ -183,7 +183,7 @@ def points(best, *distances):
 
 @dataclass(frozen=True)
 class Story:
-    """How far the points are, and how the fit ends."""
+    """Distances of the points, and the end of the fit."""
 
     distances: tuple[float | str, ...]
     status: Status

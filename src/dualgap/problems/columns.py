@@ -88,7 +88,7 @@ class Part:
         return _accessor(self.rows)
 
     def few_products(self, h: Vector, sweeps: float, most: int) -> bool:
-        """Whether the products of at most so many columns cost few sweeps, or exist."""
+        """Whether products of at most `most` columns cost few sweeps, or exist."""
         if len(self.chosen) > most or self.h is not None:
             return self.h is not None
         counts = self.counts[h > 0.0]

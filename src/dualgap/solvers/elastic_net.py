@@ -69,8 +69,8 @@ class ProximalNewtonSettings:
     sweeps: int = 100
     #: Descents of a step that do not end, after which an interior point begins.
     failures: int = 2
-    #: It does not where the working set has so many times the columns of the last one:
-    #: the next one may be easier.
+    #: It does not where the working set has this many times the columns of the last
+    #: one: the next one may be easier.
     grown: float = 1.2
     #: Weights of its iterates below such parts of the largest one are set to 0: the
     #: first part that raises P by at most `snapped` of the goal.
@@ -89,7 +89,7 @@ class ProximalNewtonSettings:
     newton: int = 5
     #: Most of these in a row that end where a weight becomes 0,
     hits: int = 30
-    #: for at most so many columns.
+    #: for at most this many columns.
     few: int = 500
     #: Addition to the diagonal of their matrix, as a part of it: above the rounding of
     #: sums over many rows, so that dependent columns have a factor.

@@ -59,7 +59,7 @@ class InteriorPointSettings:
 
     #: Relative gap to which the sample is solved.
     sample_tol: float = 5e-2
-    #: A sample misleads if P of its solution is over this many times that of w = 0.
+    #: A sample misleads if P of its solution is over this many times P of w = 0.
     misleading: float = 1.1
     #: Gap over the active rows at which all rows are first checked.
     first_check: float = 0.1
