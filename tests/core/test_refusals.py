@@ -265,13 +265,11 @@ def by_columns():
     """Call what the elastic net does with columns; the rows stand for them."""
     penalty = core.ElasticNetPenalty(0.5, 0.5, -1, 0.1, 9)
     chosen, long, short = order(2), np.ones(N), np.ones(D)
-    core.column_products(ROWS, chosen, short, long, False, core.Stop())
+    core.column_products(ROWS, chosen, short, long, core.Stop())
     core.add_columns(ROWS, chosen, long, short)
-    core.descend_by_columns(
-        ROWS, chosen, penalty, np.ones(D), np.ones(N), short, long, core.Stop()
-    )
-    place = np.arange(D, dtype=np.int32)
-    core.add_products(ROWS, place, long, np.eye(D), core.Stop())
+    core.descend_by_columns(ROWS, penalty, np.ones(D), short, long, core.Stop())
+    core.add_products(ROWS, long, np.eye(D), core.Stop())
+    core.add_squares(ROWS, long, short)
     core.descend_by_products(np.eye(D), penalty, *np.ones((3, D)), core.Stop())
 
 
@@ -512,7 +510,7 @@ def beyond(array):
 #: folds, fewer are right too.
 FREE = {
     *(("stochastic_gradient_epoch", 2), ("sgd_qn_epoch", 2), ("kernel_pegasos", 4)),
-    *(("column_products", 1), ("add_columns", 1), ("descend_by_columns", 1)),
+    *(("column_products", 1), ("add_columns", 1)),
     *(
         ("KernelRows.cross", 2),
         ("chosen_rows", 1),
@@ -620,9 +618,6 @@ WRONG = [
     ("no seeds", lambda: sweeps(()), "seeds is empty"),
     ("one class: sparse rows", lambda: one_class(SPARSE), "sparse"),
     ("no points", lambda: core.weighted_quantile(*np.ones((2, 0)), 1.0), "no points"),
-    ("a place beyond the sums", lambda: core.add_products(
-        ROWS, np.full(D, 2, np.int32), np.ones(N), np.eye(2), core.Stop()),
-     "place is out of range"),
     *((f"batch of {size}", lambda size=size: gradient(core.BiasRule.fixed, batch=size),
        "batch must be positive") for size in (0, -3)),
     ("no threads", lambda: core.Team(0), "threads must be positive"),

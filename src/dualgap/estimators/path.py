@@ -369,7 +369,7 @@ def l1_path(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> path = l1_path(scale(X), y, Cs=3, tol=1e-6)
     >>> (path.coefs != 0).sum(axis=1), path.zeros.sum(axis=1)
-    (array([ 0, 10, 19]), array([29, 19,  3]))
+    (array([ 0, 10, 19]), array([29, 20, 11]))
     """
     if loss not in ("squared_hinge", "logistic"):
         raise ValueError(f"loss={loss!r} is unknown; use 'squared_hinge' or 'logistic'")
