@@ -130,7 +130,8 @@ def reader(name: str, words: Sequence[str], intervals: Sequence[Range]) -> Reade
                 return value
         some = words if len(words) < MANY else [*words[:8], "and others"]
         shown = [spelled(w) if w[:1].isalnum() else repr(w) for w in some]
-        told = [", ".join(shown)] * bool(words) + [_in_words(i) for i in intervals]
+        told = [", ".join(shown)] * bool(words)
+        told += dict.fromkeys(map(_in_words, intervals))
         near = nearest(text, words, name) if words else None
         hint = f". Did you mean {near!r}?" if near else ""
         if name == "loss" and text.startswith("log"):

@@ -333,7 +333,8 @@ def scalar(name: str, value: object) -> Scalar:
         return int(value)
     if isinstance(value, Real):
         if not math.isfinite(value):
-            raise ValueError(f"{name}={value!r} is not finite")
+            remedy = "so a model file cannot hold it; pickle the model instead"
+            raise ValueError(f"{name}={value!r} is not finite, {remedy}")
         return float(value)
     remedy = "; give an int as the seed" if name == "random_state" else ""
     raise ValueError(
