@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dualgap.DegenerateWarning")
 INF, NAN = float("inf"), float("nan")
 #: Values that no estimator takes for a parameter of this name.
 VALUES: dict[str, list[Any]] = {
-    "C": [0.0, -1.0, INF, NAN, "1"],
+    "C": [0.0, -1.0, -INF, NAN, "1"],
     "nu": [0.0, -0.1, 1.1, NAN, "much", None],
     "epsilon": [-1.0, NAN],
     "tol": [0, -1e-3, NAN],

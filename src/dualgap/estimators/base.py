@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import os
 import sys
 import warnings
@@ -46,7 +47,7 @@ from ..training.batch import (
 from ..training.hard_margin import solve_hard_margin
 from ..training.solution import Solution, Solutions
 from .callbacks import CallbackSupportMixin, FitTasks, Fitted
-from .hard_margin import is_hard, softened
+from .hard_margin import softened
 from .input import FirstModel, TrainingData, checked
 from .parameters import (
     Count,
@@ -305,7 +306,8 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         stop = begin(self.time_limit) if stop is None else stop
         data = self._read(X, y, sample_weight)
         job = self._job(stop, on_epoch=on_epoch)
-        model, own = softened(self, data) if (hard := is_hard(self)) else (self, data)
+        hard = getattr(self, "C", 1.0) == math.inf
+        model, own = softened(self, data) if hard else (self, data)
         batch, solver = model._problems(own, job)
         if all(given is None for given in first):
             warm = self._warm(batch, solver)
@@ -322,8 +324,7 @@ class Estimator(CallbackSupportMixin, Parameters, Generic[B]):
         histories = found.histories
         self.history_ = histories if len(histories) > 1 else histories[0]
         job.tasks.end()
-        name = type(self).__name__
-        warn_of_failures(name, self.certificate_, batch.several)
+        warn_of_failures(name := type(self).__name__, self.certificate_, batch.several)
         if not hard and (chance := self._chance(batch, found)):
             tell(f"{name}: {chance}", DegenerateWarning)
         return self
