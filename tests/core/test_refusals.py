@@ -591,9 +591,10 @@ WRONG = [
                            ("blocks of another width", [(WIDER, None)]))),
     ("a block of a row beyond", lambda: yielding([(ROWS, order() + 1)]),
      "row that does not exist"),
-    *((f"another BLAS, {other}", lambda other=other: interior([ROWS], algebra=other),
+    *((f"another BLAS, {name}", lambda other=other: interior([ROWS], algebra=other),
      "SciPy's BLAS is not the one that is known: void")
-      for other in (ALGEBRA[::-1], (*ALGEBRA[:2], AXPY, ALGEBRA[3]))),
+      for name, other in (("in another order", ALGEBRA[::-1]),
+                          ("axpy", (*ALGEBRA[:2], AXPY, ALGEBRA[3])))),
     ("two functions", lambda: interior([ROWS], algebra=ALGEBRA[:2]), "four functions"),
     *((f"working sets of {q}", lambda q=q: block_solver(*q), "q must be positive")
       for q in ((0, 2), (2, 0))),
