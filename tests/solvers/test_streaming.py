@@ -128,7 +128,7 @@ def test_a_bias_that_is_not_penalised(streamed):
 # A sample and the rows near its margin, which are copied; a sample, but too many are
 # near for a copy; no copy at all.
 @pytest.mark.parametrize(
-    ("buffer", "sample", "copies"), [(0.6, 100, "all"), (0.15, 100, 1), (0.15, 1200, 0)]
+    ("buffer", "sample", "copies"), [(0.8, 100, "all"), (0.15, 100, 1), (0.15, 1200, 0)]
 )
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("dense", [False, True])

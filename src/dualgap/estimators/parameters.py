@@ -371,7 +371,7 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     message = re.sub(r"\{'[^{}]*\}", lambda _: f"{{{names}}}", message)
     near = nearest(wrong, known, name) if wrong else None
     if name == "C" and isinstance(value, Real) and value == math.inf:
-        remedy = "Without a penalty there may be no optimum. Use a large C, as 1e6."
+        remedy = "Without a penalty there may be no optimum; use C=1e6, for example."
         return f"{message} {remedy}"
     if name == "max_iter" and isinstance(value, Real) and value == -1:
         remedy = "scikit-learn's -1 is no limit: leave it out for 10,000 epochs"
