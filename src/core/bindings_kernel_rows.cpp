@@ -10,9 +10,13 @@ extern template bool add_times(const Addition &, Poll &, const Postings<float> *
 extern template bool add_times(const Addition &, Poll &, const Postings<double> *,
                                const Panels<double> *);
 
-template bool KernelRows::dense_rows<double>(const KernelMap &, const Order *, Index,
-                                             const Order *, Index, double *const *,
-                                             Poll &) const;
+// Compiled in bindings_pairs.cpp.
+extern template bool KernelRows::dense_rows<double>(const KernelMap &, const Order *,
+                                                    Index, const Order *, Index,
+                                                    double *const *, Poll &) const;
+extern template bool KernelRows::dense_rows<float>(const KernelMap &, const Order *,
+                                                   Index, const Order *, Index,
+                                                   simd::Fixed *const *, Poll &) const;
 
 namespace {
 

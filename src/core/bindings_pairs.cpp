@@ -5,10 +5,12 @@
 
 namespace dualgap {
 
-// Compiled in bindings_kernel_rows.cpp.
-extern template bool KernelRows::dense_rows<double>(const KernelMap &, const Order *,
-                                                    Index, const Order *, Index,
-                                                    double *const *, Poll &) const;
+template bool KernelRows::dense_rows<double>(const KernelMap &, const Order *, Index,
+                                             const Order *, Index, double *const *,
+                                             Poll &) const;
+template bool KernelRows::dense_rows<float>(const KernelMap &, const Order *, Index,
+                                            const Order *, Index, simd::Fixed *const *,
+                                            Poll &) const;
 
 namespace {
 
