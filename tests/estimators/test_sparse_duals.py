@@ -90,6 +90,7 @@ def test_they_are_the_duals_of_a_table(loss, solver, C, monkeypatch):
     np.testing.assert_array_equal(found.dual_coef_.toarray(), table.dual_coef_)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["auto", "sdca"])
 def test_memory_grows_with_the_stored_duals(solver, monkeypatch):
