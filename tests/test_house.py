@@ -178,13 +178,13 @@ ROOMS = {
     "cli": 4213,
     "data": 5843,
     "distributed": 2610,
-    "estimators": 11353,
+    "estimators": 11354,
     "kernels": 1634,
     "models": 6317,
     "papers": 3300,
     "plot": 1066,
     "problems": 6960,
-    "solvers": 11956,
+    "solvers": 11955,
     "training": 2835,
 }
 

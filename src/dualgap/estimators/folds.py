@@ -374,10 +374,11 @@ class Folds:
         folds = (
             np.unique(self.y[train], return_counts=True) for train, _ in self.splits
         )
-        most = max((sizes for _, sizes in folds), key=sum)
+        sizes = max((sizes for _, sizes in folds), key=sum)
+        bounds = [0, *np.cumsum(sizes).tolist()]
         solver = get_kernel_solver(model.solver)
         kernel = model._kernel_record().resolve(self.points.X)
-        return small_enough(solver, kernel, most, model.cache_size)
+        return small_enough(solver, kernel, bounds, model.cache_size)
 
     def _at_once(self, model: Model) -> int:
         """Return the number of folds whose problems memory holds."""

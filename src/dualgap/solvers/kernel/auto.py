@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeGuard, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import core
 from ...certificate import Bounds, size_of_optimum
@@ -139,19 +138,19 @@ SETTINGS = SmallSettings()
 def small_enough(
     solver: object,
     kernel: Kernel,
-    sizes: Sequence[int] | NDArray[np.intp],
+    bounds: Sequence[int],
     cache_size: float,
 ) -> TypeGuard[KernelAuto]:
-    """Return whether the core trains classes of these sizes together.
+    """Return whether the core trains classes together; class k ends at bounds[k + 1].
 
     The solver must be `KernelAuto`, and the core must know the kernel.
     """
     if type(solver) is not KernelAuto or kernel.form is None or not kernel.positive:
         return False
-    largest, room = sorted(sizes)[-2:], 1e6 * SETTINGS.cache_share * cache_size
-    n = sum(sizes)
+    n, room = bounds[-1], 1e6 * SETTINGS.cache_share * cache_size
     if 8.0 * n * n <= min(1e6 * SETTINGS.largest_matrix, room):
         return True
+    largest = sorted(np.diff(bounds).tolist())[-2:]
     return sum(largest) <= SETTINGS.most_rows and 16.0 * n * largest[-1] <= room
 
 
@@ -200,8 +199,8 @@ def _in_one_call(
     solver: object, batch: KernelBatch, job: Limits, begun: float, halves: list[float]
 ) -> Whole | None:
     """Solve and prove all pairs; `halves` are sums of dual variables, for nu."""
-    cost, sizes = batch.cost, np.diff(batch.bounds)
-    if not small_enough(solver, batch.kernel, sizes, batch.cache_size):
+    cost = batch.cost
+    if not small_enough(solver, batch.kernel, batch.bounds, batch.cache_size):
         return None
     gram = Gram(batch.points, batch.kernel, batch.cache_size)
     source = dense_source(gram)
@@ -247,7 +246,7 @@ def solve_alone(solver: object, batch: SingleBatch, job: Limits) -> Whole | None
     if problem.n > SETTINGS.most_rows_alone or not isinstance(gram, Gram):
         return None
     begun = time.perf_counter()
-    if not small_enough(solver, gram.kernel, [problem.n], gram.cache_size):
+    if not small_enough(solver, gram.kernel, [0, problem.n], gram.cache_size):
         return None
     source, alpha = dense_source(gram), problem.start()
     if source is None or alpha is None:
