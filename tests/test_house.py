@@ -180,7 +180,7 @@ ROOMS = {
     "distributed": 2610,
     "estimators": 11354,
     "kernels": 1634,
-    "models": 6317,
+    "models": 6319,
     "papers": 3300,
     "plot": 1066,
     "problems": 6960,

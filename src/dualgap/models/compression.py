@@ -329,9 +329,11 @@ def _smaller_kernel(
     def spanned(count: int) -> _Smaller:
         left = np.sort(order[:count])
         coef, bias = np.zeros(problem.n), pair.bias
-        if sizes[left].any() and 4.0 * problem.n * count > _SETTINGS.features:
+        if not sizes[left].any():
+            pass  # they span only 0
+        elif 4.0 * problem.n * count > _SETTINGS.features:
             coef, bias = _interpolated(pair, left, values[left])
-        elif sizes[left].any():  # else they span only 0
+        else:
             linear = over(problem, left)
             coef, bias = linear.expand(solve(linear, Auto(), tol=0.1 * tol).w)
         proof = problem.certify_model(coef, bias).with_dual_of(dual)

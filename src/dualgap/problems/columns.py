@@ -79,12 +79,12 @@ class Part:
 
     @cached_property
     def rows(self) -> sparse.csr_matrix:
-        """The same entries by rows, in which columns ascend, where they are sparse."""
+        """Return the sparse entries by rows, in which columns ascend."""
         return self.X.T.tocsr()
 
     @cached_property
     def by_rows(self) -> core.Rows:
-        """An accessor over them."""
+        """Return an accessor over the entries by rows."""
         return _accessor(self.rows)
 
     def few_products(self, h: Vector, sweeps: float, most: int) -> bool:
